@@ -1,0 +1,1 @@
+"""Small building blocks without a domain: clock, single flight, windows, located YAML. They know nobody else."""

@@ -1,0 +1,231 @@
+"""What the catalog holds, as frozen values. Resolvers read them, the store makes them; nobody changes them.
+
+Names are the service's field names in snake case (contract graphql.md §1.2), ids are the service's numeric strings.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """A maker, a seller, or both (`roles` holds "manufacturer" and "seller")."""
+
+    id: str
+    name: str
+    aliases: tuple[str, ...]
+    display_flag: str | None
+    homepage_url: str | None
+    slug: str
+    is_verified: bool
+    is_broker: bool
+    is_distributor_api: bool
+    is_octocart_supported: bool
+    roles: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A node of the category tree; `parent_id` of the root is the root's own id."""
+
+    id: str
+    parent_id: str
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A kind of technical property. `value_type` is "number" or "text"."""
+
+    id: str
+    name: str
+    shortname: str
+    group: str
+    value_type: str
+    units_name: str
+    units_symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One property of one part. `si_value` is in SI base units."""
+
+    attribute: Attribute
+    value: str
+    si_value: str
+    display_value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A datasheet or compliance document."""
+
+    name: str
+    url: str
+    mime_type: str
+    page_count: int | None
+    created_at: str | None
+    credit_string: str
+    credit_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCollection:
+    """Documents of one kind: "Datasheets", "Compliance Documents"."""
+
+    name: str
+    documents: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One picture in the service's five sizes."""
+
+    url: str
+    url_largest: str
+    url55px: str
+    url75px: str
+    url90px: str
+    credit_string: str
+    credit_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One seller's wording."""
+
+    text: str
+    credit_string: str
+    credit_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceDesign:
+    """A maker's example circuit."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cad:
+    """Which CAD formats a part has models in."""
+
+    has3d_model: bool
+    has_altium: bool
+    has_eagle: bool
+    has_orcad: bool
+    has_kicad: bool
+    download_url_altium: str
+    download_url_eagle: str
+    download_url_orcad: str
+    download_url_kicad: str
+    add_to_library_url: str | None
+    footprint_image_url: str | None
+    symbol_image_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A maker's product family."""
+
+    id: str
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of one maker. Offers are not held here: `offers.py` makes them from `id` and the seed."""
+
+    id: str
+    v3uid: str
+    redirected_uids: tuple[str, ...]
+    mpn: str
+    generic_mpn: str
+    manufacturer: Company
+    category: Category | None
+    short_description: str
+    slug: str
+    aka_mpns: tuple[str, ...]
+    series: Series | None
+    specs: tuple[Spec, ...]
+    document_collections: tuple[DocumentCollection, ...]
+    images: tuple[Image, ...]
+    descriptions: tuple[Description, ...]
+    reference_designs: tuple[ReferenceDesign, ...]
+    cad: Cad | None
+    manufacturer_url: str | None
+    free_sample_url: str | None
+    factory_lead_days: int | None
+    similar_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBreak:
+    """A price from a quantity on, in the seller's currency; "" where the feed names none."""
+
+    quantity: int
+    price: float
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One geo-targeted listing. `inventory_level` has the negative codes of contract graphql.md §2.6."""
+
+    id: str
+    sku: str
+    eligible_region: str | None
+    inventory_level: int
+    packaging: str | None
+    moq: int | None
+    prices: tuple[PriceBreak, ...]
+    updated: str
+    factory_lead_days: int | None
+    on_order_quantity: int | None
+    factory_pack_quantity: int | None
+    order_multiple: int | None
+    multipack_quantity: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SellerOffers:
+    """What one seller lists of one part."""
+
+    company: Company
+    country: str | None
+    is_authorized: bool
+    is_broker: bool
+    is_rfq: bool
+    ships_to: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class MatchQuery:
+    """One entry of supMultiMatch (contract graphql.md §1.3); range checks are the caller's."""
+
+    mpn: str | None = None
+    sku: str | None = None
+    mpn_or_sku: str | None = None
+    manufacturer: str | None = None
+    seller: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What narrows a search: `filters` maps shortname or manufacturer_id, distributor_id, category_id,
+    cad_models to accepted values (ids, names, or ranges such as "(8__16)")."""
+
+    filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    in_stock_only: bool = False
+    authorized_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """All hits of a search in order, best first. `aka` names the alternate MPN where the query hit that one."""
+
+    ids: tuple[str, ...]
+    aka: dict[str, str] = field(default_factory=dict)
