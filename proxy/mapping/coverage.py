@@ -1,0 +1,69 @@
+"""What became of each v3 field, read off the rules themselves: exact, derived, constant, or without a source.
+
+The command `v3bridge mappings` and the documentation show these rows; nobody writes them by hand.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from proxy.mapping.loader import Rulebook
+from proxy.mapping.rules import FieldRule
+
+Kind = Literal["exact", "derived", "constant", "no source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One field. `upstream` is the path it is read from, `note` how or why, `seen` what a client sees without it."""
+
+    object: str
+    field: str
+    kind: Kind
+    upstream: str
+    note: str
+    include: bool
+    feature: str | None
+    source: str
+
+
+def rows(book: Rulebook) -> list[Row]:
+    """Every field of every object, in the order of the files."""
+    return [_row(book, name, field) for name, rules in book.rules.items() for field in rules.fields]
+
+
+def _row(book: Rulebook, name: str, field: str) -> Row:
+    rules = book.rules[name]
+    rule = rules.rule(field)
+    return Row(
+        name,
+        field,
+        _kind(rule),
+        _upstream(rules.reads, rule),
+        _note(rule),
+        rule.include,
+        rule.feature,
+        rules.source,
+    )
+
+
+def _kind(rule: FieldRule) -> Kind:
+    if rule.none is not None:
+        return "no source"
+    if rule.constant:
+        return "constant"
+    return "derived" if rule.derived else "exact"
+
+
+def _upstream(reads: str, rule: FieldRule) -> str:
+    texts = [rule.paths] if isinstance(rule.paths, str) else rule.paths or []
+    return ", ".join(reads if text == "." else f"{reads}.{text}".replace(".^", " ^") for text in texts)
+
+
+def _note(rule: FieldRule) -> str:
+    """How it is derived, or why there is none and what a client sees instead."""
+    if rule.none is not None:
+        return f"{rule.none}; a client sees {json.dumps(rule.blank)}"
+    if rule.constant:
+        return f"{json.dumps(rule.always)}: {rule.why}"
+    return "; ".join(text for text in (rule.derived, rule.why) if text)

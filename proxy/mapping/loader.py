@@ -1,0 +1,120 @@
+"""Reads a mappings folder into a rulebook: schema, rules, tables. Every mistake is an error with file and line.
+
+Used once at start.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proxy import errors
+from proxy.kit import located_yaml
+from proxy.mapping import tables, transforms
+from proxy.mapping.rules import FieldRule, ObjectRules
+from proxy.mapping.schema import Schema
+
+TABLES = {"uids.yaml", "spec_names.yaml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """Everything a mappings folder says. `rules` maps an object's name to how it is made."""
+
+    schema: Schema
+    rules: dict[str, ObjectRules]
+    tables: tables.Tables
+    transforms: dict[str, Any]
+    places: dict[tuple[str, str], str]
+
+    def place(self, name: str, field: str) -> str:
+        """File and line of a field's rule."""
+        return self.places[name, field]
+
+    def includable(self, name: str) -> frozenset[str]:
+        """The fields of an object that are hidden unless include[] asks for them."""
+        rules = self.rules[name]
+        return frozenset(field for field in rules.fields if rules.rule(field).include)
+
+
+def load(folder: Path, site: str = "octopart") -> Rulebook:
+    """Read and check a mappings folder, with `{site}` filled in.
+
+    Raises MappingError, which names file, line and what is wrong.
+    """
+    rules: dict[str, ObjectRules] = {}
+    places: dict[tuple[str, str], str] = {}
+    for file in sorted(folder.glob("*.yaml")):
+        if file.name in TABLES:
+            continue
+        located = located_yaml.loads(_read(file, site), file.name, errors.MappingError)
+        for name, raw in located.data.items():
+            if name in rules:
+                raise errors.MappingError(f"{located.place((name,))}: object {name} is described twice")
+            rules[name] = _object(raw, located, name)
+            places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
+    book = tables_of(folder)
+    schema = Schema(_read(folder / "schema.graphql", site))
+    rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places)
+    _check(rulebook)
+    return rulebook
+
+
+def _read(file: Path, site: str) -> str:
+    return file.read_text(encoding="utf-8").replace("{site}", site)
+
+
+def tables_of(folder: Path) -> tables.Tables:
+    """The tables of a mappings folder."""
+    uids = located_yaml.load(folder / "uids.yaml", errors.MappingError)
+    known = _convert(uids.data, dict[str, list[tables.KnownUid]], uids, ())
+    specs = located_yaml.load(folder / "spec_names.yaml", errors.MappingError)
+    names = _convert(specs.data, dict[str, tables.SpecName], specs, ())
+    return tables.Tables({kind: tables.Uids(kind, entries) for kind, entries in known.items()}, tables.SpecNames(names))
+
+
+def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:
+    """One object; its fields one by one first, so that a mistake is found at its own line."""
+    for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
+        _convert(rule, FieldRule | str, located, (name, "fields", field))
+    rules: ObjectRules = _convert(raw, ObjectRules, located, (name,))
+    return rules
+
+
+def _convert(raw: Any, kind: Any, located: located_yaml.Located, at: tuple[str | int, ...]) -> Any:
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        message, path = located_yaml.explain(error, at)
+        raise errors.MappingError(f"{located.place(path)}: {message}") from error
+
+
+def _check(book: Rulebook) -> None:
+    """Rules that say one thing each, and objects that something uses: a mapping attached to nothing is a mistake."""
+    used = {"Part", "Brand", "Manufacturer", "Seller", "Category"}
+    for name, rules in book.rules.items():
+        if not all(book.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
+            raise errors.MappingError(f"{first_place(book, name)}: {name} reads a type the schema does not have")
+        for field in rules.fields:
+            rule = rules.rule(field)
+            used |= {rule.target} if rule.target else set()
+            _check_rule(book.place(name, field), f"{name}.{field}", rule)
+    for name in book.rules:
+        if name not in used:
+            raise errors.MappingError(f"{first_place(book, name)}: nothing uses the object {name}")
+
+
+def _check_rule(place: str, field: str, rule: FieldRule) -> None:
+    given = [rule.paths is not None, rule.always is not msgspec.UNSET, rule.none is not None]
+    if sum(given) != 1:
+        raise errors.MappingError(f"{place}: {field} needs exactly one of `from`, `always` and `none`")
+    if rule.always is not msgspec.UNSET and not rule.why:
+        raise errors.MappingError(f"{place}: {field} is always the same; say in `why` what for")
+    if bool(rule.keyed) != bool(rule.key):
+        raise errors.MappingError(f"{place}: {field}: `keyed` and `key` go together")
+
+
+def first_place(book: Rulebook, name: str) -> str:
+    """File and line of an object's first rule."""
+    return book.place(name, next(iter(book.rules[name].fields)))

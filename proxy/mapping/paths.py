@@ -1,0 +1,78 @@
+"""Paths of mapping files: `sellers(includeBrokers: true).offers.prices{quantity price}` and what they mean.
+
+Dots are short for nested selections; the rest is GraphQL and is parsed as such. The compiler is the only user.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import graphql
+
+
+class PathError(ValueError):
+    """The text is not a path; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One field on the way: its name, its printed arguments, and what is read below a last step in braces."""
+
+    name: str
+    arguments: str = ""
+    below: tuple["Step", ...] = ()
+
+    @property
+    def alias(self) -> str:
+        """The name in the answer: a field with arguments gets its own, so that it can be asked for twice."""
+        return f"{self.name}_{''.join(filter(str.isalnum, self.arguments))}" if self.arguments else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A parsed path. `origin` is "here", "above" (`^`) or "context" (`$`, then `steps` is the one name)."""
+
+    origin: str
+    steps: tuple[Step, ...]
+
+
+def parse(text: str) -> Route:
+    """A path as a mapping file writes it. Raises PathError."""
+    if text.startswith("$"):
+        return Route("context", (Step(text[1:]),))
+    origin, rest = ("above", text[1:]) if text.startswith("^") else ("here", text)
+    if rest in ("", "."):
+        return Route(origin, ())
+    steps = tuple(_step(_field(segment, text)) for segment in _segments(rest))
+    if any(step.below for step in steps[:-1]):
+        raise PathError(f"{text!r} is not a path: only its last step can have braces")
+    return Route(origin, steps)
+
+
+def _segments(text: str) -> list[str]:
+    """The text cut at its dots, except those inside parentheses and braces."""
+    cuts, depth = [-1], 0
+    for position, char in enumerate(text):
+        depth += (char in "({") - (char in ")}")
+        if char == "." and depth == 0:
+            cuts.append(position)
+    return [text[a + 1 : b] for a, b in pairwise([*cuts, len(text)])]
+
+
+def _field(segment: str, text: str) -> graphql.FieldNode:
+    try:
+        document = graphql.parse("{" + segment + "}", no_location=True)
+    except graphql.GraphQLError as error:
+        raise PathError(f"{text!r} is not a path: {error.message}") from error
+    match document.definitions[0]:
+        case graphql.OperationDefinitionNode(selection_set=graphql.SelectionSetNode(selections=(field,))) if isinstance(
+            field, graphql.FieldNode
+        ):
+            return field
+    raise PathError(f"{text!r} is not a path: {segment!r} is more than one field")
+
+
+def _step(node: graphql.FieldNode) -> Step:
+    arguments = ", ".join(graphql.print_ast(argument) for argument in node.arguments or ())
+    selections = node.selection_set.selections if node.selection_set else ()
+    below = tuple(_step(child) for child in selections if isinstance(child, graphql.FieldNode))
+    return Step(node.name.value, f"({arguments})" if arguments else "", below)

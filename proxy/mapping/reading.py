@@ -1,0 +1,114 @@
+"""How a mapping function reads the service's objects: paths become expressions, and what they read is selected.
+
+The compiler is the only user. Nulls on the way are noted, so that whoever uses the value can say what stands for it.
+"""
+
+from dataclasses import dataclass
+
+from proxy import model
+from proxy.mapping import paths, selection
+from proxy.mapping.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a path starts: an expression of the mapping function and the selection it reads from."""
+
+    expression: str
+    node: selection.Node
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A value being read: its expression, the conditions under which it is null, and what it holds."""
+
+    expression: str
+    nulls: tuple[str, ...]
+    node: selection.Node
+
+    def guarded(self, value: str, blank: str) -> str:
+        """`value`, or `blank` where anything on the way is null."""
+        passes_null = self.nulls == (f"{value} is None",) and blank == "None"
+        if not self.nulls or passes_null:
+            return value
+        return f"({blank} if {' or '.join(self.nulls)} else {value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What paths of one object can start from: the object itself, and the one it is listed under (`^`)."""
+
+    here: Cursor
+    above: Cursor | None
+
+    def origin(self, route: paths.Route) -> Cursor:
+        """The cursor a route starts at. Raises LookupError for a `^` with nothing around."""
+        if route.origin == "here":
+            return self.here
+        if self.above is None:
+            raise LookupError("nothing is around this object: `^` has no meaning here")
+        return self.above
+
+
+class Reader:
+    """Follows paths through the schema and selects what they read."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    def read(self, text: str, around: Around) -> Read:
+        """One path of a mapping file. Raises PathError, or LookupError where it leaves the schema."""
+        route = paths.parse(text)
+        if route.origin == "context":
+            return _context(route.steps[0].name)
+        return self.follow(around.origin(route), route.steps)
+
+    def read_if_selected(self, text: str, around: Around) -> str:
+        """The expression of a path that something else reads anyway; "None" where nothing does."""
+        route = paths.parse(text)
+        if route.origin != "context":
+            node: selection.Node | None = around.origin(route).node
+            for step in route.steps:
+                found = node.find(step) if node else None
+                node = found.node if found else None
+            if node is None:
+                return "None"
+        return self.read(text, around).expression
+
+    def follow(self, start: Cursor, steps: tuple[paths.Step, ...]) -> Read:
+        """The value at the end of some steps."""
+        expression, node = start.expression, start.node
+        nulls: list[str] = []
+        for step in steps:
+            selected = node.select(self._schema, step)
+            expression, node = f"{expression}.{step.alias}", selected.node
+            if selected.type.nullable:
+                nulls.append(f"{expression} is None")
+        return Read(expression, tuple(nulls), node)
+
+    def up_to_lists(self, steps: tuple[paths.Step, ...], start: selection.Node) -> list[tuple[paths.Step, ...]]:
+        """The steps in groups that each end at a list; a last group may lead to a single value."""
+        groups: list[tuple[paths.Step, ...]] = []
+        group: tuple[paths.Step, ...] = ()
+        node = start
+        for step in steps:
+            selected = node.select(self._schema, step)
+            group, node = (*group, step), selected.node
+            if selected.type.is_list:
+                groups.append(group)
+                group = ()
+        return [*groups, group] if group or not steps else groups
+
+    def is_list(self, steps: tuple[paths.Step, ...], start: selection.Node) -> bool:
+        """Whether the last of these steps holds a list."""
+        if not steps:
+            return False
+        owner = self.follow(Cursor("", start), steps[:-1]).node
+        return owner.select(self._schema, steps[-1]).type.is_list
+
+
+def _context(name: str) -> Read:
+    if name not in model.Market.__struct_fields__:
+        known = ", ".join(f"${field}" for field in model.Market.__struct_fields__)
+        raise LookupError(f"the request's context has no ${name}; it has {known}")
+    return Read(f"context.{name}", (), selection.Node("String"))

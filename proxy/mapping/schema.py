@@ -1,0 +1,68 @@
+"""The part of the service's schema that the mappings read, as mappings/schema.graphql states it.
+
+Answers questions about types; the compiler asks them, so that a path that is not in the schema fails at start.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import graphql
+
+SCALARS: dict[str, type] = {
+    "ID": str,
+    "String": str,
+    "Time": str,
+    "DateTime": str,
+    "Int": int,
+    "Float": float,
+    "Boolean": bool,
+    "Map": dict,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """What a field of the service holds: the bare type's name, and whether nulls and lists are to be expected."""
+
+    name: str
+    nullable: bool
+    is_list: bool
+    items_nullable: bool
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.name in SCALARS
+
+
+class Schema:
+    """Object types and their fields. Built once from SDL text."""
+
+    def __init__(self, sdl: str) -> None:
+        self._schema = graphql.build_schema(sdl)
+
+    def has(self, type_name: str) -> bool:
+        """Whether a mapping may read this type: an object type of the schema, or a scalar."""
+        return type_name in SCALARS or isinstance(self._schema.type_map.get(type_name), graphql.GraphQLObjectType)
+
+    def field(self, type_name: str, field_name: str) -> FieldType | None:
+        """The type of one field, or None where the schema has no such field."""
+        owner = self._schema.type_map.get(type_name)
+        if not isinstance(owner, graphql.GraphQLObjectType) or field_name not in owner.fields:
+            return None
+        return _unwrap(owner.fields[field_name].type)
+
+    def validate(self, document: str) -> list[str]:
+        """The messages of all faults of a document; none where it is valid."""
+        return [error.message for error in graphql.validate(self._schema, graphql.parse(document))]
+
+
+def _unwrap(wrapped: Any) -> FieldType:
+    nullable = not isinstance(wrapped, graphql.GraphQLNonNull)
+    bare = wrapped.of_type if not nullable else wrapped
+    is_list = isinstance(bare, graphql.GraphQLList)
+    items_nullable = False
+    if is_list:
+        bare = bare.of_type
+        items_nullable = not isinstance(bare, graphql.GraphQLNonNull)
+        bare = bare if items_nullable else bare.of_type
+    return FieldType(bare.name, nullable, is_list, items_nullable)

@@ -1,0 +1,123 @@
+"""The tables of mappings/: v3 uids of companies and categories, and v3's names of specs.
+
+A company or category has no v3 uid upstream (contract graphql.md §1.5). Known ones stand in uids.yaml; every other
+gets one from its numeric id: a tag of six hex digits for its kind, then the id in ten. That can be turned back.
+"""
+
+import re
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
+
+
+class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of uids.yaml."""
+
+    uid: str
+    name: str
+    id: str | None = None
+
+
+class Identity(NamedTuple):
+    """Whom a uid stands for: by numeric id, or by name where the id is not known."""
+
+    id: str | None
+    name: str | None
+
+
+class Uids:
+    """v3 uids of one kind of object, both ways."""
+
+    def __init__(self, kind: str, known: list[KnownUid]) -> None:
+        self._tag = TAGS.get(kind)
+        self._by_id = {entry.id: entry.uid for entry in known if entry.id}
+        self._by_name = {entry.name: entry.uid for entry in known if not entry.id}
+        self._identities = {entry.uid: Identity(entry.id, entry.name) for entry in known}
+
+    def uid(self, numeric_id: str, name: str) -> str:
+        """16 hex digits. Raises ValueError where the service's id is not a number below 2^40."""
+        known = self._by_id.get(numeric_id) or self._by_name.get(name)
+        if known:
+            return known
+        number = int(numeric_id)
+        if not 0 <= number < 1 << 40:
+            raise ValueError("an id of the service does not fit into a v3 uid")
+        return f"{self._tag}{number:010x}"
+
+    def source(self, name: str) -> str:
+        """16 hex digits for a source, of which the service knows only the name: a digest where it is not known."""
+        return self._by_name.get(name) or blake2b(name.encode(), digest_size=8).hexdigest()
+
+    def identity(self, uid: str) -> Identity | None:
+        """Whom a uid stands for; None where it is neither known nor one of ours."""
+        known = self._identities.get(uid)
+        if known or not re.fullmatch(rf"{self._tag}[0-9a-f]{{10}}", uid):
+            return known
+        return Identity(str(int(uid[6:], 16)), None)
+
+
+class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of spec_names.yaml."""
+
+    key: str
+    whole: bool = False
+    many: bool = False
+
+
+class SpecNames:
+    """v3 spec keys, datatypes and values from the service's attributes (contract graphql.md §10.5)."""
+
+    def __init__(self, names: dict[str, SpecName]) -> None:
+        self._names = names
+
+    def key(self, shortname: str, name: str) -> str:
+        """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known."""
+        known = self._names.get(shortname)
+        return known.key if known else re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
+
+    def datatype(self, shortname: str, value_type: str) -> str:
+        """ "string", "integer" or "decimal"."""
+        if value_type != "number":
+            return "string"
+        known = self._names.get(shortname)
+        return "integer" if known and known.whole else "decimal"
+
+    def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
+        """v3's list of strings: numbers in SI base units ("22000.0"), texts as they are, several where v3 had some."""
+        known = self._names.get(shortname)
+        if value_type != "number":
+            return value.split(", ") if known and known.many else [value]
+        try:
+            number = float(si_value or value)
+        except ValueError:
+            return [value]
+        return [str(int(number)) if known and known.whole and number.is_integer() else str(number)]
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """All tables of a mappings folder."""
+
+    uids: dict[str, Uids]
+    specs: SpecNames
+
+    def transforms(self) -> dict[str, Any]:
+        """The functions of mapping files that read a table."""
+        return {
+            "seller_uid": self.uids["Seller"].uid,
+            "brand_uid": self.uids["Brand"].uid,
+            "manufacturer_uid": self.uids["Manufacturer"].uid,
+            "category_uid": self.uids["Category"].uid,
+            "category_line": self._category_line,
+            "source_uid": self.uids["Source"].source,
+            "spec_key": self.specs.key,
+            "spec_datatype": self.specs.datatype,
+            "spec_values": self.specs.values,
+        }
+
+    def _category_line(self, category: Any) -> list[str]:
+        """The uids from the root to the category itself: v3's order, root first."""
+        uid = self.uids["Category"].uid
+        return [uid(step.id, step.name) for step in (*category.ancestors, category)]

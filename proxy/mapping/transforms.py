@@ -1,0 +1,117 @@
+"""The functions that mapping files name in `through`: one small step from a service value to a v3 value each.
+
+Pure and quick: they run for every price and offer of every reply. Those that read a table are in tables.py; a name
+that is in neither fails at start.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol
+
+IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
+
+
+class PricePoint(Protocol):
+    """What `prices_by_currency` reads of the service's SupPricePoint."""
+
+    quantity: int
+    price: float
+    currency: str
+
+
+class Download(NamedTuple):
+    """A format of a CAD model: whether there is one, and its URL."""
+
+    exists: bool
+    url: str
+
+
+def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[list[int | str]]]:
+    """`{"USD": [[1, "0.64700"], …]}`: contract v3-rest.md §3.4. The service sorts by quantity; a price without a
+    currency (two in 4 168 recorded offers) repeats another and has no place in v3's form."""
+    table: dict[str, list[list[int | str]]] = {}
+    for price in prices:
+        if price.currency in table:
+            table[price.currency].append([price.quantity, f"{price.price:.5f}"])
+        elif price.currency:
+            table[price.currency] = [[price.quantity, f"{price.price:.5f}"]]
+    return table
+
+
+def timestamp(time: str) -> str:
+    """RFC 3339 as v3 wrote it: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
+    if len(time) == 20 and time[-1] == "Z":
+        return time
+    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def text(value: Any) -> str:
+    """A number as v3's string."""
+    return str(value)
+
+
+def naive_id(seller_id: str, sku: str, region: str | None) -> str:
+    """`<seller id>_<sku>`, and `_<region>` where there is one: the form of 2018 (contract v3-rest.md §3.3)."""
+    return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
+
+
+def offer_rank(authorized: bool | None, stock: int | None, prices: Iterable[PricePoint] | None, home: str) -> int:
+    """v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in stock, no stock,
+    foreign currency, no price. What the reply does not show is None and does not count."""
+    rank = 0 if authorized else 4
+    if prices is not None:
+        currencies = {price.currency for price in prices}
+        if home not in currencies:
+            return rank + (2 if currencies else 3)
+    return rank if stock is None or stock > 0 or stock == IN_STOCK_QUANTITY_UNKNOWN else rank + 1
+
+
+def image_mimetype(url: str) -> str:
+    """v3's `image/jpg` form, from the file's ending (contract v3-rest.md §3.5)."""
+    ending = url.rsplit(".", 1)[-1].lower()
+    return f"image/{ending}" if ending in {"png", "gif", "svg", "webp"} else "image/jpg"
+
+
+def is_datasheet_group(name: str) -> bool:
+    """Whether a document collection holds datasheets (names as the SDL's text has them, graphql.md §11.10)."""
+    return "datasheet" in name.lower()
+
+
+def is_compliance_group(name: str) -> bool:
+    """Whether a document collection holds compliance documents."""
+    return "compliance" in name.lower()
+
+
+def subtypes(document_name: str) -> list[str]:
+    """`Rohs Statement` as v3's token `rohs_statement` (contract graphql.md §10.4)."""
+    return ["_".join(document_name.lower().split())] if document_name else []
+
+
+def cad_downloads(cad: Any) -> list[str]:
+    """The URLs of the formats a CAD model exists in."""
+    formats = ("Altium", "Eagle", "Orcad", "Kicad")
+    pairs = (Download(getattr(cad, f"has{f}"), getattr(cad, f"downloadUrl{f}")) for f in formats)
+    return [download.url for download in pairs if download.exists and download.url]
+
+
+def first_click(offers: list[Any]) -> str | None:
+    """Where a broker's listing leads: its first offer's link."""
+    return offers[0].clickUrl if offers else None
+
+
+TRANSFORMS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        prices_by_currency,
+        timestamp,
+        text,
+        naive_id,
+        offer_rank,
+        image_mimetype,
+        is_datasheet_group,
+        is_compliance_group,
+        subtypes,
+        cad_downloads,
+        first_click,
+    )
+}

@@ -1,0 +1,41 @@
+"""What include[], show[], hide[] and slice[] mean for a field at a path (contract v3-rest.md §2.3, §2.4).
+
+Pure questions about a view, asked by the compiler. `*` in a path stands for any key of a keyed object.
+"""
+
+from proxy.mapping.rules import FieldRule
+from proxy.model import Path, View
+
+
+def shows(view: View, rule: FieldRule, at: Path) -> bool:
+    """Whether a reply in this view holds the field at all."""
+    if rule.include and at[-1] not in view.include:
+        return False
+    if any(_equal(at, hidden) for hidden in view.hide):
+        return False
+    return not view.show or any(_equal(at[: len(kept)], kept[: len(at)]) for kept in view.show)
+
+
+def shows_class(view: View, at: Path) -> bool:
+    """Whether the object at this path keeps its `__class__`: not where show[] picks fields of it."""
+    return not view.show or any(len(kept) <= len(at) and _equal(at[: len(kept)], kept) for kept in view.show)
+
+
+def cut(view: View, at: Path) -> str:
+    """The Python slice of a list field, as text; nothing where the view does not cut it."""
+    for path, start, stop in view.slices:
+        if path == at:
+            return f"[{'' if start is None else start}:{'' if stop is None else stop}]"
+    return ""
+
+
+def cuts_all(view: View, at: Path) -> bool:
+    """Whether a slice leaves nothing of the field, so that it need not be asked for."""
+    return any(
+        path == at and stop is not None and (start or 0) >= stop >= 0 and (start or 0) >= 0
+        for path, start, stop in view.slices
+    )
+
+
+def _equal(one: Path, other: Path) -> bool:
+    return len(one) == len(other) and all(a == b or "*" in (a, b) for a, b in zip(one, other, strict=True))

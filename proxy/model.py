@@ -1,0 +1,70 @@
+"""The frozen values that travel between the rooms: what a v3 client asked, and what the GraphQL service answered.
+
+Parsed once at the border (web/v3), read everywhere, changed nowhere. No behaviour beyond what a value knows of itself.
+"""
+
+from typing import Any
+
+import msgspec
+
+MATCH_QUERIES_MAX = 20  # per call: contract v3-rest.md §4
+MATCH_LIMIT_DEFAULT = 3
+MATCH_LIMIT_MAX = 20
+MATCH_WINDOW_MAX = 100  # start + limit
+
+Path = tuple[str, ...]
+
+
+class PartsMatchQuery(msgspec.Struct, frozen=True):
+    """One entry of `queries` (contract v3-rest.md §3.6): the nine keys of the echo, and what is wrong with it.
+
+    `reference` keeps its JSON type. `error` is the query's own mistake, in words for the client; such a query
+    is echoed and answered, never asked upstream.
+    """
+
+    q: str = ""
+    mpn: str | None = None
+    brand: str | None = None
+    sku: str | None = None
+    seller: str | None = None
+    mpn_or_sku: str | None = None
+    start: int = 0
+    limit: int = MATCH_LIMIT_DEFAULT
+    reference: Any = None
+    error: str | None = None
+
+
+class PartsMatchRequest(msgspec.Struct, frozen=True):
+    """`/parts/match`: up to 20 queries and whether punctuation counts."""
+
+    queries: tuple[PartsMatchQuery, ...]
+    exact_only: bool = False
+
+
+class View(msgspec.Struct, frozen=True):
+    """Which fields of an object a reply shows: a key for everything compiled for it.
+
+    `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `slices` cuts of
+    list fields as (path, start, stop). `features` are those of the application's plan.
+    """
+
+    include: frozenset[str] = frozenset()
+    show: frozenset[Path] = frozenset()
+    hide: frozenset[Path] = frozenset()
+    slices: frozenset[tuple[Path, int | None, int | None]] = frozenset()
+    features: frozenset[str] = frozenset()
+
+
+class Market(msgspec.Struct, frozen=True):
+    """Where the caller's application buys: ISO 3166 alpha-2 country, ISO 4217 currency."""
+
+    country: str
+    currency: str
+
+
+class GraphQLError(msgspec.Struct, frozen=True):
+    """One entry of `errors` (contract graphql.md §3.2). `path` and `extensions` may be absent."""
+
+    message: str
+    path: list[str | int] | str | None = None
+    extensions: dict[str, Any] | None = None
