@@ -1,0 +1,166 @@
+"""parts/match as GraphQL: which query goes to which operation, and whose answer is whose.
+
+One query for a single part number goes to supSearchMpn (a setting says supMultiMatch instead), one with wildcards
+always; `q` goes to supSearch; everything else goes together to supMultiMatch, at most 100 parts a request
+(contract graphql.md §2.1).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from proxy.model import Market, PartsMatchQuery, PartsMatchRequest
+from proxy.planning import exactness
+from proxy.planning.operations import Document, Found, Operation
+
+PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
+
+SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of one view."""
+
+    multi_match: Document
+    search_mpn: Document
+    search: Document
+    count: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One operation, the queries it is for (by position in the request), and how its data reads."""
+
+    operation: Operation
+    positions: tuple[int, ...]
+    read: Callable[[Any], list[Found]]
+    partial: bool
+
+
+class Matched(NamedTuple):
+    """The outcome of one query: part records, all hits, an error in words."""
+
+    parts: list[Any]
+    hits: int
+    error: str | None = None
+
+
+class MatchPlan:
+    """One request's way: `asks` first, then `counts(found)` for what only a count can tell, then `results`."""
+
+    def __init__(self, request: PartsMatchRequest, documents: Documents, market: Market, single: SingleQuery) -> None:
+        self._request = request
+        self._documents = documents
+        self._market = {"country": market.country, "currency": market.currency}
+        self._single = single
+        self._partial: set[int] = set()
+        self.asks = list(self._plan())
+
+    def counts(self, found: dict[int, Found]) -> list[Ask]:
+        """Asks for the hits that a page of partial matches leaves open: one at most, and it returns no parts."""
+        return [
+            self._multi(self._documents.count, ((position, self._request.queries[position], 0),))
+            for position, answer in found.items()
+            if position in self._partial and answer.error is None and not self._certain(position, answer)
+        ]
+
+    def results(self, found: dict[int, Found], counted: dict[int, Found]) -> list[Matched]:
+        """One outcome a query, in the order of the request."""
+        return [self._result(position, found, counted) for position in range(len(self._request.queries))]
+
+    def _plan(self) -> Iterator[Ask]:
+        queries = [(n, query) for n, query in enumerate(self._request.queries) if query.error is None]
+        together: list[tuple[int, PartsMatchQuery, int]] = []
+        for position, query in queries:
+            number = query.mpn or query.mpn_or_sku or ""
+            if query.q and not (number or query.sku):
+                yield self._search(self._documents.search, position, query, query.q)
+            elif exactness.WILDCARD in number or self._is_single(query, len(queries)):
+                self._partial.add(position)
+                yield self._search(self._documents.search_mpn, position, query, exactness.literal(number))
+            else:
+                together.append((position, query, query.limit))
+        yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(together))
+
+    def _is_single(self, query: PartsMatchQuery, count: int) -> bool:
+        named = [value for value in (query.sku, query.brand, query.seller, query.mpn_or_sku) if value]
+        return count == 1 and bool(query.mpn) and not named and self._single == "supSearchMpn"
+
+    def _search(self, document: Document, position: int, query: PartsMatchQuery, q: str) -> Ask:
+        variables: dict[str, Any] = {"q": q, "start": query.start, "limit": query.limit, **self._market}
+        named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
+        if filters := {key: [value] for key, value in named.items() if value}:
+            variables["filters"] = filters
+        operation = document.operation(variables, query.limit)
+        return Ask(operation, (position,), _read_search(document.name), document is self._documents.search_mpn)
+
+    def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> Ask:
+        variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
+        operation = document.operation(variables, sum(limit for _, _, limit in chunk))
+        return Ask(operation, tuple(position for position, _, _ in chunk), _read_multi_match, partial=False)
+
+    def _certain(self, position: int, answer: Found) -> bool:
+        query = self._request.queries[position]
+        if exactness.WILDCARD in (query.mpn or query.mpn_or_sku or ""):
+            return True  # no operation counts matches of a pattern
+        return self._narrow(position, answer).certain
+
+    def _narrow(self, position: int, answer: Found) -> exactness.Narrowed:
+        query, partial = self._request.queries[position], position in self._partial
+        keep = exactness.keeper(query, self._request.exact_only, partial)
+        return exactness.narrow(query, answer, keep, partial)
+
+    def _result(self, position: int, found: dict[int, Found], counted: dict[int, Found]) -> Matched:
+        query = self._request.queries[position]
+        if query.error is not None:
+            return Matched([], 0, query.error)
+        answer = found[position]
+        if answer.error is not None:
+            return Matched([], 0, answer.error)
+        narrowed = self._narrow(position, answer)
+        seen = query.start + len(narrowed.parts) if narrowed.parts else 0
+        count = counted.get(position)
+        hits = count.hits if count and count.error is None else narrowed.hits
+        return Matched(narrowed.parts, max(hits, seen))
+
+
+def chunks(
+    queries: list[tuple[int, PartsMatchQuery, int]],
+) -> Iterator[tuple[tuple[int, PartsMatchQuery, int], ...]]:
+    """Queries in order, in groups whose limits sum up to at most 100 parts and that are at most 100."""
+    group: list[tuple[int, PartsMatchQuery, int]] = []
+    parts = 0
+    for entry in queries:
+        if group and (parts + entry[2] > PARTS_MAX or len(group) == PARTS_MAX):
+            yield tuple(group)
+            group, parts = [], 0
+        group.append(entry)
+        parts += entry[2]
+    if group:
+        yield tuple(group)
+
+
+def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
+    """A SupPartMatchQuery (contract graphql.md §1.3). References are ours to leave out: answers come in order."""
+    named = {
+        "mpn": query.mpn,
+        "sku": query.sku,
+        "mpnOrSku": query.mpn_or_sku,
+        "manufacturer": query.brand,
+        "seller": query.seller,
+    }
+    return {**{key: value for key, value in named.items() if value}, "start": query.start, "limit": limit}
+
+
+def _read_multi_match(data: Any) -> list[Found]:
+    return [Found(getattr(match, "parts", []), match.hits, match.error) for match in data.supMultiMatch]
+
+
+def _read_search(name: str) -> Callable[[Any], list[Found]]:
+    def read(data: Any) -> list[Found]:
+        answer = getattr(data, name)
+        results = answer.results or []
+        return [Found([r.part for r in results], answer.hits, None, [r.akaMpn for r in results])]
+
+    return read
