@@ -1,0 +1,63 @@
+"""Words for what is wrong with a setting: what was found, and what is accepted there.
+
+Pure. Values are shown to help, except those of an application's apikeys and credentials.
+"""
+
+import difflib
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from proxy.config import settings
+from proxy.kit import located_yaml
+
+_HIDDEN = {"apikeys", "client_id", "client_secret"}
+
+
+def dotted(at: located_yaml.Trail) -> str:
+    """`applications.demo.apikeys[0]`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
+
+
+def accepted(kind: type[settings.Settings], key: str) -> str:
+    """The description of a setting."""
+    hint = get_type_hints(kind, include_extras=True)[key]
+    return next(str(meta.description) for meta in get_args(hint)[1:] if isinstance(meta, msgspec.Meta))
+
+
+def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
+    """What to say of a key that nothing reads."""
+    near = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
+    guess = f"did you mean {near[0]}? " if near else ""
+    return f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}"
+
+
+def explain(
+    error: msgspec.ValidationError, kind: type[settings.Settings], raw: dict[str, Any], at: located_yaml.Trail
+) -> tuple[located_yaml.Trail, str]:
+    """Where the mistake is, and what to say, for a block `raw` at `at` that did not become a `kind`."""
+    found, path = located_yaml.explain(error, at)
+    if path == at:
+        key = found.split("`")[1]
+        return (*at, key), f"is missing; it accepts {accepted(kind, key)}"
+    key = str(path[len(at)])
+    if isinstance(error.__cause__, ValueError | TypeError):
+        return path, f"{error.__cause__}"
+    return (
+        path,
+        f"{_shown(key, _value(raw, path[len(at) :]))} is not accepted; it accepts {accepted(kind, key)}",
+    )
+
+
+def _value(raw: Any, path: located_yaml.Trail) -> Any:
+    for step in path:
+        raw = raw[step]
+    return raw
+
+
+def _shown(key: str, value: Any) -> str:
+    if key in _HIDDEN or "@" in str(value):
+        return "this value"
+    if value is None:
+        return "nothing"
+    return repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"

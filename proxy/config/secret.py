@@ -1,0 +1,106 @@
+"""Values that must not be seen: client secrets, which are hidden, and apikeys, kept as digests only.
+
+Made while the configuration is read; the messages of ValueError never hold the value.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+_SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
+
+
+class ClientId(str):
+    """An application's client id. Not a secret, but it may be read from the same places."""
+
+    __slots__ = ()
+
+
+class Secret:
+    """Hides itself from repr, logs and tracebacks; `reveal` is the one way to the text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return "Secret(hidden)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def reveal(self) -> str:
+        """The secret itself, for the request that needs it."""
+        return self._text
+
+
+class Digest:
+    """The SHA-256 of an apikey, to look it up by. Hidden too: v3 keys are short enough to be tried out."""
+
+    __slots__ = ("_sha256",)
+
+    def __init__(self, sha256: bytes) -> None:
+        self._sha256 = sha256
+
+    def __repr__(self) -> str:
+        return "Digest(hidden)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digest) and self._sha256 == other._sha256
+
+    def __hash__(self) -> int:
+        return hash(self._sha256)
+
+
+def digest(apikey: str) -> Digest:
+    """What stands for a plain apikey, from a client or from the file."""
+    return Digest(hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).digest())
+
+
+def apikey(text: str) -> Digest:
+    """An entry of `apikeys`: plain, or `sha256:` and 64 hex digits."""
+    if known := _SHA256.fullmatch(text):
+        return Digest(bytes.fromhex(known[1]))
+    if text.lower().startswith("sha256:"):
+        raise ValueError("is not sha256: with 64 hex digits after it")
+    if text.startswith(("env:", "file:")):
+        raise ValueError("is read from nowhere else: an apikey is plain or sha256: with 64 hex digits")
+    if not text.strip():
+        raise ValueError("is empty")
+    return digest(text)
+
+
+def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """The text itself, or that of `env:NAME`, or of `file:PATH` (from `folder`). Those two are stripped."""
+    if text.startswith("env:"):
+        return _from_environment(text.removeprefix("env:"), environ)
+    if text.startswith("file:"):
+        return _from_file(folder / text.removeprefix("file:"))
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _from_environment(name: str, environ: Mapping[str, str]) -> str:
+    if name not in environ:
+        raise ValueError(f"the environment variable {name} is not set")
+    if not (text := environ[name].strip()):
+        raise ValueError(f"the environment variable {name} is empty")
+    return text
+
+
+def _from_file(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError:
+        raise ValueError(f"the file {file} is not UTF-8 text") from None
+    except OSError as error:
+        raise ValueError(f"the file {file} cannot be read: {error.strerror}") from None
+    if not text:
+        raise ValueError(f"the file {file} is empty")
+    return text

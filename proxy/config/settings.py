@@ -1,0 +1,127 @@
+"""Every setting with its type, default, unit and limits. config.yaml shows the same, by test.
+
+A description completes the words "it accepts" of an error message. Read by config/loader.py; it checks
+nothing that concerns two settings at once.
+"""
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from proxy.config.secret import ClientId, Digest, Secret
+
+Feature = Literal[
+    "LEAD_TIME",
+    "LIFECYCLE",
+    "DATASHEETS",
+    "TECH_SPECS",
+    "CAD_MODELS",
+    "SIMILAR_PARTS",
+    "SUGGESTIONS",
+    "SPELLING_CORRECTIONS",
+    "INVENTORY_HISTORY",
+]
+FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
+
+Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all blocks of settings have in common."""
+
+
+class Listen(Settings, frozen=True):
+    """Where v3 clients connect."""
+
+    host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = (
+        8080
+    )
+
+
+class Upstream(Settings, frozen=True):
+    """The GraphQL service and its identity service (contract graphql.md §3.1, §4.1)."""
+
+    graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
+    token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
+    scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = (
+        "supply.domain"
+    )
+    site: Annotated[
+        str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")
+    ] = "octopart"
+    timeout_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="seconds for a whole answer, above 0 up to 3600")
+    ] = 30.0
+    connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = (
+        256
+    )
+
+
+class Application(Settings, frozen=True):
+    """An application of the GraphQL service, and the v3 clients that it serves."""
+
+    apikeys: Annotated[
+        tuple[Digest, ...],
+        Meta(min_length=1, description="a list of apikeys in quotes, plain or sha256: with 64 hex digits"),
+    ]
+    client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None
+    client_secret: Annotated[
+        Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")
+    ] = None
+    country: Annotated[
+        str, Meta(pattern=r"^[A-Z]{2}\Z", description="two capital letters (ISO 3166), such as US")
+    ] = "US"
+    currency: Annotated[
+        str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
+    ] = "USD"
+    features: Annotated[
+        Literal["all"] | tuple[Feature, ...],
+        Meta(description=f"all, or a list of {', '.join(FEATURES)}"),
+    ] = "all"
+
+    @property
+    def plan(self) -> frozenset[str]:
+        """The plan's features, spelled out."""
+        return frozenset(FEATURES if self.features == "all" else self.features)
+
+
+class Translation(Settings, frozen=True):
+    """Choices in how v3 requests are asked upstream."""
+
+    single_query: Annotated[
+        Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
+    ] = "supSearchMpn"
+
+
+class Answers(Settings, frozen=True):
+    """Answers kept in memory. Off when either is 0."""
+
+    seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 60.0
+    entries: Annotated[int, Meta(ge=0, le=10_000_000, description="answers, 0 (off) to 10000000")] = 10_000
+
+    @property
+    def kept(self) -> bool:
+        """Whether any answer is kept at all."""
+        return self.seconds > 0 and self.entries > 0
+
+
+class Log(Settings, frozen=True):
+    """What is written to standard error."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="debug, info, warning or error")
+    ] = "info"
+    format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
+
+
+class Config(Settings, frozen=True):
+    """All of it. `applications` maps a name to its application and is never empty."""
+
+    applications: dict[str, Application]
+    listen: Listen = Listen()
+    upstream: Literal["sandbox"] | Upstream = "sandbox"
+    translation: Translation = Translation()
+    answers: Answers = Answers()
+    log: Log = Log()

@@ -1,0 +1,145 @@
+"""YAML that remembers where each value was written, so that a mistake can be shown by file, line and column.
+
+Used for the configuration and for mappings/. Reads the safe subset only, in the sense of YAML 1.2: `NO` and
+`on` are words, dates are text, a number has no leading zero, a fraction needs its point. Messages do not
+quote values: they may be secrets.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+Trail = tuple[str | int, ...]
+
+_QUOTED = re.compile(r"(alias|anchor|handle|tag) ['\"].*", re.DOTALL)
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+class YamlError(ValueError):
+    """The file cannot be read as YAML. The message begins with the place."""
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the plain scalars of YAML 1.2, as far as a settings file needs them."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|", ["~", "n", ""]),
+    ("bool", r"true|false", list("tf")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    ("float", r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?", list("-+0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """`data` is plain Python; `place` says where a part of it stands."""
+
+    data: Any
+    name: str
+    root: yaml.Node | None
+
+    def place(self, path: Trail) -> str:
+        """`config.yaml:12:5` of the value at `path`, or of the nearest thing around it that was written."""
+        node, mark = self.root, None if self.root is None else self.root.start_mark
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            label, node = found
+            mark = label.start_mark
+        return self.name if mark is None else _at(self.name, mark)
+
+
+def load(file: Path, mistake: type[Exception] = YamlError) -> Located:
+    """Read one document. Raises `mistake` for a file that is unreadable, not YAML, or gives a key twice."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise mistake(f"{file}: is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise mistake(f"{file}: cannot be read: {error.strerror}") from error
+    return loads(text, file.name, mistake)
+
+
+def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> Located:
+    """The same for text at hand; `name` stands for the file in messages."""
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        _check(root, name, mistake)
+        return Located(None if root is None else loader.construct_document(root), name, root)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise mistake(f"{_at(name, mark) if mark else name}: {_reason(error)}") from None
+    except yaml.YAMLError:
+        raise mistake(f"{name}: holds a character that YAML does not allow") from None
+
+
+def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]:
+    """What msgspec found wrong with a value converted from `at`, and the path of the culprit as far as known.
+
+    msgspec writes a key of an open mapping as `[...]`; the path ends before it.
+    """
+    message, _, tail = str(error).rpartition(" - at `")
+    if not message:
+        message, tail = str(error), "$`"
+    known = tail.split("`")[0].partition("[...]")[0]
+    steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(known))
+    unknown = re.search(r"unknown field `(.+)`", message) if "[...]" not in tail else None
+    return message, (*at, *steps, unknown[1]) if unknown else (*at, *steps)
+
+
+def _at(name: str, mark: yaml.Mark) -> str:
+    return f"{name}:{mark.line + 1}:{mark.column + 1}"
+
+
+def _reason(error: yaml.MarkedYAMLError) -> str:
+    """The problem without words from the file: they may be a secret."""
+    return _QUOTED.sub(r"\1", ", ".join(filter(None, (error.context, error.problem))))
+
+
+def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """The node that marks the place of a child, and the child; for a key the place is the key."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step], node.value[step]
+    return None
+
+
+def _check(root: yaml.Node | None, name: str, mistake: type[Exception]) -> None:
+    """Refuse keys given twice. Each node is seen once, however often it is referred to."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            _check_keys(node, name, mistake)
+            waiting += [part for pair in node.value for part in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+
+
+def _check_keys(node: yaml.MappingNode, name: str, mistake: type[Exception]) -> None:
+    first: dict[str, yaml.Mark] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise mistake(f"{_at(name, key.start_mark)}: a key must be a word, not a list or a block")
+        if key.value in first:
+            line = first[key.value].line + 1
+            raise mistake(
+                f"{_at(name, key.start_mark)}: the key {key.value} was already given in line {line}"
+            )
+        first[key.value] = key.start_mark

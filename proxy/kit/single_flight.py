@@ -1,0 +1,54 @@
+"""Many callers, one piece of work: whoever asks for a key while it is being worked on shares the outcome.
+
+Used for tokens and for identical queries. Keeps nothing once the work is done; it is not a cache.
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SingleFlight(Generic[K, V]):
+    """`name` is the name of every task started here, and so must not hold a secret."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: dict[K, asyncio.Task[V]] = {}
+
+    async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
+        """The outcome of the work under way for `key`, or of `work` when there is none. Errors are shared.
+
+        A caller that is cancelled leaves alone: the work goes on for the others, and to its end without them.
+        """
+        task = self.start(key, work)
+        await asyncio.wait((task,))
+        return task.result()
+
+    def start(self, key: K, work: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
+        """The task for `key`, started when there is none, for a caller that does not wait."""
+        task = self._tasks.get(key)
+        if task is None:
+            task = asyncio.create_task(_run(work), name=self._name)
+            task.add_done_callback(functools.partial(self._forget, key))
+            self._tasks[key] = task
+        return task
+
+    async def close(self) -> None:
+        """Cancel what is under way and wait until it has ended."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self, key: K, task: asyncio.Task[V]) -> None:
+        del self._tasks[key]
+        if not task.cancelled():
+            task.exception()  # looked at here: an error that no caller stayed for is not an unhandled one
+
+
+async def _run(work: Callable[[], Awaitable[V]]) -> V:
+    return await work()

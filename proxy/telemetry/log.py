@@ -1,0 +1,108 @@
+"""Log lines on one stream, for people or for machines. Set up once by the command line; rooms use structlog.
+
+There are no tracebacks in it, no text of unknown exceptions, and of other libraries' messages only the fixed
+part: those of aiohttp and asyncio would repeat request lines, and so apikeys.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor
+
+from proxy import errors
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+_FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
+_FRAMES = 8
+
+
+def configure(level: str, format_: str, stream: TextIO) -> None:
+    """Send every line from `level` up to `stream`, as `json` or for a `console`. Standard logging follows."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            reduce_exception,
+            *_renderers(format_, stream),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, Bridge)]:
+        root.removeHandler(handler)
+    root.addHandler(Bridge())
+    root.setLevel(max(LEVELS[level], logging.INFO))
+
+
+def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
+    """Replace exc_info by `error` (the type, and the message where it is this program's own) and `at`."""
+    found = event.pop("exc_info", None)
+    event.pop("stack_info", None)
+    exception = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
+    if isinstance(exception, BaseException):
+        event["error"] = " from ".join(_name(link) for link in _chain(exception))
+        event["at"] = _places(exception.__traceback__)
+    return event
+
+
+class Bridge(logging.Handler):
+    """Carries a record of standard logging over, reduced to its logger, its level and its fixed words."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger().log(
+            record.levelno, fixed_words(record.msg), logger=record.name, exc_info=record.exc_info
+        )
+
+
+def fixed_words(message: object) -> str:
+    """The first line of a message up to the first thing filled in. Arguments are left out.
+
+    `Error handling request from %s` stays as it is; `Exception in callback f('x')` ends before the bracket.
+    """
+    words = _FIXED.match(message) if isinstance(message, str) else None
+    return (words[0].strip() if words else "") or "a message without fixed words"
+
+
+def _renderers(format_: str, stream: TextIO) -> list[Processor]:
+    if format_ == "json":
+        return [structlog.processors.JSONRenderer(serializer=_json)]
+    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=0)]
+
+
+def _json(event: EventDict, **_: Any) -> str:
+    return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _chain(exception: BaseException) -> Iterator[BaseException]:
+    """An exception, what it came from, and so on; a few steps at most."""
+    link: BaseException | None = exception
+    for _ in range(_FRAMES):
+        if link is None:
+            return
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _name(exception: BaseException) -> str:
+    kind = type(exception).__name__
+    return f"{kind}: {exception}" if isinstance(exception, errors.BridgeError) else kind
+
+
+def _places(trace: TracebackType | None) -> str:
+    """`graphql.py:40 > wire.py:22`, outermost first, the last few."""
+    places = []
+    while trace is not None:
+        places.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " > ".join(places[-_FRAMES:])

@@ -1,0 +1,1 @@
+"""The GraphQL service and its identity service, seen from here: tokens, one request, what an answer means."""

@@ -1,0 +1,118 @@
+"""What an answer of the GraphQL service means, whatever HTTP status it came with (contract graphql.md §3.2).
+
+Pure: an answer in, data or an error out. The service calls its statuses subject to change, so the body
+counts first.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from proxy import errors, model
+from proxy.upstream import wire
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+SERVICE = "the GraphQL service"
+PART_LIMIT = "You have exceeded your part limit"
+TOKEN_CODES = {"AuthInvalidToken", "AuthExpiredToken"}
+
+_MESSAGE_MAX = 500  # characters of the service's own words that are passed on
+
+
+class Envelope(Protocol[T_co]):
+    """The top of every GraphQL answer."""
+
+    @property
+    def data(self) -> T_co | None:
+        """Null when errors left nothing."""
+
+    @property
+    def errors(self) -> Sequence[model.GraphQLError] | None:
+        """Absent or null when all went well."""
+
+
+class Operation(Protocol[T_co]):
+    """A GraphQL operation, ready to be sent. `payload` is the whole JSON body of the request."""
+
+    @property
+    def name(self) -> str:
+        """The operationName: one of a few, for logs and metrics."""
+
+    @property
+    def payload(self) -> bytes:
+        """`{"operationName": …, "query": …, "variables": …}`."""
+
+    @property
+    def decode(self) -> Callable[[bytes], Envelope[T_co]]:
+        """From the answer's body to its envelope. Raises msgspec.MsgspecError where it does not fit."""
+
+
+class Faults(msgspec.Struct, frozen=True):
+    """An answer read for its errors alone, where its data is null or does not fit."""
+
+    errors: list[model.GraphQLError]
+
+    @property
+    def data(self) -> None:
+        """Nothing that could be used."""
+
+
+def read(operation: Operation[T], reply: wire.Reply) -> Envelope[T] | None:
+    """The envelope, or at least its errors, or None for what is not a GraphQL answer (HTML, empty, cut)."""
+    try:
+        return operation.decode(reply.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return _faults.decode(reply.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def token_refused(reply: wire.Reply, envelope: Envelope[Any] | None) -> bool:
+    """Whether the token is the trouble: a fresh one may help."""
+    found = (error.extensions or {} for error in _errors(envelope))
+    return reply.status == 401 or any(extensions.get("code") in TOKEN_CODES for extensions in found)
+
+
+def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
+    """The data of an answer that is not about the token.
+
+    Raises PartLimitUsedUp, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
+    seconds since 1970. Errors beside data do not spoil it, but for a used-up part limit.
+    """
+    messages = [error.message for error in _errors(envelope)]
+    _check_part_limit(messages, now)
+    if envelope is not None and envelope.data is not None:
+        return envelope.data
+    if reply.status == 429:
+        raise errors.TooManyRequests(
+            f"{SERVICE} asks for fewer requests", retry_after=wire.seconds(reply.retry_after, now)
+        )
+    if messages:
+        raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
+    if fault := wire.fault(reply, SERVICE, now):
+        raise fault
+    raise errors.UpstreamUnreadable(
+        f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {len(reply.body)} bytes)"
+    )
+
+
+_faults = msgspec.json.Decoder(Faults)
+
+
+def _errors(envelope: Envelope[Any] | None) -> Sequence[model.GraphQLError]:
+    return (envelope.errors if envelope else None) or ()
+
+
+def _check_part_limit(messages: list[str], now: float) -> None:
+    for message in messages:
+        if message.startswith(PART_LIMIT):
+            raise errors.PartLimitUsedUp(_cut(message), retry_after=errors.seconds_to_next_month(now))
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"

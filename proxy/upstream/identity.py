@@ -1,0 +1,132 @@
+"""One conversation with the identity service (contract graphql.md §4): credentials in, a token and its end.
+
+Used by tokens.py, which decides when to have it. Keeps nothing. The token is read for its `exp`, not
+verified: that is the business of the service that takes it.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+import jwt
+import msgspec
+
+from proxy import config, errors
+from proxy.upstream import wire
+
+SERVICE = "the identity service"
+WAIT_SECONDS = 60  # after a 429 without Retry-After
+
+_HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+_BROKEN = {"server_error", "temporarily_unavailable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Client id and secret of the application `name`. Without them it cannot ask for anything."""
+
+    name: str
+    client_id: str | None
+    client_secret: config.Secret | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A bearer token and the moment, in seconds since 1970, from which it must not be used."""
+
+    token: str = field(repr=False)
+    expires: float
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    access_token: str
+    expires_in: float | None = None
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    error: str
+
+
+async def ask(
+    session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials
+) -> wire.Reply:
+    """Ask for a token, once. Raises UpstreamUnreachable, UpstreamUnreadable, CredentialsRefused."""
+    if not credentials.client_id or not credentials.client_secret:
+        raise errors.CredentialsRefused(f"application {credentials.name} has no client id and secret")
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": credentials.client_id,
+        "client_secret": credentials.client_secret.reveal(),
+        **({"scope": scope} if scope else {}),
+    }
+    return await wire.post(session, wire.Request(token_url, SERVICE, urlencode(form).encode(), _HEADERS))
+
+
+def understand(reply: wire.Reply, application: str, now: float) -> Grant:
+    """The grant in an answer. Raises TokenLimit, CredentialsRefused, UpstreamFault or UpstreamUnreadable."""
+    if reply.status == 200:
+        return _grant(reply.body, now)
+    error = _oauth_error(reply.body)
+    if reply.status == 429 or error == "slow_down":
+        wait = wire.seconds(reply.retry_after, now)
+        raise errors.TokenLimit(
+            f"{SERVICE} asks application {application} to wait",
+            retry_after=WAIT_SECONDS if wait is None else max(1, wait),
+        )
+    if fault := wire.fault(reply, SERVICE, now):
+        raise fault
+    if error in _BROKEN:
+        raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
+    if error or reply.status == 401:
+        raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}")
+    raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
+
+
+def _grant(body: bytes, now: float) -> Grant:
+    try:
+        answer = msgspec.json.decode(body, type=_Answer, strict=False)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not a token") from None
+    if not re.fullmatch(r"[!-~]+", answer.access_token):
+        raise errors.UpstreamUnreadable(f"{SERVICE} sent a token that cannot be put into a header")
+    expires = expiry(answer.access_token, answer.expires_in, now)
+    if expires is None:
+        raise errors.UpstreamUnreadable(f"{SERVICE} sent a token without saying how long it lives")
+    if expires <= now:
+        raise errors.UpstreamUnreadable(
+            f"{SERVICE} sent a token that has already expired; is the clock of this machine right?"
+        )
+    return Grant(answer.access_token, expires)
+
+
+def expiry(token: str, expires_in: float | None, now: float) -> float | None:
+    """Seconds since 1970: the JWT's own `exp`, else `now + expires_in`, else None."""
+    try:
+        claim = jwt.decode(token, options={"verify_signature": False}).get("exp")
+    except (jwt.InvalidTokenError, RecursionError):
+        claim = None
+    end = _seconds(claim)
+    life = _seconds(expires_in)
+    return end if end is not None else None if life is None else now + life
+
+
+def _seconds(value: Any) -> float | None:
+    """A number that can be a time; the claim may be anything."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _oauth_error(body: bytes) -> str:
+    """The `error` code (RFC 6749 §5.2), or "" where there is none. Only codes are believed, never prose."""
+    try:
+        error = msgspec.json.decode(body, type=_Refusal).error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    return error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"

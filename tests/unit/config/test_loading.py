@@ -1,0 +1,262 @@
+import hashlib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy import config, errors
+
+SANDBOX = """\
+applications:
+  demo:
+    apikeys: ["plain-key"]
+"""
+
+REAL = """\
+upstream:
+  graphql_url: https://api.example/graphql
+  token_url: https://identity.example/connect/token
+applications:
+  main:
+    client_id: env:ID
+    client_secret: {secret}
+    apikeys: ["plain-key", "{digest}"]
+    country: DE
+    currency: EUR
+    features: [LEAD_TIME, DATASHEETS]
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    def of(text: str, **environ: str) -> config.Config:
+        file = tmp_path / "config.yaml"
+        file.write_text(text, encoding="utf-8")
+        return config.load(file, environ)
+
+    return of
+
+
+def real(secret: str = "env:SECRET") -> str:
+    return REAL.format(secret=secret, digest="sha256:" + hashlib.sha256(b"other-key").hexdigest())
+
+
+def test_what_is_not_written_has_its_default(load):
+    demo = config.Application(apikeys=(config.digest("plain-key"),))
+    assert load(SANDBOX) == config.Config(applications={"demo": demo})
+
+
+def test_everything_that_is_written_arrives(load):
+    loaded = load(real(), ID=" the-id\n", SECRET="the-secret")
+    main = loaded.applications["main"]
+    assert loaded.upstream == config.Upstream(
+        graphql_url="https://api.example/graphql", token_url="https://identity.example/connect/token"
+    )
+    assert (main.client_id, main.country, main.currency) == ("the-id", "DE", "EUR")
+    assert main.client_secret is not None
+    assert main.client_secret.reveal() == "the-secret"
+    assert main.plan == {"LEAD_TIME", "DATASHEETS"}
+
+
+def test_apikeys_are_kept_as_digests_whether_plain_or_not(load):
+    main = load(real(), ID="i", SECRET="s").applications["main"]
+    assert main.apikeys == (config.digest("plain-key"), config.digest("other-key"))
+
+
+def test_all_features_is_every_one_of_them(load):
+    assert load(SANDBOX).applications["demo"].plan == frozenset(config.FEATURES)
+
+
+def test_a_secret_file_is_found_beside_the_configuration(load, tmp_path):
+    (tmp_path / "secret.txt").write_text("from-a-file\n")
+    secret = load(real("file:secret.txt"), ID="i").applications["main"].client_secret
+    assert secret is not None
+    assert secret.reveal() == "from-a-file"
+
+
+def test_nothing_secret_is_seen_in_the_configuration(load):
+    shown = repr(load(real("'the-secret'"), ID="i"))
+    assert "the-secret" not in shown
+    assert "plain-key" not in shown
+    assert hashlib.sha256(b"plain-key").hexdigest() not in shown
+
+
+def test_the_settings_do_not_change(load):
+    with pytest.raises(AttributeError):
+        load(SANDBOX).listen.port = 1  # type: ignore[misc]
+
+
+def test_an_empty_block_is_all_defaults(load):
+    assert load("listen:\n" + SANDBOX).listen == config.Listen()
+
+
+@pytest.mark.parametrize(
+    "answers, kept", [("seconds: 0", False), ("entries: 0", False), ("seconds: 0.5", True)]
+)
+def test_answers_are_kept_unless_either_number_is_zero(load, answers, kept):
+    assert load(f"answers: {{{answers}}}\n{SANDBOX}").answers.kept is kept
+
+
+@pytest.mark.parametrize(
+    "block, message",
+    [
+        ("lisen: {}", "config.yaml:1:1: lisen: unknown key; did you mean listen? Known here: applications, "),
+        (
+            "listen:\n  prt: 1",
+            "config.yaml:2:3: listen.prt: unknown key; did you mean port? Known here: host, ",
+        ),
+        (
+            "listen: {port: 70000}",
+            "config.yaml:1:10: listen.port: 70000 is not accepted; it accepts a TCP port",
+        ),
+        ("listen: {port: '80'}", "config.yaml:1:10: listen.port: '80' is not accepted"),
+        ("listen: {port: true}", "config.yaml:1:10: listen.port: True is not accepted"),
+        (
+            "listen: {host: }",
+            "config.yaml:1:10: listen.host: nothing is not accepted; it accepts a host name",
+        ),
+        ("listen: 8080 # a", "config.yaml:1:1: listen: is a block of settings: host, port"),
+        ("answers: {seconds: -1}", "config.yaml:1:11: answers.seconds: -1 is not accepted"),
+        ("log: {level: loud}", "config.yaml:1:7: log.level: 'loud' is not accepted; it accepts debug, info"),
+        (
+            "translation: {single_query: supSearch}",
+            "config.yaml:1:15: translation.single_query: 'supSearch' is",
+        ),
+        ("upstream: nexar", "config.yaml:1:1: upstream: is either sandbox or a block"),
+        ("upstream:", "config.yaml:1:1: upstream: is either sandbox or a block"),
+        ("upstream: {}", "config.yaml:1:1: upstream.graphql_url: is missing; it accepts an http://"),
+        (
+            "listen: {port: 1}\nlisten: {port: 2}",
+            "config.yaml:2:1: the key listen was already given in line 1",
+        ),
+        ("listen: [", "config.yaml:3:7: while parsing a flow sequence, expected "),
+    ],
+)
+def test_a_mistake_names_place_key_and_what_is_accepted(load, block, message):
+    with pytest.raises(errors.ConfigError) as found:
+        load(f"{block}\n{SANDBOX}")
+    assert str(found.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "key, value, message",
+    [
+        (
+            "graphql_url",
+            "ftp://api.example/graphql",
+            "'ftp://api.example/graphql' is not accepted; it accepts an http:",
+        ),
+        ("token_url", "api.example/token", "'api.example/token' is not accepted"),
+        ("token_url", "https://me:hidden@api.example/", "this value is not accepted"),
+        ("site", "My-Site", "'My-Site' is not accepted; it accepts small letters and digits"),
+        ("timeout_seconds", 0, "0 is not accepted; it accepts seconds"),
+        ("connections", 0, "0 is not accepted; it accepts connections"),
+    ],
+)
+def test_a_mistake_in_the_upstream_is_shown(load, key, value, message):
+    upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", key: value}
+    with pytest.raises(errors.ConfigError) as found:
+        load(f"upstream: {msgspec.json.encode(upstream).decode()}\n{SANDBOX}")
+    assert f"upstream.{key}: {message}" in str(found.value)
+    assert "hidden" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("country: Usa", "demo.country: 'Usa' is not accepted; it accepts two capital letters"),
+        ("currency: usd", "demo.currency: 'usd' is not accepted; it accepts three capital letters"),
+        (
+            "features: [LEADTIME]",
+            "demo.features[0]: 'LEADTIME' is not accepted; it accepts all, or a list of LEAD_",
+        ),
+        ("features: some", "demo.features: 'some' is not accepted"),
+        ("client_secret: ''", "demo.client_secret: is empty"),
+        ("client_secret: 123456", "demo.client_secret: is not text; put it in quotes"),
+        ("client_secret: env:NO", "demo.client_secret: the environment variable NO is not set"),
+        ("client_secret: env:EMPTY", "demo.client_secret: the environment variable EMPTY is empty"),
+        ("client_secret: file:no.txt", "no.txt cannot be read: No such file or directory"),
+        ("client_secret: file:empty.txt", "empty.txt is empty"),
+        (
+            "client_secret: hidden",
+            "demo.client_id: is missing; it accepts the client id, env:NAME or file:PATH",
+        ),
+        ("client_id: hidden", "demo.client_secret: is missing"),
+        ("apikey: hidden", "demo.apikey: unknown key; did you mean apikeys?"),
+    ],
+)
+def test_a_mistake_in_an_application_names_it(load, tmp_path, line, message):
+    (tmp_path / "empty.txt").write_text(" \n")
+    with pytest.raises(errors.ConfigError) as found:
+        load(f"{SANDBOX}    {line}\n", EMPTY=" ")
+    place = "2:3" if "missing" in message else "4:16" if "[0]" in message else "4:5"
+    assert str(found.value).startswith(f"config.yaml:{place}: applications.demo.")
+    assert message in str(found.value)
+    assert "hidden" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "apikeys, message",
+    [
+        ("[hidden, '']", "apikeys[1]: is empty"),
+        ("[12345678]", "apikeys[0]: is not text; put it in quotes"),
+        ("['sha256:hidden']", "apikeys[0]: is not sha256: with 64 hex digits after it"),
+        ("['env:hidden']", "apikeys[0]: is read from nowhere else"),
+        ("hidden", "apikeys: this value is not accepted; it accepts a list of apikeys in quotes"),
+        ("[]", "apikeys: this value is not accepted"),
+        ("{hidden: 1}", "apikeys: this value is not accepted"),
+        (
+            "[hidden, hidden]",
+            "apikeys[1]: this apikey is already given in applications.demo.apikeys[0] (config.yaml:3:15",
+        ),
+    ],
+)
+def test_a_mistake_in_apikeys_never_shows_one(load, apikeys, message):
+    with pytest.raises(errors.ConfigError) as found:
+        load(f"applications:\n  demo:\n    apikeys: {apikeys}\n")
+    assert f"applications.demo.{message}" in str(found.value)
+    assert "hidden" not in str(found.value)
+    assert "12345678" not in str(found.value)
+
+
+def test_an_apikey_given_to_two_applications_names_both_places(load):
+    other = hashlib.sha256(b"plain-key").hexdigest().upper()
+    with pytest.raises(errors.ConfigError) as found:
+        load(f"{SANDBOX}  second:\n    apikeys:\n      - free\n      - sha256:{other}\n")
+    assert str(found.value) == (
+        "config.yaml:7:9: applications.second.apikeys[1]: "
+        "this apikey is already given in applications.demo.apikeys[0] (config.yaml:3:15)"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "applications:", "applications: {}", "applications: [a]"])
+def test_there_is_at_least_one_application(load, text):
+    with pytest.raises(errors.ConfigError, match="at least one application is needed"):
+        load(text)
+
+
+def test_an_application_needs_apikeys(load):
+    with pytest.raises(
+        errors.ConfigError, match=r"2:3: applications\.demo\.apikeys: is missing; it accepts a list"
+    ):
+        load("applications:\n  demo:\n")
+
+
+def test_an_application_has_a_name(load):
+    with pytest.raises(errors.ConfigError, match=r"applications.*: is not a name"):
+        load("applications:\n  7: {apikeys: [a]}\n")
+
+
+def test_a_real_service_needs_credentials(load):
+    text = real().replace("    client_secret: env:SECRET\n", "")
+    with pytest.raises(errors.ConfigError, match=r"5:3: applications\.main\.client_secret: is missing"):
+        load(text, ID="i")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
+        config.load(tmp_path / "no.yaml", {})
+
+
+def test_an_apikey_with_broken_text_has_a_digest_too():
+    assert config.digest("\udcff") != config.digest("x")

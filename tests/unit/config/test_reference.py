@@ -1,0 +1,67 @@
+"""config.yaml, the settings and their defaults say the same."""
+
+import re
+from pathlib import Path
+from typing import get_type_hints
+
+import msgspec
+import pytest
+import yaml
+
+from proxy import config
+
+FILE = Path(__file__).parents[3] / "config.yaml"
+BLOCKS = {
+    "listen": config.Listen,
+    "upstream": config.Upstream,
+    "translation": config.Translation,
+    "answers": config.Answers,
+    "log": config.Log,
+}
+
+
+@pytest.fixture(scope="module")
+def everything() -> str:
+    """The file with every commented setting switched on, as its own first lines explain."""
+    text = FILE.read_text(encoding="utf-8").replace("\nupstream: sandbox\n", "\n")
+    return re.sub(r"(?m)^#(?=\S| {2,}\w+:)", "", text)
+
+
+def test_the_file_as_it_is_holds_exactly_the_defaults():
+    demo = config.Application(apikeys=(config.digest("EXAMPLE_KEY"),))
+    assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
+
+
+def test_every_setting_is_in_the_file(everything):
+    written = yaml.safe_load(everything)
+    assert set(written) == set(config.Config.__struct_fields__)
+    assert {name: set(written[name]) for name in BLOCKS} == {
+        name: set(kind.__struct_fields__) for name, kind in BLOCKS.items()
+    }
+    assert set(written["applications"]["demo"]) == set(config.Application.__struct_fields__)
+
+
+def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(everything, encoding="utf-8")
+    loaded = config.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
+    assert loaded.upstream == config.Upstream(
+        graphql_url="https://api.nexar.com/graphql", token_url="https://identity.nexar.com/connect/token"
+    )
+    assert loaded.applications["demo"].client_id == "id"
+
+
+@pytest.mark.parametrize("kind", [*BLOCKS.values(), config.Application], ids=lambda kind: kind.__name__)
+def test_every_setting_says_what_it_accepts(kind):
+    hints = get_type_hints(kind, include_extras=True)
+    for name in kind.__struct_fields__:
+        metas = [meta for meta in hints[name].__metadata__ if isinstance(meta, msgspec.Meta)]
+        assert any(meta.description for meta in metas), name
+
+
+def test_every_setting_has_its_words_in_the_file(everything):
+    """Each key is followed by a comment on its line, or follows one."""
+    lines = everything.splitlines()
+    for number, line in enumerate(lines):
+        if re.match(r"\s*[a-z_]+: ?\S", line) and "_url:" not in line:
+            assert "#" in line or "#" in lines[number - 1] or "client_" in line, line

@@ -1,0 +1,133 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.kit import located_yaml
+
+TEXT = """\
+listen:
+  host: here
+  ports: [1, 2]
+shared: &shared {a: 1}
+again: *shared
+merged:
+  <<: *shared
+  b: 2
+"""
+
+
+@pytest.fixture
+def located() -> located_yaml.Located:
+    return located_yaml.loads(TEXT, "f.yaml")
+
+
+@pytest.mark.parametrize(
+    "path, place",
+    [
+        ((), "f.yaml:1:1"),
+        (("listen",), "f.yaml:1:1"),
+        (("listen", "host"), "f.yaml:2:3"),
+        (("listen", "ports", 1), "f.yaml:3:14"),
+        (("again", "a"), "f.yaml:4:18"),
+        (("merged", "b"), "f.yaml:8:3"),
+        (("listen", "missing"), "f.yaml:1:1"),
+        (("listen", "ports", 9), "f.yaml:3:3"),
+        (("nowhere", "at", "all"), "f.yaml:1:1"),
+    ],
+)
+def test_a_place_is_that_of_the_key_or_of_what_is_around_it(located, path, place):
+    assert located.place(path) == place
+
+
+def test_the_data_is_plain_python(located):
+    assert located.data["listen"] == {"host": "here", "ports": [1, 2]}
+    assert located.data["merged"] == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("NO", "NO"),
+        ("on", "on"),
+        ("yes", "yes"),
+        ("012", "012"),
+        ("12345e67", "12345e67"),
+        ("2020-01-01", "2020-01-01"),
+        ("1:20", "1:20"),
+        ("0x1f", "0x1f"),
+        ("true", True),
+        ("~", None),
+        ("", None),
+        ("-7", -7),
+        ("2.5", 2.5),
+    ],
+)
+def test_plain_words_are_those_of_yaml_1_2(text, value):
+    found = located_yaml.loads(f"key: {text}", "f").data["key"]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("a: 1\na: 2", "f.yaml:2:1: the key a was already given in line 1"),
+        ("a:\n  b: {c: 1, c: 2}", "f.yaml:2:13: the key c was already given in line 2"),
+        ("a: *hidden", "f.yaml:1:4: found undefined alias"),
+        ("a: !hidden x", "f.yaml:1:4: could not determine a constructor for the tag"),
+        ("[a]: 1", "f.yaml:1:1: a key must be a word"),
+        ("a: [1", "f.yaml:1:6: while parsing a flow sequence"),
+        ("a: 'hidden", "f.yaml:1:11: while scanning a quoted scalar"),
+        ("a: \x01", "f.yaml: holds a character"),
+        ("---\na\n---\nb", "f.yaml:3:1: expected a single document"),
+    ],
+)
+def test_a_mistake_names_its_place_and_never_quotes_a_value(text, message):
+    with pytest.raises(located_yaml.YamlError) as found:
+        located_yaml.loads(text, "f.yaml")
+    assert str(found.value).startswith(message)
+    assert "hidden" not in str(found.value)
+
+
+def test_the_caller_chooses_the_error(tmp_path):
+    with pytest.raises(KeyError, match=r"no\.yaml: cannot be read: No such file"):
+        located_yaml.load(tmp_path / "no.yaml", KeyError)
+
+
+def test_a_file_must_be_utf8(tmp_path):
+    (tmp_path / "f.yaml").write_bytes(b"a: \xff")
+    with pytest.raises(located_yaml.YamlError, match="is not UTF-8 text"):
+        located_yaml.load(tmp_path / "f.yaml")
+
+
+def test_an_empty_file_is_nothing():
+    empty = located_yaml.loads("# prose\n", "f.yaml")
+    assert empty.data is None
+    assert empty.place(("a",)) == "f.yaml"
+
+
+class Inner(msgspec.Struct, forbid_unknown_fields=True):
+    n: int
+    words: list[str] = []
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True):
+    inner: Inner
+    open: dict[str, Inner] = {}
+
+
+@pytest.mark.parametrize(
+    "raw, path, message",
+    [
+        ({"inner": {"n": "x"}}, ("at", "inner", "n"), "Expected `int`, got `str`"),
+        ({"inner": {"n": 1, "words": ["a", 2]}}, ("at", "inner", "words", 1), "Expected `str`, got `int`"),
+        ({"inner": {"n": 1, "z": 1}}, ("at", "inner", "z"), "Object contains unknown field `z`"),
+        ({"inner": {}}, ("at", "inner"), "Object missing required field `n`"),
+        ({}, ("at",), "Object missing required field `inner`"),
+        ({"inner": {"n": 1}, "open": {"k": {"z": 1}}}, ("at", "open"), "Object contains unknown field `z`"),
+    ],
+)
+def test_what_msgspec_says_becomes_a_path(raw: dict[str, Any], path, message):
+    with pytest.raises(msgspec.ValidationError) as found:
+        msgspec.convert(raw, Outer)
+    assert located_yaml.explain(found.value, ("at",)) == (message, path)

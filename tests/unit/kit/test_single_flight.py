@@ -1,0 +1,110 @@
+import asyncio
+
+import pytest
+
+from proxy.kit import single_flight
+
+
+class Work:
+    """Work that runs until it is let go, and counts how often it was begun."""
+
+    def __init__(self, outcome: str | Exception = "done") -> None:
+        self.begun = 0
+        self.go = asyncio.Event()
+        self.outcome = outcome
+
+    async def __call__(self) -> str:
+        self.begun += 1
+        await self.go.wait()
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.fixture
+def flight() -> single_flight.SingleFlight[str, str]:
+    return single_flight.SingleFlight("test flight")
+
+
+async def callers(flight, work, count, key="key"):
+    tasks = [asyncio.create_task(flight.run(key, work)) for _ in range(count)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_callers_of_one_key_share_one_piece_of_work(flight):
+    work = Work()
+    tasks = await callers(flight, work, 5)
+    work.go.set()
+    assert await asyncio.gather(*tasks) == ["done"] * 5
+    assert work.begun == 1
+
+
+async def test_other_keys_are_other_work(flight):
+    work = Work()
+    work.go.set()
+    await asyncio.gather(flight.run("a", work), flight.run("b", work))
+    assert work.begun == 2
+
+
+async def test_nothing_is_kept_afterwards(flight):
+    work = Work()
+    work.go.set()
+    await flight.run("key", work)
+    await flight.run("key", work)
+    assert work.begun == 2
+
+
+async def test_an_error_is_shared_and_then_forgotten(flight):
+    work = Work(ValueError("no"))
+    tasks = await callers(flight, work, 3)
+    work.go.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["no"] * 3
+    work.outcome = "better"
+    assert await flight.run("key", work) == "better"
+
+
+@pytest.mark.parametrize("leaving", [0, 1])
+async def test_a_cancelled_caller_leaves_the_others_their_answer(flight, leaving):
+    work = Work()
+    tasks = await callers(flight, work, 2)
+    tasks[leaving].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[leaving]
+    work.go.set()
+    assert await tasks[1 - leaving] == "done"
+    assert work.begun == 1
+
+
+async def test_work_that_everybody_left_ends_by_itself_without_a_complaint(flight, caplog):
+    work = Work(ValueError("nobody hears"))
+    (task,) = await callers(flight, work, 1)
+    task.cancel()
+    work.go.set()
+    await asyncio.sleep(0.01)
+    assert task.cancelled()
+    assert not caplog.records
+    work.outcome = "again"
+    assert await flight.run("key", work) == "again"
+
+
+async def test_the_task_is_named_without_its_key(flight):
+    work = Work()
+    task = flight.start("a secret key", work)
+    assert task.get_name() == "test flight"
+    work.go.set()
+    await task
+
+
+async def test_close_ends_what_is_under_way(flight):
+    running = flight.start("running", Work())
+    await asyncio.sleep(0)
+    unstarted = flight.start("unstarted", Work())
+    await flight.close()
+    assert running.cancelled()
+    assert unstarted.cancelled()
+    work = Work()
+    work.go.set()
+    assert await flight.run("running", work) == "done"

@@ -1,0 +1,165 @@
+import asyncio
+import io
+import json
+import logging
+
+import pytest
+import structlog
+
+from proxy import errors
+from proxy.telemetry import log
+
+KEY = "s3cret-apikey"
+
+
+@pytest.fixture
+def configured():
+    """`configured(level, format)` gives the stream; everything is put back afterwards."""
+    root = logging.getLogger()
+    before = root.level
+
+    def to(level: str = "info", format_: str = "json") -> io.StringIO:
+        stream = io.StringIO()
+        log.configure(level, format_, stream)
+        return stream
+
+    yield to
+    structlog.reset_defaults()
+    root.setLevel(before)
+    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
+        root.removeHandler(handler)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def fail() -> None:
+    raise ValueError(f"cannot read {KEY}")
+
+
+def test_a_json_line_holds_time_level_event_and_fields(configured):
+    stream = configured()
+    structlog.get_logger().info("request", route="/v3/parts/match", status=200)
+    (line,) = lines(stream)
+    assert line.pop("timestamp")
+    assert line == {"level": "info", "event": "request", "route": "/v3/parts/match", "status": 200}
+
+
+def test_a_console_line_is_for_reading(configured):
+    stream = configured(format_="console")
+    structlog.get_logger().warning("no token", application="demo")
+    (line,) = stream.getvalue().splitlines()
+    assert "warning" in line
+    assert line.endswith("no token application=demo")
+
+
+@pytest.mark.parametrize("level, seen", [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_the_level_decides_what_is_written(configured, level, seen):
+    stream = configured(level)
+    logger = structlog.get_logger()
+    for write in (logger.debug, logger.info, logger.warning, logger.error):
+        write("event")
+    assert len(lines(stream)) == seen
+
+
+def test_an_exception_becomes_its_type_and_places_without_its_text(configured):
+    stream = configured()
+    try:
+        fail()
+    except ValueError:
+        structlog.get_logger().exception("failed inside", exc_info=True)
+    (line,) = lines(stream)
+    assert line["error"] == "ValueError"
+    assert str(line["at"]).startswith("test_log.py:")
+    assert str(line["at"]).count("test_log.py:") == 2
+    assert KEY not in stream.getvalue()
+
+
+def test_this_programs_own_errors_keep_their_message_and_their_cause(configured):
+    stream = configured(format_="console")
+    try:
+        try:
+            fail()
+        except ValueError as cause:
+            raise errors.UpstreamUnreadable("the service sent nonsense") from cause
+    except errors.UpstreamUnreadable as error:
+        structlog.get_logger().warning("trouble", exc_info=error)
+    assert "UpstreamUnreadable: the service sent nonsense from ValueError" in stream.getvalue()
+    assert KEY not in stream.getvalue()
+    assert "Traceback" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name, message, arguments, words",
+    [
+        ("aiohttp.server", "Error handling request from %s", (KEY,), "Error handling request from %s"),
+        ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "127.0.0.1"),
+        (
+            "aiohttp.web",
+            f"Web-handler should return a response, got {{'k': '{KEY}'}}",
+            (),
+            "Web-handler should",
+        ),
+        (
+            "asyncio",
+            f"Exception in callback call('{KEY}')\nhandle: <Handle {KEY}>",
+            (),
+            "Exception in callback call",
+        ),
+        (
+            "asyncio",
+            "Task exception was never retrieved\nfuture: <Task>",
+            (),
+            "Task exception was never retrieved",
+        ),
+        ("other", f"GET /v3/parts?apikey={KEY}", (), "GET"),
+        ("other", f"?apikey={KEY}", (), "a message without fixed words"),
+        ("other", {"apikey": KEY}, (), "a message without fixed words"),
+    ],
+)
+def test_other_libraries_say_their_fixed_words_only(configured, name, message, arguments, words):
+    stream = configured()
+    logging.getLogger(name).error(message, *arguments)
+    (line,) = lines(stream)
+    assert str(line["event"]).startswith(words)
+    assert (line["logger"], line["level"]) == (name, "error")
+    assert KEY not in stream.getvalue()
+
+
+def test_an_exception_logged_by_a_library_is_reduced_too(configured):
+    stream = configured()
+    try:
+        fail()
+    except ValueError:
+        logging.getLogger("aiohttp.server").exception("Unhandled exception")
+    (line,) = lines(stream)
+    assert (line["event"], line["error"]) == ("Unhandled exception", "ValueError")
+    assert KEY not in stream.getvalue()
+
+
+def test_what_the_event_loop_complains_of_is_reduced(configured):
+    stream = configured()
+    loop = asyncio.new_event_loop()
+    try:
+        loop.call_exception_handler(
+            {"message": "Unhandled", "exception": ValueError(KEY), "context": {"apikey": KEY}}
+        )
+    finally:
+        loop.close()
+    (line,) = lines(stream)
+    assert (line["event"], line["error"]) == ("Unhandled", "ValueError")
+    assert KEY not in stream.getvalue()
+
+
+def test_configuring_again_replaces_the_stream(configured):
+    first, second = configured(), configured()
+    logging.getLogger("aiohttp.web").warning("once")
+    assert first.getvalue() == ""
+    assert len(lines(second)) == 1
+
+
+def test_libraries_stay_silent_below_info_even_at_debug(configured):
+    stream = configured("debug")
+    logging.getLogger("asyncio").debug("Using selector: %s", "EpollSelector")
+    assert stream.getvalue() == ""
