@@ -1,0 +1,66 @@
+"""One answer of the service, the same for everybody: 3 parts, 6 sellers each, 110 price breaks, about 13 KB."""
+
+import json
+from typing import Any
+
+SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
+BREAKS = (1, 10, 100, 500, 1000, 5000)
+
+
+def answer() -> dict[str, Any]:
+    """The GraphQL answer to one supMultiMatch query."""
+    match = {"hits": 4, "error": None, "parts": [_part(number) for number in range(3)]}
+    return {
+        "data": {"supMultiMatch": [match]},
+        "extensions": {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"},
+    }
+
+
+def body() -> bytes:
+    """The same as the service would send it."""
+    return json.dumps(answer(), separators=(",", ":")).encode()
+
+
+def _part(number: int) -> dict[str, Any]:
+    return {
+        "v3uid": f"{number:016x}",
+        "mpn": "SN74S74N",
+        "manufacturer": {"id": "370", "name": "Texas Instruments", "homepageUrl": "http://www.ti.com"},
+        "octopartUrl": f"https://octopart.com/sn74s74n-texas+instruments-933695{number}",
+        "sellers": [_seller(company) for company in SELLERS],
+    }
+
+
+def _seller(company: str) -> dict[str, Any]:
+    return {
+        "company": {
+            "id": company,
+            "name": f"Seller {company}",
+            "homepageUrl": "http://www.example.com",
+            "displayFlag": "US",
+        },
+        "isAuthorized": company != "1532",
+        "offers": [_offer(company)],
+    }
+
+
+def _offer(company: str) -> dict[str, Any]:
+    prices = [
+        {"quantity": quantity, "price": round(1.31 - step / 10, 5), "currency": "USD"}
+        for step, quantity in enumerate(BREAKS)
+    ]
+    return {
+        "sku": f"{company}-1234-5-ND",
+        "eligibleRegion": None,
+        "inventoryLevel": 1200,
+        "packaging": "Tube",
+        "moq": 1,
+        "prices": prices,
+        "clickUrl": "https://octopart.com/opatz8j6/a1?t=h4ruYhuKTw-rkqo1uC26u6Ta4acZp1cbn4ANmGjylQ3XKG7w6MW8uX1y",
+        "updated": "2026-11-01T03:04:05Z",
+        "factoryLeadDays": 42,
+        "onOrderQuantity": None,
+        "factoryPackQuantity": None,
+        "orderMultiple": 1,
+        "multipackQuantity": None,
+    }

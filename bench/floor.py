@@ -1,0 +1,127 @@
+"""The floor: the same job as a page of code somebody writes in an afternoon. aiohttp, orjson, dicts, one token for ever.
+
+No errors, no quota, no views, no sharing. Run as `python -m bench.floor GRAPHQL_URL`; prints its port.
+"""
+
+import asyncio
+import sys
+import time
+
+import aiohttp
+import orjson
+from aiohttp import web
+
+DOCUMENT = """query supMultiMatch($queries: [SupPartMatchQuery!]!, $country: String!, $currency: String!) { supMultiMatch(queries:
+$queries, country: $country, currency: $currency) { hits error parts { manufacturer { homepageUrl id name } mpn octopartUrl sellers {
+company { displayFlag homepageUrl id name } isAuthorized offers { clickUrl eligibleRegion factoryLeadDays factoryPackQuantity
+inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku updated } } v3uid } } }"""
+KEYS = {"EXAMPLE_KEY"}
+NOTHING = {
+    "mpn": None,
+    "brand": None,
+    "sku": None,
+    "seller": None,
+    "mpn_or_sku": None,
+    "q": "",
+    "start": 0,
+    "limit": 3,
+    "reference": None,
+}
+
+
+def company(kind, c):
+    return {
+        "__class__": kind,
+        "uid": f"{int(c['id']):016x}",
+        "name": c["name"],
+        "homepage_url": c["homepageUrl"],
+    }
+
+
+def offer(seller, s, o):
+    prices = {}
+    for p in o["prices"]:
+        prices.setdefault(p["currency"], []).append([p["quantity"], "%.5f" % p["price"]])
+    return {
+        "__class__": "PartOffer", "sku": o["sku"], "seller": seller, "eligible_region": o["eligibleRegion"] or "",
+        "product_url": o["clickUrl"], "octopart_rfq_url": None, "prices": prices, "in_stock_quantity": o["inventoryLevel"],
+        "on_order_quantity": o["onOrderQuantity"], "on_order_eta": None, "factory_lead_days": o["factoryLeadDays"],
+        "factory_order_multiple": o["factoryPackQuantity"], "order_multiple": o["orderMultiple"], "moq": o["moq"],
+        "packaging": o["packaging"], "is_authorized": s["isAuthorized"], "last_updated": o["updated"], "is_realtime": False,
+        "multipack_quantity": None if o["multipackQuantity"] is None else str(o["multipackQuantity"]),
+        "_naive_id": f"{s['company']['id']}_{o['sku']}", "_custom": {},
+    }  # fmt: skip
+
+
+def rank(o):
+    return (not o["is_authorized"], "USD" not in o["prices"], o["in_stock_quantity"] <= 0)
+
+
+def part(p):
+    offers = []
+    for s in p["sellers"]:
+        c = s["company"]
+        seller = {
+            **company("Seller", c),
+            "display_flag": c["displayFlag"],
+            "has_ecommerce": None,
+            "id": c["id"],
+        }
+        offers += [offer(seller, s, o) for o in s["offers"]]
+    offers.sort(key=rank)
+    return {
+        "__class__": "Part", "uid": p["v3uid"], "mpn": p["mpn"], "manufacturer": company("Manufacturer", p["manufacturer"]),
+        "brand": company("Brand", p["manufacturer"]), "octopart_url": p["octopartUrl"], "offers": offers, "redirected_uids": [],
+    }  # fmt: skip
+
+
+async def match(request):
+    started = time.monotonic()
+    if request.query.get("apikey") not in KEYS:
+        return web.json_response({"__class__": "ClientErrorResponse", "message": "Forbidden request"}, status=403)
+    queries = [{**NOTHING, **q} for q in orjson.loads(request.query["queries"])]
+    asked = [{"mpn": q["mpn"], "start": q["start"], "limit": q["limit"]} for q in queries]
+    payload = orjson.dumps({"query": DOCUMENT, "variables": {"queries": asked, "country": "US", "currency": "USD"}})
+    headers = {"Authorization": "Bearer x", "Content-Type": "application/json"}
+    async with request.app["session"].post(request.app["url"], data=payload, headers=headers) as answer:
+        matches = orjson.loads(await answer.read())["data"]["supMultiMatch"]
+    results = [
+        {"__class__": "PartsMatchResult", "items": [part(p) for p in m["parts"]], "hits": m["hits"], "error": m["error"],
+         "reference": q["reference"]} for q, m in zip(queries, matches, strict=True)
+    ]  # fmt: skip
+    echo = {
+        "__class__": "PartsMatchRequest",
+        "exact_only": False,
+        "queries": [{"__class__": "PartsMatchQuery", **q} for q in queries],
+    }
+    body = {
+        "__class__": "PartsMatchResponse",
+        "msec": int((time.monotonic() - started) * 1000),
+        "request": echo,
+        "results": results,
+    }
+    return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+
+async def start(app):
+    app["session"] = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=256))
+    yield
+    await app["session"].close()
+
+
+async def main(url):
+    application = web.Application()
+    application["url"] = url
+    application.cleanup_ctx.append(start)
+    application.router.add_get("/v3/parts/match", match)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(runner.addresses[0][1], flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    uvloop.run(main(sys.argv[1]))

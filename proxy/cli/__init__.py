@@ -1,0 +1,1 @@
+"""The command line: arguments in, exit code out, one file a command. It alone may start the sandbox."""

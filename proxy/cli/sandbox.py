@@ -1,0 +1,41 @@
+"""`v3bridge sandbox`: the upstream by itself, for trying clients of the GraphQL service with no account."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proxy import errors
+from proxy.cli import looping, shown
+
+
+def sandbox(
+    host: Annotated[str, typer.Option(help="Listen here.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Listen here; 0: a free port, printed.")] = 8081,
+    parts: Annotated[int | None, typer.Option(min=1, help="Generate parts until there are so many.")] = None,
+    catalog: Annotated[Path | None, typer.Option(help="A JSON Lines file of parts of your own.")] = None,
+    seed: Annotated[int, typer.Option(help="Offers and prices are the same for the same seed.")] = 1,
+) -> None:
+    """Start the sandbox and print its URLs and one ready client id and secret."""
+    looping.run(_sandbox(host, port, parts, catalog, seed))
+
+
+async def _sandbox(host: str, port: int, parts: int | None, catalog: Path | None, seed: int) -> None:
+    from proxy.sandbox import app, settings
+
+    try:
+        chosen = settings.Settings(parts=parts, catalog=catalog, seed=seed)
+        async with app.running(chosen, host, port) as upstream:
+            account = upstream.account
+            shown.upstream(
+                upstream.url,
+                upstream.graphql_url,
+                upstream.token_url,
+                account.client_id,
+                account.client_secret,
+            )
+            await looping.until_signal()
+    except OSError as error:
+        raise errors.ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from error
+    except ValueError as error:
+        raise errors.ConfigError(str(error)) from error

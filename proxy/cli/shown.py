@@ -1,0 +1,56 @@
+"""What commands print: tables and short texts for people, plain where the output is not a terminal."""
+
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from proxy.mapping import coverage as rows_of
+
+FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
+COLOURS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
+
+
+def service(url: str, apikey: str, example: bool) -> None:
+    """The line that says the proxy is up, and one that tries it out."""
+    console = Console(soft_wrap=True, highlight=False)
+    upstream = " on the embedded sandbox" if example else ""
+    console.print(f"v3bridge answers at [bold]{url}/v3[/bold]{upstream}. Try it:\n")
+    query = '[{"mpn":"SN74S74N"}]'
+    console.print(Text(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n"))
+
+
+def upstream(url: str, graphql_url: str, token_url: str, client_id: str, client_secret: str) -> None:
+    """The sandbox's addresses and its ready application."""
+    console = Console(soft_wrap=True, highlight=False)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in (
+        ("sandbox", url),
+        ("graphql_url", graphql_url),
+        ("token_url", token_url),
+        ("client_id", client_id),
+        ("client_secret", client_secret),
+    ):
+        table.add_row(Text(name, style="dim"), Text(value))
+    console.print(table)
+
+
+def coverage(rows: list[rows_of.Row]) -> None:
+    """The coverage table, and a line that sums it up."""
+    table = Table("v3 field", "coverage", "read from", "how, or why", title="v3 fields on the GraphQL service")
+    for number, row in enumerate(rows):
+        extra = " [include\\[]]" if row.include else ""
+        table.add_row(
+            f"{row.object}.{row.field}{extra}",
+            Text(row.kind, style=COLOURS[row.kind]),
+            Text(row.upstream),
+            Text(row.note + (f" (plan feature {row.feature})" if row.feature else "")),
+            end_section=number + 1 < len(rows) and rows[number + 1].object != row.object,
+        )
+    terminal = Console()
+    console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
+    console.print(table)
+    count = Counter(row.kind for row in rows)
+    console.print(f"{len(rows)} fields: " + ", ".join(f"{number} {kind}" for kind, number in count.most_common()))
+

@@ -1,0 +1,71 @@
+"""May we spend it, and what did it cost? Parts by application and calendar month (contract graphql.md §6).
+
+Every call reserves its worst case and settles what came back. When the service says that a month's parts are used up,
+it is believed: nothing more is asked until the month ends, but for one try every ten minutes, because a plan can grow.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from proxy import errors
+from proxy.kit.clock import Clock
+
+PROBE_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Account:
+    """One application in one month: parts returned, and parts that calls under way may still return."""
+
+    month: str
+    returned: int = 0
+    reserved: int = 0
+    refused_until: float = 0.0
+    refusal: str = ""
+
+
+@dataclass(slots=True)
+class Reservation:
+    """One call's claim; `returned` is set by whoever saw the answer."""
+
+    parts: int
+    returned: int = 0
+
+
+class Quota:
+    """The ledger of all applications, in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._accounts: dict[str, Account] = defaultdict(lambda: Account(self._month()))
+
+    @contextmanager
+    def reserve(self, application: str, parts: int) -> Iterator[Reservation]:
+        """Hold `parts` while a call is under way, then book what it returned. Raises PartLimitUsedUp."""
+        account = self.account(application)
+        if self._clock.now() < account.refused_until:
+            raise errors.PartLimitUsedUp(account.refusal, retry_after=errors.seconds_to_next_month(self._clock.now()))
+        reservation = Reservation(parts)
+        account.reserved += parts
+        try:
+            yield reservation
+        except errors.PartLimitUsedUp as refusal:
+            account.refused_until = self._clock.now() + PROBE_SECONDS
+            account.refusal = refusal.message
+            raise
+        finally:
+            account.reserved -= parts
+            account.returned += reservation.returned
+
+    def account(self, application: str) -> Account:
+        """This month's account of an application."""
+        account = self._accounts[application]
+        if account.month != self._month():
+            account = self._accounts[application] = Account(self._month(), reserved=account.reserved)
+        return account
+
+    def _month(self) -> str:
+        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m")

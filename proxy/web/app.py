@@ -1,0 +1,77 @@
+"""The composition root: a configuration becomes an application. Here, and only here, all rooms are put together."""
+
+import random
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from proxy import config, errors, model
+from proxy.gateway import answers, applications, pipeline, quota
+from proxy.kit import clock as clocks
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.planning import library
+from proxy.telemetry import metrics as metering
+from proxy.upstream import graphql, session, tokens
+from proxy.web import middleware, ops
+from proxy.web.v3 import routes
+
+
+async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Application:
+    """The service as it is configured; `upstream` must name addresses. Runs in the loop it is to serve on.
+
+    Raises MappingError and ConfigError: a service that starts can answer.
+    """
+    upstream = settings.upstream
+    if upstream == "sandbox":
+        raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
+    rulebook = loader.load(shipped.path("mappings"), upstream.site)
+    served = applications.Applications(settings.applications)
+    views = library.Library(rulebook)
+    for application in served.all:
+        views.match(model.View(features=application.features))
+    metrics = metering.Metrics(CollectorRegistry())
+    http = session.open_session(upstream)
+    store = tokens.Tokens(
+        http, upstream.token_url, upstream.scope, clock=clock, rng=random.SystemRandom(), metrics=metrics
+    )
+    known = answers.Answers(settings.answers.seconds, settings.answers.entries, clock)
+    way = pipeline.Pipeline(
+        applications=served,
+        views=views,
+        answers=known,
+        quota=quota.Quota(clock),
+        upstream=graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics),
+        single_query=settings.translation.single_query,
+        metrics=metrics,
+    )
+    app = web.Application(middlewares=[middleware.frame(metrics, clock)])
+    routes.Surface(way, rulebook.includable("Part"), clock).add_to(app)
+    ops.add_to(app, metrics, _ready(served, store))
+    app.on_cleanup.append(_closing(known.close, store.close, http.close))
+    return app
+
+
+def _ready(served: applications.Applications, store: tokens.Tokens) -> Callable[[], Awaitable[str | None]]:
+    """Ready is who has a token for every application; the reason names the first that has none."""
+
+    async def ready() -> str | None:
+        for application in served.all:
+            try:
+                await store.get(application.credentials)
+            except errors.ServerError as error:
+                return f"application {application.name}: {error.message}"
+        return None
+
+    return ready
+
+
+def _closing(*ends: Callable[[], Awaitable[None]]) -> Callable[[web.Application], Awaitable[None]]:
+    """What is under way ends first, then the connections it uses."""
+
+    async def close(_: web.Application) -> None:
+        for end in ends:
+            await end()
+
+    return close

@@ -1,0 +1,91 @@
+"""Listening: aiohttp's server, set up so that no request line can leak (contract v3-rest.md §6, LineTooLong below).
+
+aiohttp answers what it cannot parse by itself, with a text that repeats the request line, apikey included. Here such a
+request gets a v3 error that says only what kind of mistake it is, and the log gets its type.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import http_exceptions, web
+from aiohttp.web_protocol import RequestHandler
+
+from proxy import errors
+from proxy.web.v3 import replies
+from proxy.web.v3.parameters import Style
+
+MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
+
+
+class _Handler(RequestHandler):
+    """aiohttp's connection handler with v3's answer to what is no HTTP request."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it repeats the request
+    ) -> web.StreamResponse:
+        if request.writer.output_size > 0:
+            raise ConnectionError("the reply had already begun")
+        self.logger.warning("request refused by the HTTP parser: %s", type(exc).__name__)
+        if isinstance(exc, http_exceptions.LineTooLong):
+            error = errors.BadRequest(f"the request line or a header is longer than {MAX_LINE} bytes")
+        elif status < 500:
+            error = errors.BadRequest("the request is not valid HTTP")
+        else:
+            return self._closing(errors.ServerError("Internal error"))
+        return self._closing(error)
+
+    @staticmethod
+    def _closing(error: errors.BridgeError) -> web.Response:
+        response = web.Response(
+            body=replies.error_body(error, Style()), status=error.status, content_type="application/json"
+        )
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """Makes our handlers for connections."""
+
+    def __call__(self) -> RequestHandler:
+        return _Handler(self, loop=self._loop, **self._kwargs)
+
+
+class _Runner(web.AppRunner):
+    """Runs an application behind our server; aiohttp offers no argument for it."""
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return _Server(
+            made.request_handler,
+            request_factory=made.request_factory,
+            handler_cancellation=made.handler_cancellation,
+            loop=made._loop,
+            **made._kwargs,
+        )
+
+
+@asynccontextmanager
+async def running(app: web.Application, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
+    """Serve while the block runs; gives the base URL. Port 0 takes a free one. Raises OSError where it is taken."""
+    runner = _Runner(
+        app,
+        access_log=None,
+        max_line_size=MAX_LINE,
+        max_field_size=MAX_LINE,
+        handle_signals=False,
+        shutdown_timeout=5.0,
+        **settings,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        name = f"[{host}]" if ":" in host else host
+        yield f"http://{name}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()

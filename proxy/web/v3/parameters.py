@@ -1,0 +1,101 @@
+"""Query strings as v3 clients really send them (contract v3-rest.md §2, §6) into frozen values.
+
+Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
+Parameters of one endpoint are read in its own module.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from proxy import errors, model
+
+TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
+FALSE = {"false", "0"}
+CALLBACK_MAX = 128
+CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
+SLICE = re.compile(r"\[?(-?\d*):(-?\d*)\]?", re.ASCII)
+
+
+class Style(NamedTuple):
+    """How a reply is written, whatever it says."""
+
+    pretty_print: bool = False
+    callback: str | None = None
+    suppress_status_codes: bool = False
+
+
+class Parameters:
+    """The parameters of one request: names without their brackets, values in the order sent."""
+
+    def __init__(self, target: str) -> None:
+        """Of a request target as it came over the wire, absolute-form included."""
+        query = target.partition("?")[2]
+        if not query.isascii():
+            query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        self._values: dict[str, list[str]] = {}
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            self._values.setdefault(_bare(name), []).append(value)
+
+    def text(self, name: str) -> str | None:
+        """The last value given, as PHP and Python servers alike read it; None where there is none."""
+        values = self._values.get(name)
+        return values[-1] if values else None
+
+    def texts(self, name: str) -> list[str]:
+        """All values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
+        return self._values.get(name, [])
+
+    def flag(self, name: str) -> bool:
+        """A boolean; absent is false. Raises BadRequest for a value that is none."""
+        value = self.text(name)
+        if value is None or value.lower() in FALSE:
+            return False
+        if value.lower() in TRUE:
+            return True
+        raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
+
+    def style(self) -> Style:
+        """pretty_print, callback and suppress_status_codes."""
+        callback = self.text("callback") or None
+        if callback and (len(callback) > CALLBACK_MAX or not CALLBACK.fullmatch(callback)):
+            raise errors.BadRequest("callback must be the name of a JavaScript function, like handle or app.handle")
+        return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
+
+    def view(self, features: frozenset[str], known: frozenset[str]) -> model.View:
+        """include[], show[], hide[] and slice[]; of include[] only names that are `known` (others are ignored)."""
+        include = frozenset(self.texts("include")) & known
+        if not ("show" in self._values or "hide" in self._values or self._slices()):
+            return model.View(include, features=features)
+        return model.View(
+            include,
+            frozenset(_path(text) for text in self.texts("show") if text),
+            frozenset(_path(text) for text in self.texts("hide") if text),
+            frozenset(_slice(name, values[-1]) for name, values in self._slices()),
+            features,
+        )
+
+    def _slices(self) -> list[tuple[str, list[str]]]:
+        return [(name, values) for name, values in self._values.items() if name.startswith("slice[")]
+
+
+def _bare(name: str) -> str:
+    """`include[]`, `include[0]` and `include` are one name; `filter[fields][x][]` loses only its last brackets."""
+    if name.endswith("]"):
+        head, _, index = name[:-1].rpartition("[")
+        if not index or index.isdigit():
+            return head
+    return name
+
+
+def _path(text: str) -> model.Path:
+    return tuple(text.split("."))
+
+
+def _slice(name: str, value: str) -> tuple[model.Path, int | None, int | None]:
+    """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2)."""
+    found = SLICE.fullmatch(value.strip())
+    if not found:
+        raise errors.BadRequest(f"{name} must be a range like [0:5], not {value[:40]!r}")
+    start, stop = (int(number) if number else None for number in found.groups())
+    return _path(name[6:-1]), start, stop

@@ -1,0 +1,58 @@
+"""How a v3 reply looks on the wire: JSON, pretty JSON, JSONP, gzip (contract v3-rest.md §2, §5, §6)."""
+
+import json
+from typing import Any
+
+import msgspec
+import orjson
+from aiohttp import web
+
+from proxy import errors
+from proxy.web.v3.parameters import Style
+
+GZIP_FROM = 512  # bytes; below, the header costs more than it saves
+
+
+def ok(body: Any, style: Style, request: web.Request) -> web.Response:
+    """A 200."""
+    return _respond(encode(body, style), 200, style, request)
+
+
+def failed(error: errors.BridgeError, style: Style, request: web.Request) -> web.Response:
+    """An error in v3's shape, two spaces deep as the recorded one. JSONP pages see it as a 200 if they ask to."""
+    response = _respond(error_body(error, style), 200 if style.suppress_status_codes else error.status, style, request)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def error_body(error: errors.BridgeError, style: Style) -> bytes:
+    """A ClientErrorResponse or ServerErrorResponse."""
+    body = {"__class__": error.v3_class, "message": error.message}
+    return json.dumps(body, indent=4 if style.pretty_print else 2).encode()
+
+
+def encode(body: Any, style: Style) -> bytes:
+    """Compact, or with pretty_print: keys in alphabetical order, four spaces, everything beyond ASCII escaped."""
+    if style.pretty_print:
+        return json.dumps(body, sort_keys=True, indent=4).encode()
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # a reference may be a whole number beyond 64 bits
+        return msgspec.json.encode(body)
+
+
+def _respond(body: bytes, status: int, style: Style, request: web.Request) -> web.Response:
+    if style.callback:
+        # The comment keeps the body from being read as anything but a script; U+2028 ends a line in old engines.
+        safe = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+        body = b"/**/" + style.callback.encode() + b"(" + safe + b");"
+    response = web.Response(
+        body=body,
+        status=status,
+        content_type="application/javascript" if style.callback else "application/json",
+        headers={"X-Content-Type-Options": "nosniff"} if style.callback else None,
+    )
+    if len(body) >= GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
+    return response

@@ -1,0 +1,65 @@
+"""A running proxy in front of any upstream, and a way to ask it as a v3 client does."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import yarl
+
+from proxy import config
+from proxy.kit import clock
+from proxy.web import app, server
+
+KEY = "EXAMPLE_KEY"
+
+
+def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
+    """A configuration with one application; `changes` are its `application`'s fields, the `site`, and whole blocks."""
+    application = {
+        "apikeys": (config.digest(KEY),),
+        "client_id": config.ClientId("a-client-id"),
+        "client_secret": config.Secret("a-client-secret"),
+        **changes.pop("application", {}),
+    }
+    return config.Config(
+        applications={"demo": config.Application(**application)},
+        upstream=config.Upstream(
+            graphql_url=graphql_url,
+            token_url=token_url,
+            timeout_seconds=5.0,
+            site=changes.pop("site", "octopart"),
+        ),
+        translation=config.Translation(**changes.pop("translation", {})),
+        answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
+    )
+
+
+class Client:
+    """Asks the proxy over a socket."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self.url = url
+        self.session = session
+
+    async def get(self, target: str, **options: Any) -> aiohttp.ClientResponse:
+        """A target exactly as given, such as `/v3/parts/match?apikey=…`; the body has been read."""
+        url = yarl.URL(self.url + target, encoded=True)
+        async with self.session.request(options.pop("method", "GET"), url, **options) as response:
+            await response.read()
+            return response
+
+    async def match(self, queries: str, more: str = "", key: str = KEY) -> Any:
+        """The JSON of a /parts/match that must succeed."""
+        response = await self.get(f"/v3/parts/match?apikey={key}&queries={quote(queries)}{more}")
+        assert response.status == 200, await response.text()
+        return await response.json()
+
+
+@asynccontextmanager
+async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[Client]:
+    """Serve while the block runs."""
+    service = await app.create_app(settings, time or clock.SystemClock())
+    async with server.running(service, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
+        yield Client(url, session)

@@ -1,0 +1,87 @@
+"""An upstream that answers what a test tells it and remembers what it was asked: a real server on a loopback socket."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jwt
+from aiohttp import web
+
+TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long enough", algorithm="HS256")
+
+
+@dataclass
+class Answer:
+    """What to send: a status, a body (bytes as they are, anything else as JSON), headers."""
+
+    body: Any
+    status: int = 200
+    content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+    cut_after: int | None = None
+
+    @property
+    def raw(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+class ScriptedUpstream:
+    """Answers GraphQL requests with `script` in turn, the last one for ever."""
+
+    def __init__(self) -> None:
+        self.script: list[Answer] = []
+        self.asked: list[dict[str, Any]] = []
+        self.tokens = 0
+        self.url = ""
+
+    def says(self, *answers: Any) -> None:
+        """Set the script; bare values are bodies."""
+        self.script = [answer if isinstance(answer, Answer) else Answer(answer) for answer in answers]
+
+    @property
+    def graphql_url(self) -> str:
+        return f"{self.url}/graphql"
+
+    @property
+    def token_url(self) -> str:
+        return f"{self.url}/connect/token"
+
+    async def _token(self, request: web.Request) -> web.Response:
+        self.tokens += 1
+        return web.json_response({"access_token": TOKEN, "expires_in": 86_400, "token_type": "Bearer"})
+
+    async def _graphql(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(await request.json())
+        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if answer.cut_after is None:
+            return web.Response(
+                body=answer.raw,
+                status=answer.status,
+                content_type=answer.content_type,
+                headers=answer.headers,
+            )
+        response = web.StreamResponse(headers={"Content-Length": str(len(answer.raw))})
+        await response.prepare(request)
+        await response.write(answer.raw[: answer.cut_after])
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[ScriptedUpstream]:
+    """Serve while the block runs."""
+    upstream = ScriptedUpstream()
+    app = web.Application()
+    app.router.add_post("/connect/token", upstream._token)
+    app.router.add_post("/graphql", upstream._graphql)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        upstream.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield upstream
+    finally:
+        await runner.cleanup()
