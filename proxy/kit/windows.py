@@ -20,9 +20,7 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.count < 1 or self.seconds <= 0:
-            raise ValueError(
-                f"a window needs a count >= 1 and seconds > 0, not {self.count} and {self.seconds}"
-            )
+            raise ValueError(f"a window needs a count >= 1 and seconds > 0, not {self.count} and {self.seconds}")
 
 
 class Windows:

@@ -1,6 +1,7 @@
 """What the catalog holds, as frozen values. Resolvers read them, the store makes them; nobody changes them.
 
-Names are the service's field names in snake case (contract graphql.md §1.2), ids are the service's numeric strings.
+Names are the service's field names in snake case (contract graphql.md §1.2), ids are the service's numeric
+strings.
 """
 
 from dataclasses import dataclass, field
@@ -48,12 +49,14 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One property of one part. `si_value` is in SI base units."""
+    """One property of one part. `si_value` is in SI base units; `units` is the symbol that `display_value`
+    shows, with its prefix ("nF"), "" for text."""
 
     attribute: Attribute
     value: str
     si_value: str
     display_value: str
+    units: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,36 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """All hits of a search in order, best first. `aka` names the alternate MPN where the query hit that one."""
+    """All hits of a search in order, best first. `aka` names the alternate MPN where the query hit that
+    one."""
 
     ids: tuple[str, ...]
     aka: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A completion of what is being typed; in no category the last two are ""."""
+
+    text: str
+    in_category_name: str
+    in_category_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Another spelling of a query and how many parts it finds."""
+
+    correction_string: str
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecCounts:
+    """How often the values of one attribute occur among hits: (display value, number or None, count), most
+    frequent first; `minimum` and `maximum` are in SI base units, None for text."""
+
+    attribute: Attribute
+    buckets: tuple[tuple[str, float | None, int], ...]
+    minimum: float | None
+    maximum: float | None

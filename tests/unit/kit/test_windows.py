@@ -66,9 +66,7 @@ def test_a_window_that_can_hold_nothing_is_an_error_naming_its_numbers(count: in
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 8)), min_size=1, max_size=3),
     st.lists(st.integers(0, 4), max_size=60),
 )
-def test_it_agrees_with_counting_all_requests_ever_taken(
-    limits: list[tuple[int, int]], steps: list[int]
-) -> None:
+def test_it_agrees_with_counting_all_requests_ever_taken(limits: list[tuple[int, int]], steps: list[int]) -> None:
     turned = clock.ManualClock(0.0)
     limiter = windows.Windows([windows.Window(count, seconds) for count, seconds in limits], turned)
     log: list[float] = []

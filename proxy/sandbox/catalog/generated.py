@@ -1,0 +1,66 @@
+"""Parts by formula, to fill a catalog up to any wanted size: the same parts for the same number.
+
+Used by the loader. Families take turns, so that a small catalog is as mixed as a large one.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator
+
+from proxy.sandbox.catalog import families, lines, records, vocabulary
+
+# Above the ids of real parts, below what a 32-bit integer holds.
+FIRST_ID = 1_000_000_001
+
+
+def parts(words: vocabulary.Vocabulary, taken: Collection[tuple[str, str]]) -> Iterator[lines.PartLine]:
+    """Every part of every family, in turns; those whose (maker id, mpn) is in `taken` are left out.
+
+    Makers and categories that are missing are created in `words`; a property that it does not know is
+    dropped.
+    """
+    made = _in_turns([_family(family, words) for family in families.FAMILIES])
+    fresh = (one for one in made if (one[0], one[2].mpn) not in taken)
+    for number, (maker, category, draft) in enumerate(fresh, start=FIRST_ID):
+        yield lines.PartLine(
+            id=str(number),
+            mpn=draft.mpn,
+            manufacturer=maker,
+            category=category,
+            description=draft.description,
+            v3uid=v3uid(maker, draft.mpn),
+            specs=draft.specs,
+        )
+
+
+def v3uid(maker_id: str, mpn: str) -> str:
+    """A 16 digit hex uid for a part that has none of its own."""
+    return hashlib.blake2b(f"{maker_id}|{mpn}".encode(), digest_size=8).hexdigest()
+
+
+def _family(
+    family: families.Family, words: vocabulary.Vocabulary
+) -> Iterator[tuple[str, str, families.Draft]]:
+    maker = words.maker(family.maker).id
+    category = words.branch(*family.branch).id
+    for draft in family.drafts():
+        fitting = {
+            name: value for name, value in draft.specs.items() if fits(words.attributes.get(name), value)
+        }
+        yield maker, category, draft._replace(specs=fitting)
+
+
+def fits(attribute: records.Attribute | None, value: float | str) -> bool:
+    """Whether the property exists and `value` is of its type."""
+    return attribute is not None and isinstance(value, str) == (attribute.value_type == "text")
+
+
+def _in_turns(
+    sources: list[Iterator[tuple[str, str, families.Draft]]],
+) -> Iterator[tuple[str, str, families.Draft]]:
+    while sources:
+        for source in tuple(sources):
+            one = next(source, None)
+            if one is None:
+                sources.remove(source)
+            else:
+                yield one

@@ -1,0 +1,165 @@
+"""Who lists a part, how much of it and at what price: the bare figures, drawn from the seed and the part's
+id.
+
+Everything random about offers is decided here, cheaply enough for a hundred thousand parts at load;
+`offers.py` dresses the same figures as records. One stream of bytes per part, eight bytes a seller, so that a
+figure never depends on how many sellers were asked for.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proxy.sandbox.catalog import money, records
+
+_HEAD = 4
+_WIDTH = 8
+
+# Price of one piece in USD, lowest and highest, by what the category's path contains; the first that fits.
+_BANDS: tuple[tuple[str, float, float], ...] = (
+    ("resistor", 0.02, 0.5),
+    ("passive", 0.05, 2.0),
+    ("discrete", 0.08, 3.0),
+    ("led", 0.1, 2.0),
+    ("microcontroller", 1.0, 15.0),
+    ("integrated-circuits", 0.3, 12.0),
+    ("connector", 0.2, 8.0),
+    ("test", 60.0, 600.0),
+    ("", 0.5, 30.0),
+)
+
+# Quantities of price breaks. A small ladder starts with loose pieces, a reel ladder with whole reels.
+_SMALL: tuple[tuple[int, ...], ...] = (
+    (1, 10, 25, 50, 100, 250, 500, 1000),
+    (1, 10, 100, 500, 1000),
+    (1, 5, 10, 50, 100, 500, 1000, 2500, 5000),
+    (1, 10, 25, 100, 250, 500, 1000, 2500, 5000, 10000),
+    (10, 50, 100, 500, 1000, 5000),
+    (1, 25, 50, 100, 200),
+    (5, 50, 250, 500, 1000, 2000),
+    (100, 500, 1000, 2500, 5000, 10000),
+)
+_REELS: tuple[tuple[int, ...], ...] = (
+    (2000, 4000, 6000, 10000, 20000),
+    (3000, 6000, 9000, 15000, 30000, 75000),
+    (5000, 10000, 25000, 50000, 100000, 150000),
+    (1000, 2000, 5000, 10000, 25000),
+)
+
+NOT_STOCKED, SOME_STOCK, UNKNOWN_STOCK, QUOTE_ONLY = -1, -2, -3, -4
+_CODES = {0: NOT_STOCKED, 1: NOT_STOCKED, 2: SOME_STOCK, 3: SOME_STOCK, 4: UNKNOWN_STOCK, 5: QUOTE_ONLY}
+_EMPTY_SHELF = 45
+_STOCKS = tuple(int(10 ** (0.6 + 4.7 * size / 255)) for size in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Seller:
+    """A company as a seller. `weight` (0..1) is how likely it lists a part; `regions` have variants of their
+    own."""
+
+    company: records.Company
+    currency: str = "USD"
+    weight: float = 0.3
+    authorized: bool = True
+    regions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a part's own line says about its offers: `kind` "", "none", "brokers" or "nostock"; order codes
+    and stock codes by seller id."""
+
+    kind: str = ""
+    skus: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, int] = field(default_factory=dict)
+
+
+class Listing(NamedTuple):
+    """The figures of one seller for one part. `unit` is the USD price of one piece, `fall` the exponent by
+    which it falls with the quantity; `ladders` are the quantities of its breaks, one tuple a packaging; () is
+    unpriced."""
+
+    position: int
+    seller: Seller
+    stock: int
+    unit: float
+    fall: float
+    ladders: tuple[tuple[int, ...], ...]
+
+
+def listings(
+    part_id: int, path: str, terms: Terms, sellers: Sequence[Seller], seed: int
+) -> tuple[Listing, ...]:
+    """Who lists the part with `part_id` in the category at `path`, in the order of `sellers`."""
+    if terms.kind == "none":
+        return ()
+    draw = hashlib.shake_128(f"{seed}:{part_id}".encode()).digest(_HEAD + _WIDTH * len(sellers))
+    low, high = next((low, high) for part, low, high in _BANDS if part in path)
+    base = low * (high / low) ** (draw[0] / 255)
+    chosen = _chosen(draw, terms, sellers)
+    return tuple(_listing(position, sellers[position], terms, draw, base) for position in chosen)
+
+
+def price(one: Listing, quantity: int, currency: str) -> float:
+    """The price of one piece from `quantity` on, to five decimals in `currency`, never 0."""
+    factor = money.rate("USD", currency) or 1.0
+    fallen: float = one.unit * float(quantity) ** -one.fall
+    return max(round(fallen * factor, 5), 0.00001)
+
+
+def price_for(one: Listing, quantity: int, currency: str) -> float | None:
+    """The cheapest price in USD at which the seller sells `quantity` pieces; None where it does not or hides
+    it."""
+    steps = [
+        max(step for step in ladder if step <= quantity)
+        for ladder in one.ladders
+        if ladder and ladder[0] <= quantity
+    ]
+    back = money.rate(currency, "USD") or 1.0
+    return min((price(one, step, currency) * back for step in steps), default=None)
+
+
+def _chosen(draw: bytes, terms: Terms, sellers: Sequence[Seller]) -> list[int]:
+    # Some parts are carried by everybody, some by few.
+    liking = 0.4 + draw[1] / 255
+    drawn = draw[_HEAD::_WIDTH]
+    if terms.kind == "brokers":
+        brokers = [i for i, seller in enumerate(sellers) if seller.company.is_broker]
+        return [i for i in brokers if drawn[i] < 128] or brokers[:1]
+    named = {*terms.skus, *terms.codes}
+    if not named:
+        return [i for i, seller in enumerate(sellers) if drawn[i] < seller.weight * liking * 256]
+    return [
+        i
+        for i, seller in enumerate(sellers)
+        if seller.company.id in named or drawn[i] < seller.weight * liking * 256
+    ]
+
+
+def _listing(position: int, seller: Seller, terms: Terms, draw: bytes, base: float) -> Listing:
+    at = _HEAD + _WIDTH * position
+    stock = terms.codes.get(seller.company.id)
+    if stock is None:
+        stock = _stock(draw[at + 1], draw[at + 2], terms.kind)
+    spread = draw[at + 3] / 255
+    unit = base * (0.85 + 0.4 * spread) if seller.authorized else base * 0.5 * 5.0**spread
+    fall = 0.06 + draw[at + 4] / 255 * 0.12
+    return Listing(position, seller, stock, unit, fall, _ladders(seller, draw[at + 5], draw[at + 6], base))
+
+
+def _stock(kind: int, size: int, offers: str) -> int:
+    if kind in _CODES and offers != "nostock":
+        return _CODES[kind]
+    return 0 if kind < _EMPTY_SHELF or offers == "nostock" else _STOCKS[size]
+
+
+def _ladders(seller: Seller, shown: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
+    if shown < (68 if seller.authorized else 154):
+        return ((),)
+    small, reel = _SMALL[shape % len(_SMALL)], _REELS[shape // 8 % len(_REELS)]
+    if not seller.authorized or base > 3.0:
+        return (small,)
+    if shape >= 215:
+        return (small, reel, small) if shape >= 245 else (small, reel)
+    return (reel,) if shape >= 185 else (small,)

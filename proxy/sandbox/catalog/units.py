@@ -1,0 +1,61 @@
+"""Numbers as the service shows them: SI prefixes, units, plain decimals.
+
+Used where a part's specs are put together and where search text is indexed. It converts no temperatures: they
+are held in °C, as the service shows them.
+"""
+
+import math
+from decimal import Decimal
+from typing import NamedTuple
+
+# Units that are never scaled: nobody writes "1 m%" or "85 k°C".
+_PLAIN = frozenset({"", "%", "°", "°C", "dB", "dBm", "in", "bit", "AWG", "ppm/°C", "g", "kg", "lm", "rpm"})
+_PREFIXES = (
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "µ"),
+    (1e-9, "n"),
+    (1e-12, "p"),
+)
+
+
+class Shown(NamedTuple):
+    """A number as shown: `value` is the bare number, `units` the symbol with its prefix, `display` both."""
+
+    value: str
+    units: str
+    display: str
+
+
+def shown(number: float, symbol: str) -> Shown:
+    """`number` in SI base units under the prefix that leaves one to three digits before the point.
+
+    1e-7 F is "100 nF", 4700 Ω is "4.7 kΩ", -65 °C stays "-65 °C", a number without units is bare.
+    """
+    if symbol == "kg":
+        number, symbol = number * 1000, "g"
+    size, prefix = _prefix(number) if symbol not in _PLAIN else (1.0, "")
+    value = _plain(float(f"{number / size:.6g}"))
+    units = prefix + symbol
+    return Shown(value, units, f"{value} {units}".rstrip())
+
+
+def si(number: float) -> str:
+    """The number in SI base units as a decimal without exponent: 1e-7 is "0.0000001"."""
+    return _plain(number)
+
+
+def _prefix(number: float) -> tuple[float, str]:
+    size = abs(number)
+    # A hair of room, so that 9.999999e-7 (a rounding of 1 µ) does not become "1000 n".
+    fits = (pair for pair in _PREFIXES if size * (1 + 1e-9) >= pair[0])
+    return (1.0, "") if size == 0 else next(fits, _PREFIXES[-1])
+
+
+def _plain(number: float) -> str:
+    if math.isfinite(number) and number == int(number) and abs(number) < 1e15:
+        return str(int(number))
+    return format(Decimal(repr(number)), "f")

@@ -1,0 +1,58 @@
+"""The caps of the supply queries (contract graphql.md §2.1): pure, from arguments to what is wrong with them.
+
+`limit + start <= 1 100` needs no check of its own: both ranges at their ends give exactly that. The texts
+for too many parts, queries and ids are ours; those of the two ranges are the service's.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proxy.sandbox.catalog import money
+
+MAX_START = 1000
+MAX_LIMIT = 100
+MAX_PARTS = 100
+MAX_QUERIES = 100
+MAX_IDS = 100
+DEFAULT_LIMIT = 10
+
+# Root fields that return part objects, and so are counted.
+PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch"})
+SEARCHES = frozenset({"supSearch", "supSearchMpn"})
+
+
+def violations(field: str, arguments: Mapping[str, Any]) -> list[str]:
+    """One text for each cap that the arguments of a root field go over."""
+    found = _of_field(field, arguments)
+    currency = arguments.get("currency")
+    if isinstance(currency, str) and currency not in money.PER_DOLLAR:
+        found.append(f"currency {currency!r} is not supported")
+    return found
+
+
+def _of_field(field: str, arguments: Mapping[str, Any]) -> list[str]:
+    if field in SEARCHES:
+        return _range(arguments.get("start"), arguments.get("limit"))
+    if field == "supMultiMatch":
+        return _multi_match(arguments["queries"])
+    if field == "supParts" and len(arguments["ids"]) > MAX_IDS:
+        return [f"the number of ids must not exceed {MAX_IDS}"]
+    return []
+
+
+def _range(start: int | None, limit: int | None) -> list[str]:
+    found = []
+    if start is not None and not 0 <= start <= MAX_START:
+        found.append(f"start must be between 0 and {MAX_START}")
+    if limit is not None and not 0 <= limit <= MAX_LIMIT:
+        found.append(f"limit must be between 0 and {MAX_LIMIT}")
+    return found
+
+
+def _multi_match(queries: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"]))
+    if len(queries) > MAX_QUERIES:
+        found[f"the number of queries must not exceed {MAX_QUERIES}"] = None
+    if not found and sum(query["limit"] for query in queries) > MAX_PARTS:
+        found[f"the sum of all limits must not exceed {MAX_PARTS}"] = None
+    return sorted(found, key=lambda text: not text.startswith("start"))

@@ -1,0 +1,183 @@
+"""What a search says about all of its hits: counts by maker, seller, category, stock, CAD models and
+values."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TypeVar
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.catalog import records, units
+from proxy.sandbox.graphql import buckets, context, problems, views
+
+# Attributes are gathered from this many of the best hits; the rest rarely adds one.
+LOOKED_AT = 100
+SUGGESTED = 8
+SUGGESTED_CATEGORIES = 5
+CAD_LEVELS = {"none": 0, "symbol_footprint": 1, "symbol_footprint_3d": 2}
+CAD_NAMES = ("No models", "Symbol and footprint", "Symbol, footprint and 3D model")
+FILTER_NAMES = {
+    "manufacturer_id": "Manufacturer",
+    "distributor_id": "Distributor",
+    "category_id": "Category",
+    "cad_models": "CAD Models",
+}
+
+_Counted = TypeVar("_Counted")
+
+
+def attributes_of(ranked: records.Ranked, info: context.Info) -> list[records.Attribute]:
+    """Attributes that the best hits have values for, most frequent first."""
+    counted: Counter[records.Attribute] = Counter()
+    for id_ in ranked.ids[:LOOKED_AT]:
+        part = info.context.catalog.part(id_)
+        counted.update(spec.attribute for spec in part.specs) if part else None
+    return [attribute for attribute, _ in counted.most_common()]
+
+
+def manufacturers(result: views.ResultSet, info: context.Info, size: int) -> list[buckets.CompanyBucket]:
+    """Hits by maker."""
+    found = info.context.catalog.manufacturer_counts(result.ranked)
+    return [buckets.CompanyBucket(*pair) for pair in first(found, size)]
+
+
+def distributors(result: views.ResultSet, info: context.Info, size: int) -> list[buckets.CompanyBucket]:
+    """Hits by seller; a part counts for each of its sellers."""
+    found = info.context.catalog.distributor_counts(result.ranked)
+    return [buckets.CompanyBucket(*pair) for pair in first(found, size)]
+
+
+def categories(result: views.ResultSet, info: context.Info, size: int) -> list[buckets.CategoryBucket]:
+    """Hits by the category that they are in."""
+    found = info.context.catalog.category_counts(result.ranked)
+    return [buckets.CategoryBucket(*pair) for pair in first(found, size)]
+
+
+def first(counted: Iterable[_Counted], size: int) -> list[_Counted]:
+    """The first `size`; none for a negative one."""
+    return list(counted)[: max(size, 0)]
+
+
+def suggested_categories(result: views.ResultSet, info: context.Info) -> list[buckets.CategoryBucket]:
+    """The most frequent categories, unless the search is inside of one already."""
+    return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
+
+
+def cad(result: views.ResultSet, info: context.Info) -> list[buckets.CadBucket]:
+    """Hits by state of CAD models."""
+    return [buckets.CadBucket(*pair) for pair in info.context.catalog.cad_counts(result.ranked)]
+
+
+def cad_levels(result: views.ResultSet, info: context.Info) -> list[buckets.LevelBucket]:
+    """The same as numbers: the contract names the fields and not the levels."""
+    found = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.ranked))
+    return [buckets.LevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(found)]
+
+
+def in_stock(result: views.ResultSet, info: context.Info) -> list[buckets.InStockBucket]:
+    """Hits in stock and not."""
+    return [buckets.InStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.ranked)]
+
+
+def suggested_filters(result: views.ResultSet, info: context.Info) -> list[records.Attribute]:
+    """The attributes that most of the best hits have."""
+    return attributes_of(result.ranked, info)[:SUGGESTED]
+
+
+def all_filters(result: views.ResultSet, info: context.Info) -> list[records.Attribute]:
+    """All attributes of the best hits."""
+    return attributes_of(result.ranked, info)
+
+
+def attribute_groups(result: views.ResultSet, info: context.Info) -> list[buckets.AttributeGroup]:
+    """The same by group."""
+    groups: dict[str, list[records.Attribute]] = {}
+    for attribute in attributes_of(result.ranked, info):
+        groups.setdefault(attribute.group, []).append(attribute)
+    return [buckets.AttributeGroup(name, attributes) for name, attributes in groups.items()]
+
+
+def specs(
+    result: views.ResultSet,
+    info: context.Info,
+    attributeNames: list[str],  # noqa: N803 (the schema's argument names)
+    attributeSelection: str,  # noqa: N803
+    size: int,
+) -> list[buckets.SpecAgg]:
+    """Hits by value, for the attributes named and those that the selection adds."""
+    added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
+    more = [attribute.shortname for attribute in added(result, info)] if added else []
+    try:
+        found = [
+            info.context.catalog.spec_counts(result.ranked, name) for name in dict.fromkeys([*attributeNames, *more])
+        ]
+    except ValueError as error:
+        raise problems.ServiceError(str(error)) from error
+    return [_spec_agg(counts, size) for counts in found]
+
+
+def _spec_agg(counts: records.SpecCounts, size: int) -> buckets.SpecAgg:
+    low, high = counts.minimum, counts.maximum
+    return buckets.SpecAgg(
+        counts.attribute,
+        [buckets.SpecBucket(*bucket) for bucket in first(counts.buckets, size)],
+        low,
+        high,
+        *(None if end is None else f"{end:.12g}" for end in (low, high)),
+        *(None if end is None else units.shown(end, counts.attribute.units_symbol).display for end in (low, high)),
+    )
+
+
+def applied_category(result: views.ResultSet, info: context.Info) -> records.Category | None:
+    """The category of the filter, if it names exactly one."""
+    asked = dict(result.conditions.filters).get("category_id", ())
+    if len(asked) != 1:
+        return None
+    known = info.context.catalog.categories()
+    return next((one for one in known if asked[0] in (one.id, one.name)), None)
+
+
+def applied_filters(result: views.ResultSet, info: context.Info) -> list[buckets.AppliedFilter]:
+    """The filters as they were given, with names for people."""
+    attributes = {one.shortname: one.name for one in info.context.catalog.attributes()}
+    names = {**attributes, **FILTER_NAMES}
+    return [
+        buckets.AppliedFilter(key, names.get(key, key), values, [_display(key, value, info) for value in values])
+        for key, values in result.conditions.filters
+    ]
+
+
+def _display(key: str, value: str, info: context.Info) -> str:
+    catalog = info.context.catalog
+    named: records.Company | records.Category | None = None
+    if key in ("manufacturer_id", "distributor_id"):
+        named = catalog.company(value)
+    elif key == "category_id":
+        named = catalog.category(value)
+    return named.name if named else value
+
+
+ATTRIBUTES = {
+    f"SupSpecAgg.{name}": f"attribute.{attribute}"
+    for name, attribute in {
+        "valueType": "value_type",
+        "units": "units_symbol",
+        "unitsName": "units_name",
+        "unitsSymbol": "units_symbol",
+    }.items()
+}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "SupPartResultSet.specsViewAttributeGroups": attribute_groups,
+    "SupPartResultSet.specAggs": specs,
+    "SupPartResultSet.manufacturerAgg": manufacturers,
+    "SupPartResultSet.distributorAgg": distributors,
+    "SupPartResultSet.categoryAgg": categories,
+    "SupPartResultSet.cadAgg": cad,
+    "SupPartResultSet.cadLevelAgg": cad_levels,
+    "SupPartResultSet.inStockAgg": in_stock,
+    "SupPartResultSet.suggestedCategories": suggested_categories,
+    "SupPartResultSet.suggestedFilters": suggested_filters,
+    "SupPartResultSet.allFilters": all_filters,
+    "SupPartResultSet.appliedCategory": applied_category,
+    "SupPartResultSet.appliedFilters": applied_filters,
+}

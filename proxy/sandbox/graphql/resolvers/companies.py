@@ -1,0 +1,96 @@
+"""Makers, sellers, categories and attributes: the lists that are free of charge (contract graphql.md
+§1.1)."""
+
+from collections.abc import Iterable
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.catalog import records
+from proxy.sandbox.graphql import context
+from proxy.sandbox.graphql.resolvers import aggregations
+
+
+def manufacturers(
+    _root: None,
+    info: context.Info,
+    ids: list[str] | None = None,
+    slugs: list[str] | None = None,
+    minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
+) -> list[records.Company]:
+    """Makers; every part of the catalog counts as active."""
+    catalog = info.context.catalog
+    found = named(catalog.manufacturers(), ids, slugs)
+    least = minNumberOfActiveParts or 0
+    return [company for company in found if least <= 0 or catalog.num_parts_made(company.id) >= least]
+
+
+def sellers(
+    _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
+) -> list[records.Company]:
+    """Sellers."""
+    return named(info.context.catalog.sellers(), ids, slugs)
+
+
+def named(
+    companies: Iterable[records.Company], ids: list[str] | None, slugs: list[str] | None
+) -> list[records.Company]:
+    """Those with one of the ids or one of the slugs; all where neither is given."""
+    if ids is None and slugs is None:
+        return list(companies)
+    wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
+    return [one for one in companies if one.id in wanted_ids or one.slug in wanted_slugs]
+
+
+def categories(
+    _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
+) -> list[records.Category]:
+    """Categories: those with one of the ids or one of the paths; all where neither is given."""
+    found = info.context.catalog.categories()
+    if ids is None and paths is None:
+        return list(found)
+    wanted_ids, wanted_paths = set(ids or ()), set(paths or ())
+    return [one for one in found if one.id in wanted_ids or one.path in wanted_paths]
+
+
+def attributes(_root: None, info: context.Info) -> tuple[records.Attribute, ...]:
+    """All attributes."""
+    return info.context.catalog.attributes()
+
+
+def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
+    """From the root down to the parent."""
+    return info.context.catalog.ancestors(category.id)
+
+
+def children(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
+    """The categories directly below."""
+    return info.context.catalog.children(category.id)
+
+
+def num_parts(category: records.Category, info: context.Info) -> int:
+    """Parts in it and below it."""
+    return info.context.catalog.num_parts(category.id)
+
+
+def relevant_attributes(category: records.Category, info: context.Info) -> list[records.Attribute]:
+    """What its most offered parts have values for, most frequent first."""
+    inside = records.Conditions(filters=(("category_id", (category.id,)),))
+    return aggregations.attributes_of(info.context.catalog.search("", inside), info)
+
+
+def no_blurb(_category: records.Category, _info: context.Info) -> None:
+    """The catalog has no text about categories."""
+
+
+ATTRIBUTES: dict[str, str] = {}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.supManufacturers": manufacturers,
+    "Query.supSellers": sellers,
+    "Query.supCategories": categories,
+    "Query.supAttributes": attributes,
+    "SupCategory.ancestors": ancestors,
+    "SupCategory.children": children,
+    "SupCategory.numParts": num_parts,
+    "SupCategory.relevantAttributes": relevant_attributes,
+    "SupCategory.blurb": no_blurb,
+}

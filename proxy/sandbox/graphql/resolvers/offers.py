@@ -1,0 +1,124 @@
+"""Sellers, offers and prices of a part, for the market that the query names (contract graphql.md §2.5 and
+§2.6)."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.catalog import money, records
+from proxy.sandbox.graphql import context, countries, views
+
+
+def listed(part: views.PartView, info: context.Info) -> tuple[records.SellerOffers, ...]:
+    """All sellers of a part, brokers too, as seen from the market's country."""
+    return info.context.catalog.sellers_of(part.record, part.market.country)
+
+
+def sellers(
+    part: views.PartView,
+    info: context.Info,
+    *,
+    includeBrokers: bool,  # noqa: N803 (the schema's argument names)
+    authorizedOnly: bool,  # noqa: N803
+    limit: int | None = None,
+    start: int | None = None,
+) -> list[views.SellerView]:
+    """The sellers that pass, then the slice of them; a negative limit or start counts as absent."""
+    passing = [
+        views.SellerView(seller, part)
+        for seller in listed(part, info)
+        if (includeBrokers or not seller.is_broker) and (seller.is_authorized or not authorizedOnly)
+    ]
+    first = max(start or 0, 0)
+    return passing[first:] if limit is None or limit < 0 else passing[first : first + limit]
+
+
+def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
+    """A key of the seller's listing of the part."""
+    return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market)
+
+
+def ships_to(seller: views.SellerView, _info: context.Info) -> list[countries.Country]:
+    """Empty: no restriction."""
+    return [countries.country(code) for code in seller.record.ships_to]
+
+
+def offers(
+    seller: views.SellerView,
+    _info: context.Info,
+    priceBreaks: list[int] | None = None,  # noqa: N803
+) -> list[views.OfferView]:
+    """The offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
+    the contract names the argument and not its effect."""
+    return [views.OfferView(offer, seller, breaks_at(offer.prices, priceBreaks)) for offer in seller.record.offers]
+
+
+def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
+    """The breaks that hold at one of `quantities`, in every currency there is; all of them for None."""
+    if quantities is None:
+        return tuple(breaks)
+    steps = {step.quantity for step in breaks}
+    held = {max((step for step in steps if step <= quantity), default=None) for quantity in quantities}
+    return tuple(step for step in breaks if step.quantity in held)
+
+
+def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
+    """The price breaks with their conversion."""
+    market = offer.seller.part.market
+    key = (offer.record.id, offer.record.eligible_region)
+    return [price(step, market, key) for step in offer.breaks]
+
+
+def price(step: records.PriceBreak, market: views.Market, key: tuple[object, ...]) -> views.PriceView:
+    """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
+    A price without currency is taken for USD, as the recorded ones are."""
+    rate = money.rate(step.currency or "USD", market.currency) or 1.0
+    place = (*key, step.quantity, step.currency, market.currency)
+    return views.PriceView(place, step.quantity, step.price, step.currency, step.price * rate, market.currency, rate)
+
+
+def price_cache_id(shown: views.PriceView, _info: context.Info) -> str:
+    """A key of the price."""
+    return views.cache_id("price", *shown.key)
+
+
+def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
+    """A key of the offer in its market."""
+    return views.cache_id("offer", offer.record.id, *offer.seller.part.market)
+
+
+def click_url(offer: views.OfferView, info: context.Info) -> str:
+    """A link in the form of recorded ones; it leads nowhere."""
+    return f"{info.context.site_url}/opatz8j6/a1?t={_opaque('click', offer)}"
+
+
+def internal_url(offer: views.OfferView, info: context.Info) -> str:
+    """Another link that leads nowhere."""
+    return f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}"
+
+
+def never(_offer: views.OfferView, _info: context.Info) -> bool:
+    """No offer is made for one caller only."""
+    return False
+
+
+def _opaque(kind: str, offer: views.OfferView) -> str:
+    raw = f"{kind}:{offer.seller.part.record.id}:{offer.record.id}".encode()
+    return base64.urlsafe_b64encode(hashlib.blake2b(raw, digest_size=36).digest()).decode()
+
+
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "SupPart.sellers": sellers,
+    "SupPartSeller._cacheId": seller_cache_id,
+    "SupPartSeller.shipsToCountries": ships_to,
+    "SupPartSeller.offers": offers,
+    "SupOffer._cacheId": offer_cache_id,
+    "SupOffer.prices": prices,
+    "SupOffer.clickUrl": click_url,
+    "SupOffer.internalUrl": internal_url,
+    "SupOffer.isCustomPricing": never,
+    "SupPricePoint._cacheId": price_cache_id,
+}
+ATTRIBUTES: dict[str, str] = {}

@@ -1,0 +1,132 @@
+"""SupPart: what a part has beside its plain fields (contract graphql.md §1.2). Sellers and prices are in
+offers.py."""
+
+from typing import Any
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.catalog import pricing, records
+from proxy.sandbox.graphql import context, views
+from proxy.sandbox.graphql.resolvers import offers
+
+DATASHEETS = "Datasheets"
+# Properties that are shown only where the plan has LIFECYCLE.
+LIFECYCLE = frozenset({"lifecyclestatus", "manufacturerlifecyclestatus"})
+LARGEST_INT = 2**31 - 1
+
+
+def cache_id(part: views.PartView, _info: context.Info) -> str:
+    """A key of the part in its market."""
+    return views.cache_id("part", part.record.id, *part.market)
+
+
+def name(part: views.PartView, _info: context.Info) -> str:
+    """Maker and MPN."""
+    return f"{part.record.manufacturer.name} {part.record.mpn}"
+
+
+def octopart_url(part: views.PartView, info: context.Info) -> str:
+    """The site and the slug (contract graphql.md §1.2)."""
+    return info.context.site_url + part.record.slug
+
+
+def specs(part: views.PartView, info: context.Info) -> tuple[records.Spec, ...]:
+    """The properties, without those of the life cycle where the plan lacks them."""
+    account = info.context.account
+    if account is not None and "LIFECYCLE" in account.features:
+        return part.record.specs
+    return tuple(spec for spec in part.record.specs if spec.attribute.shortname not in LIFECYCLE)
+
+
+def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartView]:
+    """Parts like this one. Nested parts are not billed: the contract does not say, and the vendor's examples
+    count root results only."""
+    found = (info.context.catalog.part(other) for other in part.record.similar_ids)
+    return [views.PartView(other, part.market) for other in found if other is not None]
+
+
+def best_image(part: views.PartView, _info: context.Info) -> records.Image | None:
+    """The first picture."""
+    return part.record.images[0] if part.record.images else None
+
+
+def best_datasheet(part: views.PartView, _info: context.Info) -> records.Document | None:
+    """The first document among the datasheets."""
+    sheets = (one for one in part.record.document_collections if one.name == DATASHEETS)
+    return next((document for one in sheets for document in one.documents), None)
+
+
+def cad_request_url(part: views.PartView, info: context.Info) -> str | None:
+    """Where a model can be asked for, if there is none."""
+    return None if part.record.cad else f"{info.context.site_url}{part.record.slug}#CadModels"
+
+
+def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
+    """Numbers of related objects. The keys are ours: the contract knows none."""
+    record = part.record
+    listed = offers.listed(part, info)
+    return {
+        "datasheets": sum(len(one.documents) for one in record.document_collections if one.name == DATASHEETS),
+        "descriptions": len(record.descriptions),
+        "images": len(record.images),
+        "offers": sum(len(seller.offers) for seller in listed),
+        "reference_designs": len(record.reference_designs),
+        "sellers": len(listed),
+        "similar_parts": len(record.similar_ids),
+    }
+
+
+def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
+    """The median price at a quantity of 1 000, in USD, converted like any price."""
+    found = pricing.median_price(offers.listed(part, info))
+    return None if found is None else offers.price(found, part.market, ("median", part.record.id))
+
+
+def total_avail(part: views.PartView, info: context.Info) -> int:
+    """Stock of all distributors, as far as an Int holds it."""
+    return min(pricing.total_avail(offers.listed(part, info)), LARGEST_INT)
+
+
+def avg_avail(part: views.PartView, info: context.Info) -> float:
+    """Stock of a distributor on average."""
+    return float(pricing.avg_avail(offers.listed(part, info)))
+
+
+def nothing(_part: views.PartView, _info: context.Info) -> None:
+    """A field of the service's own products that the catalog has no data for."""
+
+
+def no_items(_part: views.PartView, _info: context.Info) -> tuple[Any, ...]:
+    """A list that the catalog has no data for."""
+    return ()
+
+
+def no_text(_part: views.PartView, _info: context.Info) -> str:
+    """A text that the catalog has no data for, where the schema allows no null."""
+    return ""
+
+
+ATTRIBUTES = {
+    "SupPart.estimatedFactoryLeadDays": "record.factory_lead_days",
+    "SupSpec.valueType": "attribute.value_type",
+    "SupSpec.unitsName": "attribute.units_name",
+    "SupSpec.unitsSymbol": "attribute.units_symbol",
+}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "SupPart._cacheId": cache_id,
+    "SupPart.name": name,
+    "SupPart.octopartUrl": octopart_url,
+    "SupPart.specs": specs,
+    "SupPart.similarParts": similar_parts,
+    "SupPart.companionProducts": no_items,
+    "SupPart.bestImage": best_image,
+    "SupPart.bestDatasheet": best_datasheet,
+    "SupPart.cadRequestUrl": cad_request_url,
+    "SupPart.counts": counts,
+    "SupPart.medianPrice1000": median_price,
+    "SupPart.totalAvail": total_avail,
+    "SupPart.avgAvail": avg_avail,
+    "SupPart.altiumInternalId": no_text,
+    "SupPart.circuitMakerInternal": nothing,
+    "SupPart.extras": nothing,
+}

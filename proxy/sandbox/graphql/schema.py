@@ -1,0 +1,98 @@
+"""The schema of the query service with its resolvers: schema.graphql and the tables of the resolver
+modules, joined.
+
+Called once at start. A resolver for a field that the schema lacks is an error there.
+"""
+
+import re
+from collections.abc import Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, cast
+
+from graphql import (
+    GraphQLField,
+    GraphQLFieldResolver,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    GraphQLUnionType,
+    build_schema,
+)
+
+from proxy.sandbox.graphql import context, executor, gates
+from proxy.sandbox.graphql.resolvers import (
+    administration,
+    aggregations,
+    companies,
+    extras,
+    offers,
+    parts,
+    search,
+    words,
+)
+
+SDL = Path(__file__).with_name("schema.graphql")
+TABLES = (parts, offers, companies, search, aggregations, words, extras, administration)
+# Types whose values are views around a record.
+VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
+# Fields that are read from an attribute of another name.
+_ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
+
+
+def build() -> GraphQLSchema:
+    """The executable schema."""
+    schema = build_schema(SDL.read_text(encoding="utf-8"))
+    resolvers = _joined()
+    for type_name, field_name in resolvers:
+        cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
+    for kind in schema.type_map.values():
+        if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
+            _attach(kind, resolvers)
+    cast(GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
+    cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = extras.payload_type
+    return schema
+
+
+def snake(name: str) -> str:
+    """A field's name as attribute: `has3dModel` is has3d_model."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
+
+
+def _joined() -> dict[tuple[str, str], GraphQLFieldResolver]:
+    joined: dict[tuple[str, str], GraphQLFieldResolver] = {}
+    for module in TABLES:
+        for place, resolver in module.RESOLVERS.items():
+            type_name, _, field_name = place.partition(".")
+            joined[type_name, field_name] = resolver
+    return joined
+
+
+def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQLFieldResolver]) -> None:
+    prefix = "record." if kind.name in VIEWED else ""
+    for name, field in kind.fields.items():
+        resolver = resolvers.get((kind.name, name))
+        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + snake(name)
+        field.resolve = gates.guarded(kind.name, name, resolver or _reader(attribute))
+        _shorten(field, attribute, resolver is None and not gates.is_gated(kind.name, name))
+
+
+def _shorten(field: GraphQLField, attribute: str, plain: bool) -> None:
+    short = executor.leaf(field, attribute) if plain else None
+    if short is not None:
+        field.extensions[executor.LEAF] = short
+
+
+def _reader(attribute: str) -> GraphQLFieldResolver:
+    read = attrgetter(attribute)
+
+    def resolve(source: Any, _info: context.Info, **_arguments: Any) -> Any:
+        return read(source)
+
+    return resolve
+
+
+def _open_object(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise TypeError(f"Map cannot represent non-object value: {value!r}")
+    return value

@@ -1,0 +1,56 @@
+"""The query service over HTTP: POST /graphql, with or without a trailing slash (contract graphql.md §3.1).
+
+A GET is answered by a page that says what this is.
+"""
+
+import html
+
+import orjson
+from aiohttp import web
+
+from proxy.sandbox.graphql import service
+
+PATHS = ("/graphql", "/graphql/")
+GRAPHQL_JSON = "application/graphql-response+json"
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>GraphQL</title></head>
+<body><h1>Sandbox query service</h1>
+<p>This is the GraphQL endpoint <code>{url}</code>. POST a JSON object with <code>query</code> and, if you
+like, <code>variables</code> and <code>operationName</code>; send the access token in the header
+<code>Authorization: Bearer &hellip;</code>.</p></body></html>
+"""
+
+
+class Transport:
+    """The handlers."""
+
+    def __init__(self, queries: service.QueryService) -> None:
+        self._queries = queries
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """POST and GET on both paths; other methods are 405."""
+        for path in PATHS:
+            router.add_post(path, self.post)
+            router.add_get(path, self.page)
+
+    async def post(self, request: web.Request) -> web.Response:
+        """One request. The content type of the body is not looked at."""
+        answer = self._queries.answer(await request.read(), _token(request))
+        asked = request.headers.get("Accept", "")
+        kind = GRAPHQL_JSON if GRAPHQL_JSON in asked else "application/json"
+        headers = {"Content-Type": f"{kind}; charset=utf-8"}
+        return web.Response(body=orjson.dumps(answer.body), status=answer.status, headers=headers)
+
+    async def page(self, request: web.Request) -> web.Response:
+        """What a browser sees."""
+        url = html.escape(str(request.url.origin()) + PATHS[0])
+        return web.Response(text=_PAGE.format(url=url), content_type="text/html")
+
+
+def _token(request: web.Request) -> str | None:
+    """From `Authorization: Bearer` or from `token`, which some clients of the service use."""
+    kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return value.strip()
+    return request.headers.get("token")

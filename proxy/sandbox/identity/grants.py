@@ -1,0 +1,72 @@
+"""The rules of the token endpoint, without a network: what a caller sends in, an account and scopes out.
+
+Errors and their order follow IdentityServer: the client first, then the grant, then the scope (contract
+graphql.md §4.1). Which accounts exist is the caller's knowledge.
+"""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote_plus
+
+from proxy.sandbox import accounts
+
+# Grants of the service that a client with nothing but a secret may not use (contract graphql.md §4.3).
+OTHER_GRANTS = frozenset({"authorization_code", "refresh_token", "password"})
+
+
+class RefusedError(Exception):
+    """An OAuth error; `code` is what the body names (RFC 6749 §5.2)."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a caller says it is."""
+
+    client_id: str
+    client_secret: str
+
+
+def credentials(form: Mapping[str, str], authorization: str | None) -> Credentials:
+    """From Basic if there is a Basic header, else from the form. Raises RefusedError("invalid_client")."""
+    if authorization and authorization[:6].lower() == "basic ":
+        return _basic(authorization[6:])
+    client_id, secret = form.get("client_id"), form.get("client_secret")
+    if not client_id or not secret:
+        raise RefusedError("invalid_client")
+    return Credentials(client_id, secret)
+
+
+def authenticate(account: accounts.Account | None, given: Credentials) -> accounts.Account:
+    """The account, if the secret is its own. Raises RefusedError("invalid_client")."""
+    if account is None or not hmac.compare_digest(account.client_secret.encode(), given.client_secret.encode()):
+        raise RefusedError("invalid_client")
+    return account
+
+
+def scopes(account: accounts.Account, form: Mapping[str, str]) -> tuple[str, ...]:
+    """What the token will be good for: the scopes asked for, all of the account's if none are."""
+    grant = form.get("grant_type")
+    if grant in OTHER_GRANTS:
+        raise RefusedError("unauthorized_client")
+    if grant != "client_credentials":
+        raise RefusedError("unsupported_grant_type")
+    asked = tuple(dict.fromkeys(form.get("scope", "").split()))
+    if not set(asked) <= set(account.scopes):
+        raise RefusedError("invalid_scope")
+    return asked or account.scopes
+
+
+def _basic(encoded: str) -> Credentials:
+    """Both halves are form encoded before they are joined (RFC 6749 §2.3.1)."""
+    try:
+        client_id, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise RefusedError("invalid_client") from None
+    return Credentials(unquote_plus(client_id), unquote_plus(secret))

@@ -1,0 +1,69 @@
+"""Access tokens: issued by the token endpoint, checked by the query service (contract graphql.md §4.2).
+
+Time comes from the clock that is handed in, so PyJWT's own time checks are off. The issuer is not
+checked: one sandbox has several addresses.
+"""
+
+import random
+from typing import Any
+
+import jwt
+from jwt.types import Options
+
+from proxy.kit import clock as clocks
+from proxy.sandbox.identity import keys
+
+
+class InvalidTokenError(Exception):
+    """Not a token of ours: garbled, another key, another audience, claims missing."""
+
+
+class ExpiredTokenError(Exception):
+    """A token of ours whose time is over."""
+
+
+class Tokens:
+    """Signs and checks RS256 tokens. `lifetime` in seconds."""
+
+    def __init__(
+        self, key: keys.SigningKey, clock: clocks.Clock, rng: random.Random, lifetime: int, audience: str
+    ) -> None:
+        self._key, self._clock, self._rng = key, clock, rng
+        self.lifetime = lifetime
+        self._audience = audience
+
+    def issue(self, client_id: str, scopes: tuple[str, ...], issuer: str) -> str:
+        """A token for `client_id`, valid from now for `lifetime` seconds."""
+        now = int(self._clock.now())
+        claims = {
+            "iat": now,
+            "nbf": now,
+            "exp": now + self.lifetime,
+            "iss": issuer,
+            "aud": self._audience,
+            "client_id": client_id,
+            "scope": list(scopes),
+            "jti": f"{self._rng.getrandbits(128):032X}",
+        }
+        headers = {"kid": self._key.kid, "typ": "at+jwt"}
+        return jwt.encode(claims, self._key.private, algorithm="RS256", headers=headers)
+
+    def client_of(self, token: str) -> str:
+        """The client id that `token` was issued to. Raises InvalidTokenError, ExpiredTokenError."""
+        claims = self._claims(token)
+        now = self._clock.now()
+        client_id, expires, starts = (claims.get(name) for name in ("client_id", "exp", "nbf"))
+        if not isinstance(client_id, str) or not isinstance(expires, int):
+            raise InvalidTokenError("claims are missing")
+        if now >= expires:
+            raise ExpiredTokenError("its time is over")
+        if isinstance(starts, int) and now < starts:
+            raise InvalidTokenError("its time has not come")
+        return client_id
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        untimed: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
+        try:
+            return jwt.decode(token, self._key.public, algorithms=["RS256"], audience=self._audience, options=untimed)
+        except (jwt.InvalidTokenError, ValueError) as error:
+            raise InvalidTokenError(type(error).__name__) from error

@@ -1,0 +1,43 @@
+"""What can be chosen about a sandbox, in one frozen value. Defaults follow the contract."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy.kit import windows
+from proxy.sandbox.accounts import READY, Account
+
+# Token requests a client id may make (contract graphql.md §4.1).
+TOKEN_WINDOWS = (
+    windows.Window(2, 1),
+    windows.Window(200, 15 * 60),
+    windows.Window(3_000, 12 * 3600),
+    windows.Window(40_000, 7 * 86_400),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Units: `token_lifetime` seconds, `parts` the number of catalog parts in all (None: those shipped).
+
+    `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
+    (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
+    token through, on the first account. `issuer` None: the address that the token request came to.
+    """
+
+    parts: int | None = None
+    catalog: Path | None = None
+    seed: int = 1
+    accounts: tuple[Account, ...] = (READY,)
+    token_lifetime: int = 86_400
+    token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
+    part_limit_status: int = 200
+    no_auth: bool = False
+    issuer: str | None = None
+    audience: str = "https://api.nexar.com"
+    site_url: str = "https://octopart.com"
+
+    def __post_init__(self) -> None:
+        if self.token_lifetime < 1:
+            raise ValueError(f"token_lifetime must be at least 1 second, not {self.token_lifetime}")
+        if self.part_limit_status not in (200, 500):
+            raise ValueError(f"part_limit_status must be 200 or 500, not {self.part_limit_status}")

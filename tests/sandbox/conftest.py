@@ -1,0 +1,54 @@
+"""A sandbox on a socket with a clock that can be turned, and a caller that holds a token of it."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import app, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Iterator[store.Catalog]:
+    opened = store.open_catalog()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def signing_key() -> keys.SigningKey:
+    return keys.generate()
+
+
+@pytest.fixture
+def turned() -> clock.ManualClock:
+    """2023-11-14T22:13:20Z, until it is turned."""
+    return clock.ManualClock()
+
+
+@pytest.fixture
+def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> Starts:
+    """Starts a sandbox with the settings given, and logs in."""
+
+    @asynccontextmanager
+    async def started(**chosen: Any) -> AsyncIterator[Caller]:
+        running = app.running(settings.Settings(**chosen), clock=turned, catalog=catalog, key=signing_key)
+        async with running as sandbox, aiohttp.ClientSession() as session:
+            caller = Caller(sandbox, session)
+            await caller.log_in()
+            yield caller
+
+    return started
+
+
+@pytest.fixture
+async def caller(start: Starts) -> AsyncIterator[Caller]:
+    """A caller of a sandbox with the usual settings."""
+    async with start() as ready:
+        yield ready

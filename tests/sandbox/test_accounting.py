@@ -1,0 +1,139 @@
+"""Parts used: what counts, what is refused, when it starts anew (contract graphql.md §6 and §3.2)."""
+
+import datetime
+
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import accounting, accounts
+
+COUNTS = "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
+SEARCH = '{ supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
+
+
+def small(limit: int) -> tuple[accounts.Account, ...]:
+    return (accounts.Account("small", "app-small", "small-client", "small-secret", part_limit=limit),)
+
+
+async def used(caller: Caller) -> int:
+    reply = await caller.ask(COUNTS, {"id": caller.sandbox.account.application_id})
+    return reply.data["admApplicationById"]["supplyCounts"]["partCounter"]
+
+
+async def test_a_new_application_has_used_nothing_of_a_thousand(caller: Caller) -> None:
+    reply = await caller.ask(COUNTS, {"id": caller.sandbox.account.application_id.upper()})
+    assert reply.data["admApplicationById"]["supplyCounts"] == {"partCounter": 0, "partLimit": 1000}
+
+
+@pytest.mark.parametrize(
+    "query, parts",
+    [
+        (SEARCH, 7),
+        ('{ supSearch(q: "", limit: 7) { hits } }', 0),
+        ('{ supSearch(q: "", limit: 7) }', 0),
+        ('{ supSearch(q: "") { results { part { id } } } }', 10),
+        ('{ supSearch(q: "", limit: 0) { results { part { id } } } }', 0),
+        ('{ supSearch(q: "", limit: 3) { results { part { id similarParts { id } } } } }', 3),
+        ('{ supSearch(q: "", limit: 3) { results { a: part { id } b: part { mpn } } } }', 3),
+        ('{ a: supSearch(q: "", limit: 3) { results { part { id } } } b: supSearch(q: "", limit: 2)'
+         " { results { part { id } } } }", 5),
+        ('{ supSearchMpn(q: "SN74S74N", limit: 2) { results { part { id } } } }', 2),
+        ('{ supMultiMatch(queries: [{mpn: "SN74S74N"}, {mpn: "none such"}]) { hits parts { id } } }', 3),
+        ('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { hits } }', 0),
+        ('{ supParts(ids: ["54445", "1", "54445"]) { id } }', 2),
+        ("{ supAttributes { id } supSellers { id } supManufacturers { id } supCategories { id } }", 0),
+    ],
+)  # fmt: skip
+async def test_every_part_object_of_a_root_query_counts_and_nothing_else(
+    caller: Caller, query: str, parts: int
+) -> None:
+    assert (await caller.ask(query)).status == 200
+    assert await used(caller) == parts
+
+
+async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start: Starts) -> None:
+    async with start(accounts=small(10)) as caller:
+        assert (await caller.ask(SEARCH)).status == 200
+        last = await caller.ask(SEARCH)
+        refused = await caller.ask(SEARCH)
+        assert await used(caller) == 14
+    assert len(last.data["supSearch"]["results"]) == 7
+    message = (
+        "You have exceeded your part limit of 10. Please upgrade your plan. Contact us at api@nexar.com for assistance."
+    )
+    assert refused.status == 200
+    assert refused.body["data"] is None
+    assert refused.body["errors"] == [
+        {"message": message, "extensions": {"remote": {"message": message}, "schemaName": "Supply"}}
+    ]
+
+
+async def test_the_status_of_a_used_up_limit_can_be_the_documented_500(start: Starts) -> None:
+    async with start(accounts=small(0), part_limit_status=500) as caller:
+        reply = await caller.ask(SEARCH)
+    assert reply.status == 500
+    assert reply.messages[0].startswith("You have exceeded your part limit of 0.")
+
+
+async def test_what_is_free_is_answered_when_the_limit_is_used_up(start: Starts) -> None:
+    async with start(accounts=small(0)) as caller:
+        reply = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
+    assert reply.data["supSellers"] == [{"name": "Digi-Key"}]
+
+
+async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
+    start: Starts, turned: clock.ManualClock
+) -> None:
+    async with start(accounts=small(7), token_lifetime=60 * 86_400) as caller:
+        await caller.ask(SEARCH)
+        first = datetime.datetime(2023, 12, 1, tzinfo=datetime.UTC).timestamp()
+        turned.advance(first - turned.now() - 1)
+        assert await used(caller) == 7
+        turned.advance(1)
+        assert await used(caller) == 0
+        assert (await caller.ask(SEARCH)).data["supSearch"]["results"]
+
+
+@pytest.mark.parametrize(
+    "query, left",
+    [
+        ('{ supSearch(q: "", limit: 3) { results { part { specs { value } } } } }', {"supSearch": {"results": None}}),
+        ('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { parts { specs { value } } } }', None),
+        ('{ supParts(ids: ["54445", "1"]) { specs { value } } }', {"supParts": [None, None]}),
+    ],
+)
+async def test_a_part_that_an_error_took_out_of_the_answer_is_not_billed(
+    start: Starts, query: str, left: object
+) -> None:
+    plan = (accounts.Account("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
+    async with start(accounts=plan) as caller:
+        reply = await caller.ask(query)
+        assert (reply.status, reply.body["data"]) == (200, left)
+        assert reply.messages
+        assert await used(caller) == 0
+
+
+def test_applications_are_counted_apart() -> None:
+    counted = accounting.Accounting(clock.ManualClock())
+    counted.book("one", 3)
+    counted.book("one", 4)
+    assert (counted.used("one"), counted.used("other")) == (7, 0)
+
+
+async def test_the_organization_lists_its_applications_with_their_credentials(caller: Caller) -> None:
+    reply = await caller.ask(
+        "{ admOrganizations { name isDefault users { id } invitations { email } createdDate"
+        " applications { id name deleted scopes { scope } security { clientId } organizationId } id } }"
+    )
+    (organization,) = reply.data["admOrganizations"]
+    (application,) = organization["applications"]
+    assert application["id"] == caller.sandbox.account.application_id
+    assert application["security"]["clientId"] == caller.sandbox.account.client_id
+    assert application["scopes"] == [{"scope": "supply.domain"}]
+    assert application["organizationId"] == organization["id"]
+    assert organization["createdDate"] == "2023-11-14T22:13:20Z"
+
+
+async def test_an_application_that_does_not_exist_is_null(caller: Caller) -> None:
+    assert (await caller.ask(COUNTS, {"id": "nobody"})).data == {"admApplicationById": None}

@@ -1,0 +1,133 @@
+"""Opening a catalog: one's own file, generated parts, and what is said about a line that cannot be used."""
+
+import json
+
+import pytest
+from support import small_catalog
+
+from proxy.sandbox.catalog import lines, records
+
+EVERYTHING = records.Conditions()
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Opens the small catalog with a file of one's own that has the given lines."""
+
+    def open_with(*found, **options):
+        path = tmp_path / "own.jsonl"
+        path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in found))
+        return small_catalog.opened(tmp_path, extra=path, **options)
+
+    return open_with
+
+
+def _match(catalog, mpn):
+    return [catalog.part(id_) for id_ in catalog.match(records.MatchQuery(mpn=mpn), EVERYTHING).ids]
+
+
+def test_ones_own_part_needs_no_more_than_a_number_and_a_maker(own):
+    catalog = own({"mpn": "MINE-1", "manufacturer": "370"}, {"mpn": "MINE-2", "manufacturer": "ti"})
+    first, second = _match(catalog, "MINE1") + _match(catalog, "MINE2")
+    assert first.manufacturer is second.manufacturer is catalog.company("370")
+    assert (first.id, second.id) == ("900000001", "900000002")
+    assert len(first.v3uid) == 16
+    assert first.v3uid != second.v3uid
+
+
+def test_unknown_makers_and_categories_are_created_once(own):
+    line = {"manufacturer": "Acme Parts", "category": "Widgets"}
+    catalog = own({"mpn": "A1", **line}, {"mpn": "A2", **line, "manufacturer": "acme-parts"})
+    first, second = _match(catalog, "A1") + _match(catalog, "A2")
+    assert first.manufacturer.name == "Acme Parts"
+    assert first.manufacturer is second.manufacturer
+    assert first.category is second.category
+    assert [one.name for one in catalog.ancestors(first.category.id)] == ["Electronic Parts"]
+    assert catalog.num_parts(first.category.id) == 2
+
+
+def test_blank_lines_are_passed_over(own):
+    assert _match(own("", {"mpn": "X9", "manufacturer": "TI"}, "  "), "X9")
+
+
+@pytest.mark.parametrize(
+    "line,fault",
+    [
+        ("{not json", "malformed"),
+        ({"mpn": "X"}, "missing required field `manufacturer`"),
+        ({"mpn": 5, "manufacturer": "TI"}, "Expected `str`, got `int` - at `$.mpn`"),
+        ({"mpn": "X", "manufacturer": "TI", "colour": "red"}, "unknown field `colour`"),
+        ({"mpn": "--", "manufacturer": "TI"}, "mpn '--' has no letter or digit"),
+        ({"mpn": "X", "manufacturer": " "}, "manufacturer ' ' has no letter or digit"),
+        ({"mpn": "X", "manufacturer": "77"}, "manufacturer: there is none with id 77"),
+        ({"mpn": "X", "manufacturer": "TI", "category": "9"}, "category: there is none with id 9"),
+        ({"mpn": "X", "manufacturer": "TI", "specs": {"colr": "red"}}, "there is no attribute 'colr'"),
+        ({"mpn": "X", "manufacturer": "TI", "specs": {"color": 4}}, "color takes a text, not 4.0"),
+        ({"mpn": "X", "manufacturer": "TI", "specs": {"resistance": "4k"}}, "resistance takes a number"),
+        ({"mpn": "X", "manufacturer": "TI", "sku": {"1": "A"}}, "sku: there is no seller with id '1'"),
+        ({"mpn": "X", "manufacturer": "TI", "codes": {"370": 0}}, "codes: there is no seller with id '370'"),
+        ({"mpn": "X", "manufacturer": "TI", "id": "abc"}, "id 'abc' is not a number"),
+        ({"mpn": "X", "manufacturer": "TI", "id": "101"}, "id 101 is already taken"),
+        ({"mpn": "X", "manufacturer": "TI", "v3uid": "XYZ"}, "v3uid 'XYZ' is not 16"),
+        (
+            {"mpn": "X", "manufacturer": "TI", "v3uid": "103cdb613d20cffb"},
+            "103cdb613d20cffb is already taken",
+        ),
+    ],
+)
+def test_a_bad_line_is_named_with_file_number_and_fault(own, line, fault):
+    with pytest.raises(lines.CatalogError, match=r"own\.jsonl:2: ") as caught:
+        own({"mpn": "FINE", "manufacturer": "TI"}, line)
+    assert fault in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(lines.CatalogError, match=r"absent\.jsonl: cannot be read: No such file"):
+        small_catalog.opened(tmp_path, extra=tmp_path / "absent.jsonl")
+
+
+def test_a_seller_in_a_currency_without_a_rate_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(small_catalog.SELLERS, "459", {"name": "Digi-Key", "currency": "XTS"})
+    with pytest.raises(lines.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
+        small_catalog.opened(tmp_path)
+
+
+def test_generated_parts_fill_up_to_the_wanted_number(tmp_path):
+    catalog = small_catalog.opened(tmp_path, parts=500)
+    hits = catalog.search("", EVERYTHING)
+    assert len(hits.ids) == 500
+    assert len(set(hits.ids)) == 500
+    made = [part for part in map(catalog.part, hits.ids) if int(part.id) > 1_000_000_000]
+    assert len(made) == 500 - len(small_catalog.PARTS)
+    assert {part.manufacturer.name for part in made} >= {"Yageo", "KEMET", "Samtec", "onsemi", "Vishay"}
+    assert all(part.category and part.short_description and len(part.v3uid) == 16 for part in made)
+
+
+def test_generated_parts_are_the_same_every_time(tmp_path):
+    first, second = (small_catalog.opened(tmp_path, parts=100) for _ in range(2))
+    last = first.search("", EVERYTHING, "mpn").ids[-1]
+    assert first.part(last) == second.part(last)
+    assert first.sellers_of(first.part(last)) == second.sellers_of(second.part(last))
+
+
+def test_generated_parts_keep_only_properties_that_exist(tmp_path):
+    catalog = small_catalog.opened(tmp_path, parts=30)
+    (part,) = _match(catalog, "RC0402FR-0710RL")
+    shown = {one.attribute.shortname: one.display_value for one in part.specs}
+    assert shown.pop("lifecyclestatus").startswith("Production (Last Updated: ")
+    assert shown == {
+        "resistance": "10 Ω",
+        "tolerance": "1 %",
+        "voltagerating": "50 V",
+        "case_package": "0402",
+    }
+
+
+def test_fewer_parts_than_there_are_takes_none_away(tmp_path):
+    assert len(small_catalog.opened(tmp_path, parts=3).search("", EVERYTHING).ids) == len(small_catalog.PARTS)
+
+
+def test_more_parts_than_can_be_made_is_an_error_that_says_how_many_can(tmp_path, monkeypatch):
+    monkeypatch.setattr("proxy.sandbox.catalog.families.FAMILIES", ())
+    with pytest.raises(ValueError, match="parts: 50 were asked for, at most 13 can be made"):
+        small_catalog.opened(tmp_path, parts=50)

@@ -1,0 +1,138 @@
+"""Generated offers: fixed by the seed, and as uneven as real ones."""
+
+import itertools
+import re
+from collections import Counter
+
+import pytest
+from support import small_catalog
+
+from proxy.sandbox.catalog import pricing, records
+
+EVERYTHING = records.Conditions()
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory):
+    return small_catalog.opened(tmp_path_factory.mktemp("data"), parts=600)
+
+
+@pytest.fixture(scope="module")
+def listed(catalog):
+    """Every (seller, offer) of every part."""
+    parts = map(catalog.part, catalog.search("", EVERYTHING).ids)
+    return [
+        (seller, offer) for part in parts for seller in catalog.sellers_of(part) for offer in seller.offers
+    ]
+
+
+def _sellers(catalog, id_, country="US"):
+    return {one.company.name: one for one in catalog.sellers_of(catalog.part(id_), country)}
+
+
+def test_the_same_seed_gives_the_same_offers_and_another_seed_others(tmp_path):
+    first, again, other = (small_catalog.opened(tmp_path, seed=seed) for seed in (1, 1, 2))
+    offers = [one.sellers_of(one.part("106")) for one in (first, again, other)]
+    assert offers[0] == offers[1]
+    assert offers[0] != offers[2]
+
+
+def test_price_breaks_ascend_and_prices_fall(listed):
+    for _, offer in listed:
+        for currency in {step.currency for step in offer.prices}:
+            steps = [step for step in offer.prices if step.currency == currency]
+            assert 5 <= len(steps) <= 10
+            assert [step.quantity for step in steps] == sorted({step.quantity for step in steps})
+            assert all(later.price <= step.price for step, later in itertools.pairwise(steps))
+            assert all(step.price > 0 and step.price == round(step.price, 5) for step in steps)
+
+
+def test_prices_are_ordered_by_quantity_even_in_two_currencies(listed):
+    mixed = [offer for _, offer in listed if len({step.currency for step in offer.prices}) > 1]
+    assert mixed
+    assert all([s.quantity for s in one.prices] == sorted(s.quantity for s in one.prices) for one in mixed)
+
+
+@pytest.mark.parametrize(
+    "what,low,high",
+    [
+        (lambda offer: not offer.prices, 0.22, 0.45),
+        (lambda offer: len({step.currency for step in offer.prices}) > 1, 0.02, 0.08),
+        (lambda offer: offer.on_order_quantity is None, 0.94, 0.99),
+        (lambda offer: offer.packaging is None, 0.7, 0.9),
+        (lambda offer: offer.order_multiple is None, 0.5, 0.75),
+        (lambda offer: offer.moq is None, 0.28, 0.48),
+        (lambda offer: offer.inventory_level > 0, 0.7, 0.9),
+        (lambda offer: offer.inventory_level < 0, 0.005, 0.05),
+    ],
+    ids=["unpriced", "mixed", "on order", "packaging", "multiple", "moq", "stocked", "codes"],
+)
+def test_gaps_are_about_as_frequent_as_in_recorded_offers(listed, what, low, high):
+    share = sum(what(offer) for _, offer in listed) / len(listed)
+    assert low < share < high
+
+
+def test_all_stock_codes_and_an_unnamed_currency_occur(listed):
+    codes = Counter(offer.inventory_level for _, offer in listed)
+    assert all(codes[code] for code in (0, -1, -2, -3, -4))
+    assert any(step.currency == "" for _, offer in listed for step in offer.prices)
+
+
+def test_offer_ids_are_unique_numbers_and_times_are_in_utc_seconds(listed):
+    ids = [offer.id for _, offer in listed]
+    assert len(set(ids)) == len(ids)
+    assert all(id_.isdecimal() for id_ in ids)
+    assert all(re.fullmatch(r"2026-1[01]-\d\dT\d\d:\d\d:\d\dZ", offer.updated) for _, offer in listed)
+
+
+def test_a_country_with_a_variant_gets_its_region_and_currency(catalog):
+    german, american = (_sellers(catalog, "101", country) for country in ("DE", "US"))
+    assert german.keys() == american.keys()
+    assert {offer.eligible_region for offer in german["Digi-Key"].offers} == {"DE"}
+    assert {offer.eligible_region for offer in german["Mouser"].offers} == {None}
+    for name, seller in german.items():
+        others = american[name].offers
+        assert [(one.id, one.sku, one.inventory_level) for one in seller.offers] == [
+            (one.id, one.sku, one.inventory_level) for one in others
+        ]
+
+
+def test_variants_are_priced_in_the_countrys_currency(catalog):
+    parts = [catalog.part(id_) for id_ in catalog.search("", EVERYTHING).ids[:40]]
+    german = [one for part in parts for one in catalog.sellers_of(part, "DE") if one.company.id == "459"]
+    assert {one.offers[0].prices[0].currency for one in german if one.offers[0].prices} == {"EUR"}
+
+
+def test_a_named_order_code_and_a_forced_stock_code_are_kept(catalog):
+    assert _sellers(catalog, "101")["Newark"].offers[0].sku == "67K1122"
+    odd = _sellers(catalog, "113")
+    assert {offer.inventory_level for offer in odd["Digi-Key"].offers} == {-2}
+    assert {offer.inventory_level for offer in odd["Farnell"].offers} == {-4}
+    assert odd["Farnell"].is_rfq
+
+
+def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog):
+    assert _sellers(catalog, "112") == {}
+    assert [seller.is_broker for seller in _sellers(catalog, "111").values()] == [True]
+    empty = _sellers(catalog, "110").values()
+    assert empty
+    assert all(offer.inventory_level == 0 for seller in empty for offer in seller.offers)
+
+
+def test_authorised_sellers_come_first_and_brokers_are_never_authorised(catalog):
+    for id_ in catalog.search("", EVERYTHING).ids[:60]:
+        authorised = [seller.is_authorized for seller in catalog.sellers_of(catalog.part(id_))]
+        assert authorised == sorted(authorised, reverse=True)
+        assert not any(one.is_broker and one.is_authorized for one in catalog.sellers_of(catalog.part(id_)))
+
+
+def test_sorting_by_price_agrees_with_the_prices_shown(catalog):
+    hits = catalog.search("", EVERYTHING, "median_price_1000", descending=False)
+    medians = [pricing.median_price(catalog.sellers_of(catalog.part(id_))) for id_ in hits.ids]
+    shown = [one.price for one in medians if one is not None]
+    assert len(shown) > 400
+    assert shown == sorted(shown)
+    assert medians[len(shown) :] == [None] * (len(medians) - len(shown))
+    hits = catalog.search("", EVERYTHING, "avg_price", descending=True)
+    means = [pricing.average_price(catalog.sellers_of(catalog.part(id_))) for id_ in hits.ids]
+    assert [one for one in means if one is not None] == sorted(filter(None, means), reverse=True)

@@ -1,0 +1,120 @@
+"""Parts as records, and the looking up of what they refer to."""
+
+import pytest
+from support import small_catalog
+
+from proxy.sandbox.catalog import records, store
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory):
+    return small_catalog.opened(tmp_path_factory.mktemp("data"))
+
+
+def test_a_part_is_found_by_id_uid_and_redirected_uid(catalog):
+    part = catalog.part("102")
+    assert part.v3uid == "bd4d768f82c5628a"
+    assert part.redirected_uids == ("103cdb613d20cffb",)
+    assert catalog.part_by_uid("BD4D768F82C5628A") is part
+    assert catalog.part_by_uid("103cdb613d20cffb") is part
+
+
+@pytest.mark.parametrize("id_", ["", "0", "abc", "99", "١٠١", "1" * 40, "-101", "101.0", "\ud800"])
+def test_an_unknown_id_or_uid_is_no_part(catalog, id_):
+    assert catalog.part(id_) is None
+    assert catalog.part_by_uid(id_) is None
+
+
+def test_specs_have_a_bare_value_an_si_value_and_a_display_value(catalog):
+    (farads, _) = catalog.part("108").specs
+    assert (farads.value, farads.si_value, farads.display_value, farads.units) == (
+        "100",
+        "0.0000001",
+        "100 nF",
+        "nF",
+    )
+    (status,) = catalog.part("101").specs
+    assert (status.value, status.si_value) == ("Production", "Production")
+    assert status.display_value.startswith("Production (Last Updated: ")
+
+
+def test_documents_are_grouped_and_may_be_missing(catalog):
+    part = catalog.part("101")
+    assert [one.name for one in part.document_collections] == ["Datasheets", "Compliance Documents"]
+    (sheet,) = part.document_collections[0].documents
+    assert sheet.url == "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-101.pdf"
+    assert [one.name for one in part.document_collections[1].documents] == ["Rohs Statement"]
+    assert catalog.part("104").document_collections == ()
+
+
+def test_the_slug_is_made_of_number_maker_and_id(catalog):
+    assert catalog.part("101").slug == "/sn74s74n-texas+instruments-101"
+
+
+def test_similar_parts_begin_with_the_same_number_from_other_makers(catalog):
+    similar = catalog.part("101").similar_ids
+    assert similar[0] == "102"
+    assert "101" not in similar
+    assert len(set(similar)) == len(similar) <= 5
+
+
+def test_the_category_tree_can_be_walked_both_ways(catalog):
+    assert [one.id for one in catalog.ancestors("4163")] == ["4161", "4162"]
+    assert catalog.ancestors("4161") == ()
+    assert [one.id for one in catalog.children("4162")] == ["4163", "4167"]
+    assert catalog.children("4163") == ()
+    assert [catalog.num_parts(id_) for id_ in ("4163", "4162", "4161")] == [2, 4, len(small_catalog.PARTS)]
+
+
+def test_companies_are_listed_by_role(catalog):
+    assert {one.id for one in catalog.manufacturers()} == set(small_catalog.MAKERS)
+    assert {one.id for one in catalog.sellers()} == set(small_catalog.SELLERS)
+    assert (catalog.company("370").name, catalog.company("1")) == ("Texas Instruments", None)
+    assert (catalog.category("4163").name, catalog.category("1")) == ("Resistors", None)
+    assert (catalog.num_parts_made("370"), catalog.num_parts_made("459")) == (3, 0)
+    assert len(catalog.attributes()) == len(small_catalog.ATTRIBUTES)
+    assert len(catalog.categories()) == len(small_catalog.CATEGORIES)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    catalog = store.open_catalog()
+    yield catalog
+    catalog.close()
+
+
+def _matched(catalog, **query):
+    hits = catalog.match(records.MatchQuery(**query), records.Conditions())
+    return [(part.mpn, part.manufacturer.name) for part in map(catalog.part, hits.ids)]
+
+
+def test_the_shipped_catalog_answers_the_recorded_cases(shipped):
+    assert len(_matched(shipped, mpn="SN74S74N")) == 4
+    assert _matched(shipped, mpn="SN74S74N", manufacturer="TI") == [("SN74S74N", "Texas Instruments")]
+    assert _matched(shipped, sku="67K1122", seller="Newark") == [("SN74S74N", "Texas Instruments")]
+    assert {maker for _, maker in _matched(shipped, mpn="MBR1020VL")} == {"onsemi", "Panjit"}
+    assert {mpn for mpn, _ in _matched(shipped, mpn="ATMEGA328P-PU")} == {"ATMEGA328P-PU", "ATMEGA328PPU"}
+    assert {mpn for mpn, _ in _matched(shipped, mpn="1.5SMC68CA")} == {"1.5SMC68CA", "1.5SMC6.8CA"}
+    assert shipped.part_by_uid("103cdb613d20cffb").v3uid == "bd4d768f82c5628a"
+
+
+@pytest.mark.parametrize(
+    "mpn,spelling,maker",
+    [
+        ("LTST-C193KSKT-5A", "Vishay Lite-On", "Lite-On"),
+        ("BU2032SM-BT-GTR", "MPD", "Memory Protection Devices"),
+        ("C0603C475K8PACTU", "Kemet", "KEMET"),
+        ("4062", "Adafruit Industries", "Adafruit Industries"),
+    ],
+)
+def test_the_shipped_makers_are_found_under_recorded_spellings(shipped, mpn, spelling, maker):
+    assert _matched(shipped, mpn=mpn, manufacturer=spelling) == [(mpn, maker)]
+
+
+def test_every_shipped_part_can_be_built_with_its_offers(shipped):
+    ids = shipped.search("", records.Conditions()).ids
+    assert len(ids) >= 300
+    for part in map(shipped.part, ids):
+        assert part.slug.endswith(f"-{part.id}")
+        assert all(spec.display_value for spec in part.specs)
+        shipped.sellers_of(part, "GB")

@@ -1,0 +1,262 @@
+"""Finding parts in the small catalog: matches, searches, filters, sorting, counts, suggestions."""
+
+import pytest
+from support import small_catalog
+
+from proxy.sandbox.catalog import records
+
+ANY = records.Conditions()
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory):
+    return small_catalog.opened(tmp_path_factory.mktemp("data"))
+
+
+def _only(**filters):
+    return records.Conditions(tuple((key, tuple(values)) for key, values in filters.items()))
+
+
+@pytest.mark.parametrize(
+    "query,ids",
+    [
+        ({"mpn": "SN74S74N"}, {"101", "102"}),
+        ({"mpn": "sn74.s74-n"}, {"101", "102"}),
+        ({"mpn": "SN74S74"}, set()),
+        ({"mpn": "-"}, set()),
+        ({"mpn": "SN74S74N", "manufacturer": "TI"}, {"101"}),
+        ({"mpn": "SN74S74N", "manufacturer": "278"}, {"102"}),
+        ({"mpn": "SN74S74N", "manufacturer": "Texas Instrumentos"}, set()),
+        ({"mpn": "LEDRGB", "manufacturer": "Vishay Lite-On"}, {"110"}),
+        ({"mpn": "HOLDER1", "manufacturer": "MPD"}, {"111"}),
+        ({"sku": "67K1122"}, {"101"}),
+        ({"sku": "67k-1122", "seller": "newark"}, {"101"}),
+        ({"sku": "67K1122", "seller": "Mouser"}, set()),
+        ({"sku": "67K1122", "mpn": "SN74S74N"}, {"101"}),
+        ({"sku": "67K1122", "mpn": "SN74S74NE4"}, set()),
+        ({"sku": "SN74"}, set()),
+        ({"mpn_or_sku": "67K1122"}, {"101"}),
+        ({"mpn_or_sku": "SN74S74N"}, {"101", "102"}),
+        ({"mpn": "ODDSTOCK", "seller": "459"}, {"113"}),
+        ({"mpn": "GONE", "seller": "459"}, set()),
+        ({"mpn": "SN74S74N", "seller": "Nobody Ltd"}, set()),
+        ({"manufacturer": "KEMET"}, {"108", "109"}),
+        ({"mpn": "\ud800"}, set()),
+    ],
+)
+def test_a_match_is_exact_after_normalising(catalog, query, ids):
+    assert set(catalog.match(records.MatchQuery(**query), ANY).ids) == ids
+
+
+def test_every_generated_order_code_finds_its_part(catalog):
+    found = 0
+    for id_ in catalog.search("", ANY).ids:
+        for seller in catalog.sellers_of(catalog.part(id_)):
+            for offer in seller.offers:
+                query = records.MatchQuery(sku=offer.sku, seller=seller.company.name)
+                assert id_ in catalog.match(query, ANY).ids, offer.sku
+                found += 1
+    assert found > 30
+
+
+def test_the_literally_equal_number_comes_first_then_the_one_with_most_offers(catalog):
+    assert catalog.match(records.MatchQuery(mpn="CD4013B"), ANY).ids == ("105", "104")
+    assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).ids == ("104", "105")
+    first, second = catalog.match(records.MatchQuery(mpn="sn74s74n"), ANY).ids
+    offers = [
+        sum(len(one.offers) for one in catalog.sellers_of(catalog.part(id_))) for id_ in (first, second)
+    ]
+    assert offers[0] >= offers[1]
+
+
+def test_an_alternate_number_leads_to_the_part_and_is_named(catalog):
+    hits = catalog.match(records.MatchQuery(mpn="hcf4013be"), ANY)
+    assert (hits.ids, hits.aka) == (("104",), {"104": "HCF4013BE"})
+    assert catalog.search_mpn("HCF40", ANY).aka == {"104": "HCF4013BE"}
+    assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka == {}
+
+
+def test_a_match_for_nothing_is_refused(catalog):
+    with pytest.raises(ValueError, match="Missing search filters"):
+        catalog.match(records.MatchQuery(), ANY)
+
+
+def test_match_options_filter_parts_not_sellers(catalog):
+    query = records.MatchQuery(manufacturer="MPD")
+    assert set(catalog.match(query, ANY).ids) == {"111", "112", "113"}
+    assert set(catalog.match(query, records.Conditions(authorized_only=True)).ids) == {"113"}
+    assert set(catalog.match(query, records.Conditions(in_stock_only=True)).ids) == {"113"}
+
+
+def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog):
+    assert catalog.search_mpn("SN74S74N", ANY).ids[2:] == ("103",)
+    assert set(catalog.search_mpn("74s7", ANY).ids) == {"101", "102", "103"}
+    assert catalog.search_mpn("SN74*", ANY).ids
+    assert catalog.search_mpn("flip-flop", ANY).ids == ()
+    assert len(catalog.search_mpn("", ANY).ids) == len(small_catalog.PARTS)
+    assert catalog.search_mpn("--", ANY).ids == ()
+
+
+@pytest.mark.parametrize(
+    "q,ids",
+    [
+        ("flip-flop", {"101"}),
+        ("flipflop", set()),
+        ("texas flip", {"101"}),
+        ("resistors 10k", {"106"}),
+        ("4.7kΩ", {"107"}),
+        ("0603 vishay", {"106"}),
+        ("SN74-S74NE4", {"103"}),
+        ("sn74s7", {"101", "102", "103"}),
+        ("sn74* onsemi", {"102"}),
+        ('"AND OR NOT (', set()),
+        ("a\x00b", set()),
+        ("HCF4013BE", {"104"}),
+        ("!!", set()),
+    ],
+)
+def test_a_text_search_wants_every_word_somewhere(catalog, q, ids):
+    assert set(catalog.search(q, ANY).ids) == ids
+
+
+@pytest.mark.parametrize("q", ["", "  ", "*"])
+def test_an_empty_search_lists_everything_that_passes(catalog, q):
+    assert len(catalog.search(q, ANY).ids) == len(small_catalog.PARTS)
+    assert set(catalog.search(q, _only(manufacturer_id=["30"])).ids) == {"106", "107"}
+
+
+def test_the_part_with_that_very_number_is_most_relevant(catalog):
+    assert set(catalog.search("SN74S74N", ANY).ids[:2]) == {"101", "102"}
+
+
+@pytest.mark.parametrize(
+    "filters,ids",
+    [
+        ({"manufacturer_id": ["212"]}, {"108", "109"}),
+        ({"manufacturer_id": ["kemet", "Burr Brown"], "category_id": ["4167"]}, {"108", "109"}),
+        ({"category_id": ["4162"]}, {"106", "107", "108", "109"}),
+        ({"category_id": ["passive components"], "case_package": ["0603"]}, {"106"}),
+        ({"category_id": ["77"]}, set()),
+        ({"capacitance": ["(1e-7__1e-6)"]}, {"108", "109"}),
+        ({"capacitance": ["(__2e-7)"]}, {"108"}),
+        ({"voltagerating": ["(20__)"]}, {"109"}),
+        ({"voltagerating": ["(20__)", "16"]}, {"108", "109"}),
+        ({"capacitance": ["100 nF"]}, {"108"}),
+        ({"capacitance": ["100nF", "1 µF"]}, {"108", "109"}),
+        ({"resistance": ["10000"]}, {"106"}),
+        ({"resistance": ["10 kΩ"]}, {"106"}),
+        ({"color": ["red"]}, {"110"}),
+        ({"color": ["Blue, Green, Red"]}, {"110"}),
+        ({"color": ["(1__2)"]}, set()),
+        ({"case_package": []}, set()),
+        ({"manufacturer_id": ["Texas Instrumentos"]}, set()),
+    ],
+)
+def test_filters_take_ids_names_ranges_and_values(catalog, filters, ids):
+    assert set(catalog.search("", _only(**filters)).ids) == ids
+
+
+def test_a_distributor_filter_keeps_the_parts_it_lists(catalog):
+    by_name, by_id = (catalog.search("", _only(distributor_id=[text])).ids for text in ("Digi-Key", "459"))
+    assert by_name == by_id
+    listed = {
+        id_
+        for id_ in catalog.search("", ANY).ids
+        if any(one.company.id == "459" for one in catalog.sellers_of(catalog.part(id_)))
+    }
+    assert set(by_id) == listed
+
+
+def test_cad_filters_agree_with_the_parts(catalog):
+    assert "101" in catalog.search("", _only(cad_models=["symbol_footprint_3d"])).ids
+    assert catalog.part("101").cad.has3d_model
+    flat = catalog.search("", _only(cad_models=["symbol_footprint"])).ids
+    assert flat
+    assert not any(catalog.part(id_).cad.has3d_model for id_ in flat)
+    assert catalog.part("102").cad is None
+
+
+@pytest.mark.parametrize(
+    "filters,message",
+    [
+        ({"colour": ["red"]}, "there is no key 'colour'"),
+        ({"cad_models": ["step"]}, "not 'step'"),
+        ({"resistance": ["(low__high)"]}, r"resistance has no range '\(low__high\)'"),
+    ],
+)
+def test_a_filter_that_cannot_be_read_is_named(catalog, filters, message):
+    with pytest.raises(ValueError, match=message):
+        catalog.search("", _only(**filters))
+
+
+@pytest.mark.parametrize(
+    "sort,value",
+    [
+        ("mpn", lambda catalog, part: part.mpn.lower()),
+        ("manufacturer.displayname", lambda catalog, part: part.manufacturer.name.lower()),
+        ("num_authsuppliers", lambda catalog, part: sum(s.is_authorized for s in catalog.sellers_of(part))),
+    ],
+)
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting_follows_the_key_and_direction(catalog, sort, value, descending):
+    parts = [catalog.part(id_) for id_ in catalog.search("", ANY, sort, descending).ids]
+    values = [value(catalog, part) for part in parts]
+    assert values == sorted(values, reverse=descending)
+
+
+def test_parts_without_the_property_come_last_in_either_direction(catalog):
+    assert catalog.search("", ANY, "capacitance", False).ids[:2] == ("108", "109")
+    assert catalog.search_mpn("C", ANY, "capacitance", True).ids[:2] == ("109", "108")
+
+
+def test_an_unknown_sort_key_is_named(catalog):
+    with pytest.raises(ValueError, match="sort: there is no key 'price'"):
+        catalog.search("", ANY, "price")
+
+
+def test_counts_are_over_all_hits_most_first(catalog):
+    hits = catalog.search("", ANY)
+    makers = [(one.name, count) for one, count in catalog.manufacturer_counts(hits)]
+    assert set(makers[:2]) == {("Texas Instruments", 3), ("Memory Protection Devices", 3)}
+    assert [count for _, count in makers] == sorted((count for _, count in makers), reverse=True)
+    assert {one.id: count for one, count in catalog.category_counts(hits)}["4163"] == 2
+    assert sum(count for _, count in catalog.in_stock_counts(hits)) == len(hits.ids)
+    assert sum(count for _, count in catalog.cad_counts(hits)) == len(hits.ids)
+    for company, count in catalog.distributor_counts(hits):
+        assert count == len(catalog.search("", _only(distributor_id=[company.id])).ids)
+
+
+def test_in_stock_counts_agree_with_the_in_stock_filter(catalog):
+    stocked = catalog.search("", records.Conditions(in_stock_only=True))
+    assert dict(catalog.in_stock_counts(catalog.search("", ANY)))[True] == len(stocked.ids)
+    assert not {"110", "111", "112"} & set(stocked.ids)
+
+
+def test_values_are_counted_with_their_extremes(catalog):
+    counted = catalog.spec_counts(catalog.search("", ANY), "capacitance")
+    assert set(counted.buckets) == {("100 nF", 1e-7, 1), ("1 µF", 1e-6, 1)}
+    assert (counted.minimum, counted.maximum) == (1e-7, 1e-6)
+    text = catalog.spec_counts(catalog.search("", ANY), "case_package")
+    assert (set(text.buckets), text.minimum) == ({("0603", None, 1), ("0805", None, 1)}, None)
+    with pytest.raises(ValueError, match="no attribute 'colr'"):
+        catalog.spec_counts(records.Ranked(()), "colr")
+
+
+def test_suggestions_complete_numbers_makers_and_categories(catalog):
+    numbers = catalog.suggest("sn74")
+    assert {one.text for one in numbers} == {"SN74S74N", "SN74S74NE4"}
+    assert {one.in_category_name for one in numbers} == {"Logic"}
+    assert [one.text for one in catalog.suggest("tex")] == ["Texas Instruments"]
+    assert catalog.suggest("resi") == (records.Suggestion("Resistors", "Resistors", "4163"),)
+    assert catalog.suggest("tex", part_numbers_only=True) == ()
+    assert catalog.suggest("sn74", "4162") == ()
+    assert catalog.suggest("sn74", "77") == ()
+    assert len(catalog.suggest("sn74", "4178", limit=1)) == 1
+    assert catalog.suggest("") == ()
+
+
+def test_spelling_offers_words_that_occur(catalog):
+    assert catalog.spelling("Resitors 10k") == (records.Correction("resistors 10k", 1),)
+    assert catalog.spelling("resistors") == ()
+    assert catalog.spelling("qqqqqqq") == ()
+    assert catalog.spelling("") == ()

@@ -1,0 +1,127 @@
+"""The pure rules of the catalog: part numbers, company names, units, rates, order codes."""
+
+import pytest
+
+from proxy.sandbox.catalog import matching, money, records, skus, units
+
+
+@pytest.mark.parametrize(
+    "text,same",
+    [
+        ("1.5SMC68CA", "15SMC68CA"),
+        ("lg r971-kn", "LGR971KN"),
+        ("A_B/c", "ABC"),
+        ("µPD-1", "ΜPD1"),
+        ("*-", ""),
+    ],
+)
+def test_only_letters_and_digits_count(text, same):
+    assert matching.normalise(text) == same
+
+
+@pytest.mark.parametrize(
+    "query,mpn,rank",
+    [
+        ("SN74S74N", "SN74S74N", matching.LITERAL),
+        ("sn74-s74n", "SN74S74N", matching.EQUAL),
+        ("SN74", "SN74S74N", matching.PREFIX),
+        ("s74n", "SN74S74N", matching.INSIDE),
+        ("LM358", "SN74S74N", None),
+    ],
+)
+def test_closeness_ranks_literal_equal_prefix_inside(query, mpn, rank):
+    assert matching.closeness(query, mpn) == rank
+
+
+def _company(id_, name, *aliases):
+    return records.Company(
+        id_, name, aliases, None, None, f"/{id_}", True, False, False, False, frozenset({"manufacturer"})
+    )
+
+
+NAMES = matching.Names(
+    [
+        _company("370", "Texas Instruments", "TI", "Burr Brown"),
+        _company("510", "Lite-On"),
+        _company("30", "Vishay"),
+        _company("278", "onsemi", "ON Semiconductor"),
+        _company("3518", "Memory Protection Devices", "MPD"),
+        _company("355", "STMicroelectronics"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "text,ids",
+    [
+        ("texas INSTRUMENTS", {"370"}),
+        ("TI", {"370"}),
+        ("burr-brown", {"370"}),
+        ("Texas Instruments Inc.", {"370"}),
+        ("Texas", {"370"}),
+        ("Vishay Lite-On", {"510"}),
+        ("Vishay Dale", {"30"}),
+        ("MPD", {"3518"}),
+        ("ON Semiconductor", {"278"}),
+        ("STMicro", {"355"}),
+        ("Texas Instrumentos", set()),
+        ("Semiconductor", set()),
+        ("on", set()),
+        ("", set()),
+    ],
+)
+def test_company_names_are_matched_loosely_but_not_wildly(text, ids):
+    assert NAMES.find(text) == ids
+
+
+@pytest.mark.parametrize(
+    "number,symbol,display",
+    [
+        (1e-7, "F", "100 nF"),
+        (4700, "Ω", "4.7 kΩ"),
+        (-65, "°C", "-65 °C"),
+        (0.0009, "m", "900 µm"),
+        (16e6, "Hz", "16 MHz"),
+        (2.2e-12, "F", "2.2 pF"),
+        (4.7e-6, "F", "4.7 µF"),
+        (9.999999999e-7, "F", "1 µF"),
+        (0.0035, "kg", "3.5 g"),
+        (5, "%", "5 %"),
+        (28, "", "28"),
+        (0, "V", "0 V"),
+        (-0.005, "A", "-5 mA"),
+    ],
+)
+def test_numbers_are_shown_with_the_prefix_that_reads_best(number, symbol, display):
+    shown = units.shown(number, symbol)
+    assert shown.display == display
+    assert f"{shown.value} {shown.units}".strip() == display
+
+
+@pytest.mark.parametrize("number,text", [(1e-7, "0.0000001"), (10000.0, "10000"), (2.5, "2.5"), (-40, "-40")])
+def test_si_values_have_no_exponent(number, text):
+    assert units.si(number) == text
+
+
+def test_the_vendors_conversion_example_holds_to_the_last_digit():
+    assert 134.21 * money.rate("USD", "EUR") == 114.07648685000001
+
+
+def test_a_currency_without_a_rate_converts_to_nothing():
+    assert (money.rate("", "USD"), money.rate("USD", "XTS"), money.rate("XTS", "XTS")) == (None, None, None)
+    assert money.rate("JPY", "JPY") == 1.0
+
+
+@pytest.mark.parametrize("seller", ["459", "2401", "2402", "819", "3261", "2454", "11779", "8706"])
+@pytest.mark.parametrize("part_id", [7, 54445, 9336958, 1_000_123_456])
+@pytest.mark.parametrize("variant", [0, 1, 2])
+def test_an_order_code_can_be_read_back_to_its_part(seller, part_id, variant):
+    made = skus.sku(seller, skus.Numbered(part_id, 370, "SN74-S74.N", variant))
+    read = skus.readings(matching.normalise(made))
+    assert part_id in read.ids or "SN74S74N" in read.mpns
+
+
+def test_sellers_have_order_codes_of_their_own_style():
+    part = skus.Numbered(9336958, 370, "SN74S74N", 0)
+    codes = [skus.sku(seller, part) for seller in ("459", "2401", "2402", "11779", "8706")]
+    assert codes == ["470-9336958-1-ND", "470-SN74S74N", "35X6958", "C9336958", "SN74S74N"]

@@ -1,0 +1,102 @@
+"""Fields that need a feature of the plan (contract graphql.md §6)."""
+
+import pytest
+from support.sandbox_caller import Starts
+
+from proxy.sandbox import accounts
+from proxy.sandbox.graphql import gates, schema
+
+PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
+
+
+def plan(*missing: str) -> tuple[accounts.Account, ...]:
+    features = accounts.FEATURES - frozenset(missing)
+    return (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+
+
+def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_feature() -> None:
+    built = schema.build()
+    for (type_name, field_name), feature in gates.NEEDS.items():
+        kind = built.get_type(type_name)
+        assert kind is not None
+        assert field_name in kind.fields  # type: ignore[attr-defined]
+        assert feature in accounts.FEATURES
+
+
+@pytest.mark.parametrize(
+    "feature, selection",
+    [
+        ("LEAD_TIME", "estimatedFactoryLeadDays"),
+        ("DATASHEETS", "bestDatasheet { url }"),
+        ("CAD_MODELS", "cad { hasKicad }"),
+    ],
+)
+async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
+    start: Starts, feature: str, selection: str
+) -> None:
+    async with start(accounts=plan(feature)) as caller:
+        reply = await caller.ask(PART % selection)
+        other = await caller.ask(PART % "shortDescription")
+    field = selection.partition(" ")[0]
+    message = (
+        f"You do not have access to SupPart.{field}: your plan lacks the feature {feature}. Please upgrade your plan."
+    )
+    assert reply.status == 200
+    assert reply.body["data"] == {"supParts": [{"mpn": "SN74S74N", field: None}]}
+    (error,) = reply.body["errors"]
+    assert (error["message"], error["path"]) == (message, ["supParts", 0, field])
+    assert error["extensions"]["remote"] == {"message": message, "path": ["supParts", 0, field]}
+    assert error["extensions"]["schemaName"] == "Supply"
+    assert other.data["supParts"][0]["shortDescription"]
+
+
+@pytest.mark.parametrize(
+    "feature, selection",
+    [
+        ("TECH_SPECS", "specs { value }"),
+        ("DATASHEETS", "documentCollections { name }"),
+        ("DATASHEETS", "referenceDesigns { name }"),
+        ("SIMILAR_PARTS", "similarParts { id }"),
+    ],
+)
+async def test_a_field_that_may_not_be_null_takes_its_part_along(start: Starts, feature: str, selection: str) -> None:
+    async with start(accounts=plan(feature)) as caller:
+        reply = await caller.ask(PART % selection)
+        whole = await caller.ask(f'{{ supMultiMatch(queries: [{{mpn: "SN74S74N"}}]) {{ parts {{ {selection} }} }} }}')
+    assert reply.body["data"] == {"supParts": [None]}
+    assert feature in reply.messages[0]
+    assert (whole.status, whole.body["data"]) == (200, None)
+    assert feature in whole.messages[0]
+
+
+@pytest.mark.parametrize(
+    "feature, query",
+    [
+        ("TECH_SPECS", '{ supSearch(q: "LM358") { specAggs(attributeNames: []) { min } } }'),
+        ("TECH_SPECS", '{ supSearch(q: "LM358") { specsViewAttributeGroups { name } } }'),
+        ("SUGGESTIONS", '{ supSuggest(q: "LM") { text } }'),
+        ("SPELLING_CORRECTIONS", '{ supSpellingCorrection(q: "LM") { hits } }'),
+    ],
+)
+async def test_queries_and_aggregations_are_gated_too(start: Starts, feature: str, query: str) -> None:
+    async with start(accounts=plan(feature)) as caller:
+        refused = await caller.ask(query)
+    async with start() as caller:
+        allowed = await caller.ask(query)
+    assert feature in refused.messages[0]
+    assert allowed.data
+
+
+async def test_without_the_life_cycle_feature_its_properties_are_left_out(start: Starts) -> None:
+    query = PART % "specs { attribute { shortname } }"
+
+    async def names(caller: object) -> set[str]:
+        reply = await caller.ask(query)  # type: ignore[attr-defined]
+        return {spec["attribute"]["shortname"] for spec in reply.data["supParts"][0]["specs"]}
+
+    async with start() as caller:
+        everything = await names(caller)
+    async with start(accounts=plan("LIFECYCLE")) as caller:
+        rest = await names(caller)
+    assert "lifecyclestatus" in everything
+    assert rest == {name for name in everything if "lifecyclestatus" not in name}

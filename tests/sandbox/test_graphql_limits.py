@@ -1,0 +1,129 @@
+"""The caps of the supply queries: ranges, sizes, filters that cannot be read (contract graphql.md §2.1 and §2.2)."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller
+
+START = "start must be between 0 and 1000"
+LIMIT = "limit must be between 0 and 100"
+MATCH = "query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits parts { id } } }"
+
+
+async def test_a_bad_range_is_answered_in_the_vendors_shape_with_both_errors_start_first(caller: Caller) -> None:
+    reply = await caller.ask('{\n  supSearchMpn(q: "x", limit: 101, start: 1001) { hits }\n}')
+    assert reply.status == 200
+    assert set(reply.body) == {"errors", "extensions"}
+    assert reply.body["errors"] == [
+        {
+            "message": message,
+            "locations": [{"line": 2, "column": 3}],
+            "path": ["supSearchMpn"],
+            "extensions": {
+                "remote": {"message": message, "path": ["supSearchMpn"]},
+                "schemaName": "Supply",
+            },
+        }
+        for message in (START, LIMIT)
+    ]
+
+
+@pytest.mark.parametrize("field", ["supSearch", "supSearchMpn"])
+@pytest.mark.parametrize(
+    "arguments, messages",
+    [
+        ("start: -1", [START]),
+        ("start: 1001", [START]),
+        ("limit: -1", [LIMIT]),
+        ("limit: 101", [LIMIT]),
+        ("start: -1, limit: -1", [START, LIMIT]),
+        ("start: 0, limit: 0", None),
+        ("start: 1000, limit: 100", None),
+    ],
+)
+async def test_the_ranges_of_a_search_include_their_ends(
+    caller: Caller, field: str, arguments: str, messages: list[str] | None
+) -> None:
+    reply = await caller.ask(f'{{ {field}(q: "x", {arguments}) {{ hits }} }}')
+    assert reply.status == 200
+    assert [error["message"] for error in reply.body.get("errors", [])] == (messages or [])
+
+
+@pytest.mark.parametrize(
+    "queries, messages",
+    [
+        ([{"mpn": "x", "limit": 1}] * 100, None),
+        ([{"mpn": "x"}] * 33, None),
+        ([{"mpn": "x", "limit": 5}] * 20, None),
+        ([{"mpn": "x", "limit": 100}], None),
+        ([], None),
+        ([{"mpn": "x"}] * 34, ["the sum of all limits must not exceed 100"]),
+        ([{"mpn": "x", "limit": 51}] * 2, ["the sum of all limits must not exceed 100"]),
+        ([{"mpn": "x", "limit": 0}] * 101, ["the number of queries must not exceed 100"]),
+        ([{"mpn": "x", "limit": 101}], [LIMIT]),
+        ([{"mpn": "x", "limit": -1}, {"mpn": "x", "start": 1001}], [START, LIMIT]),
+    ],
+)
+async def test_a_multi_match_takes_a_hundred_parts_and_a_hundred_queries(
+    caller: Caller, queries: list[dict[str, Any]], messages: list[str] | None
+) -> None:
+    reply = await caller.ask(MATCH, {"queries": queries})
+    assert reply.status == 200
+    if messages is None:
+        assert len(reply.data["supMultiMatch"]) == len(queries)
+    else:
+        assert reply.messages == messages
+        assert all(error["path"] == ["supMultiMatch"] for error in reply.body["errors"])
+        assert "data" not in reply.body
+
+
+@pytest.mark.parametrize("number, refused", [(100, False), (101, True)])
+async def test_a_hundred_ids_are_taken(caller: Caller, number: int, refused: bool) -> None:
+    reply = await caller.ask("query($ids: [String!]!) { supParts(ids: $ids) { id } }", {"ids": ["1"] * number})
+    assert ("errors" in reply.body) is refused
+    assert not refused or reply.messages == ["the number of ids must not exceed 100"]
+
+
+async def test_a_refusal_names_the_field_by_its_name_in_the_answer(caller: Caller) -> None:
+    reply = await caller.ask('{ ok: supSearch(q: "x") { hits } bad: supSearch(q: "x", limit: 500) { hits } }')
+    assert [error["path"] for error in reply.body["errors"]] == [["bad"]]
+    assert "data" not in reply.body
+
+
+async def test_a_refused_request_costs_no_parts(caller: Caller) -> None:
+    await caller.ask(MATCH, {"queries": [{"mpn": "SN74S74N", "limit": 60}] * 2})
+    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
+
+
+async def test_a_currency_without_a_rate_is_refused_by_name(caller: Caller) -> None:
+    reply = await caller.ask('{ supSearch(q: "x", currency: "QQQ") { hits } }')
+    assert reply.messages == ["currency 'QQQ' is not supported"]
+
+
+@pytest.mark.parametrize(
+    "arguments, named",
+    [
+        ('filters: {no_such_key: ["1"]}', "no_such_key"),
+        ('filters: {capacitance: ["(a__b)"]}', "capacitance"),
+        ("filters: {manufacturer_id: [{a: 1}]}", "manufacturer_id"),
+        ("filters: {manufacturer_id: [true]}", "manufacturer_id"),
+        ('sort: "no_such_sort"', "no_such_sort"),
+    ],
+)
+async def test_a_filter_or_sort_that_cannot_be_read_is_an_error_naming_it(
+    caller: Caller, arguments: str, named: str
+) -> None:
+    reply = await caller.ask(f'{{ supSearch(q: "x", {arguments}) {{ hits }} }}')
+    (error,) = reply.body["errors"]
+    assert named in error["message"]
+    assert error["path"] == ["supSearch"]
+    assert error["extensions"]["remote"]["message"] == error["message"]
+    assert reply.body["data"] is None
+
+
+async def test_filters_must_be_an_object(caller: Caller) -> None:
+    query = 'query($f: Map) { supSearch(q: "x", filters: $f) { hits } }'
+    assert (await caller.ask(query, {"f": {"manufacturer_id": ["370"]}})).status == 200
+    assert (await caller.ask(query, {"f": None})).status == 200
+    assert (await caller.ask(query, {"f": ["370"]})).status == 400
+    assert (await caller.ask('{ supSearch(q: "x", filters: "370") { hits } }')).status == 400

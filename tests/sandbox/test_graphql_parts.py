@@ -1,0 +1,291 @@
+"""What the part queries answer: matches, searches, sellers, prices, aggregations (contract graphql.md §1 and §2)."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller
+
+from proxy.sandbox.catalog import money, records, store
+from proxy.sandbox.graphql import countries
+from proxy.sandbox.graphql.resolvers import offers, words
+
+TI = "54445"
+
+
+async def test_answers_of_a_multi_match_come_in_the_order_of_the_queries_with_their_references(
+    caller: Caller,
+) -> None:
+    query = "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { reference hits error parts { mpn } } }"
+    queries = [
+        {"mpn": "sn74 s74.n", "manufacturer": "TI", "reference": "a"},
+        {"mpn": "SN74S74N", "limit": 2},
+        {"mpn": "SN74S74N", "manufacturer": "Texas Instrumentos", "reference": "c"},
+        {"reference": "d"},
+        {"mpn": "SN74S74N", "limit": 0},
+        {"mpn": "SN74S74N", "start": 1000},
+        {"sku": "67K1122", "seller": "Newark"},
+    ]
+    found = (await caller.ask(query, {"q": queries})).data["supMultiMatch"]
+    assert [one["reference"] for one in found] == ["a", None, "c", "d", None, None, None]
+    assert [one["hits"] for one in found] == [1, 4, 0, 0, 4, 4, 1]
+    assert [len(one["parts"]) for one in found] == [1, 2, 0, 0, 0, 0, 1]
+    assert [one["error"] for one in found] == [None, None, None, "Missing search filters", None, None, None]
+
+
+async def test_the_options_of_a_multi_match_narrow_parts_and_not_sellers(
+    caller: Caller, catalog: store.Catalog
+) -> None:
+    query = (
+        'query($o: SupPartMatchOptions) { supMultiMatch(options: $o, queries: [{mpn: "SN74S74N", limit: 9}])'
+        " { hits parts { id sellers { company { id } } } } }"
+    )
+
+    async def found(**options: Any) -> Any:
+        return (await caller.ask(query, {"o": options})).data["supMultiMatch"][0]
+
+    plain, stocked = await found(), await found(requireStockAvailable=True)
+    one = await found(filters={"manufacturer_id": ["370"], "distributor_id": ["459"]})
+    assert plain["hits"] > stocked["hits"] > 0
+    assert [part["id"] for part in one["parts"]] == [TI]
+    assert len(one["parts"][0]["sellers"]) > 1
+
+
+async def test_parts_are_found_by_id_and_by_v3_uid_even_a_redirected_one(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supParts(ids: ["103cdb613d20cffb", "bd4d768f82c5628a", "54445", "no such id"]) { id v3uid } }'
+    )
+    redirected, survivor, by_id, nothing = reply.data["supParts"]
+    assert redirected == survivor
+    assert survivor["v3uid"] == "bd4d768f82c5628a"
+    assert (by_id["id"], nothing) == (TI, None)
+
+
+async def test_a_search_pages_and_tells_all_hits(caller: Caller) -> None:
+    query = (
+        'query($s: Int, $l: Int) { supSearch(q: "resistor", start: $s, limit: $l)'
+        " { hits total results { part { id } } } }"
+    )
+
+    async def page(start: int | None, limit: int | None) -> tuple[int, list[str]]:
+        found = (await caller.ask(query, {"s": start, "l": limit})).data["supSearch"]
+        assert found["hits"] == found["total"]
+        return found["hits"], [one["part"]["id"] for one in found["results"]]
+
+    hits, first = await page(None, None)
+    assert hits > len(first) == 10
+    assert (await page(0, 4))[1] + (await page(4, 6))[1] == first
+    assert await page(0, 0) == (hits, [])
+
+
+async def test_a_search_by_part_number_takes_beginnings_and_puts_the_equal_one_first(caller: Caller) -> None:
+    reply = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
+    mpns = [one["part"]["mpn"] for one in reply.data["supSearchMpn"]["results"]]
+    assert mpns[0] == "LM358"
+    assert len(set(mpns)) > 1
+    assert all("LM358" in mpn for mpn in mpns)
+
+
+@pytest.mark.parametrize("direction, reverse", [("asc", False), ("desc", True)])
+async def test_a_search_sorts_by_a_named_key_in_either_direction(caller: Caller, direction: str, reverse: bool) -> None:
+    reply = await caller.ask(
+        f'{{ supSearch(q: "SN74", sort: "mpn", sortDir: {direction}, limit: 100) {{ results {{ part {{ mpn }} }} }} }}'
+    )
+    mpns = [one["part"]["mpn"].lower() for one in reply.data["supSearch"]["results"]]
+    assert len(mpns) > 5
+    assert mpns == sorted(mpns, reverse=reverse)
+
+
+async def test_the_description_of_a_result_marks_the_words_of_the_query(caller: Caller) -> None:
+    reply = await caller.ask('{ supSearch(q: "flip-flop preset", limit: 1) { results { description explain } } }')
+    (result,) = reply.data["supSearch"]["results"]
+    assert "<strong>preset</strong>" in result["description"]
+    assert result["explain"] == ""
+
+
+@pytest.mark.parametrize(
+    "text, query, marked",
+    [
+        ("Dual flip-flop", "FLIP", "Dual <strong>flip</strong>-flop"),
+        ("Thick film resistor", "resis", "Thick film <strong>resistor</strong>"),
+        ("Thick film resistor", "thi film", "Thick <strong>film</strong> resistor"),
+        ("Thick film", "", "Thick film"),
+        ("Thick film", "--", "Thick film"),
+        ("1 kΩ ±1 %", "1", "<strong>1</strong> kΩ ±<strong>1</strong> %"),
+    ],
+)
+def test_words_are_marked_whole_and_the_last_as_a_beginning(text: str, query: str, marked: str) -> None:
+    assert words.highlighted(text, query) == marked
+
+
+async def test_too_many_words_are_a_warning_and_not_an_error(caller: Caller) -> None:
+    query = "query($q: String) { supSearch(q: $q) { warnings } }"
+    assert (await caller.ask(query, {"q": "a b"})).data["supSearch"]["warnings"] is None
+    many = (await caller.ask(query, {"q": "a " * 40})).data["supSearch"]["warnings"]
+    assert "32 words" in many[0]
+
+
+async def test_brokers_are_left_out_unless_asked_for_and_others_kept_unless_not(
+    caller: Caller, catalog: store.Catalog
+) -> None:
+    part = next(
+        one for one in _parts(catalog) if len({(s.is_broker, s.is_authorized) for s in _sellers(catalog, one)}) == 3
+    )
+    query = (
+        "query($id: [String!]!) { supParts(ids: $id) { plain: sellers { isBroker isAuthorized }"
+        " all: sellers(includeBrokers: true) { isBroker } only: sellers(authorizedOnly: true) { isAuthorized }"
+        " some: sellers(start: 1, limit: 2) { isBroker isAuthorized } none: sellers(limit: 0) { isBroker } } }"
+    )
+    (found,) = (await caller.ask(query, {"id": [part.id]})).data["supParts"]
+    sellers = _sellers(catalog, part)
+    assert len(found["all"]) == len(sellers)
+    assert len(found["plain"]) == sum(not one.is_broker for one in sellers)
+    assert not any(one["isBroker"] for one in found["plain"])
+    assert not all(one["isAuthorized"] for one in found["plain"])
+    assert all(one["isAuthorized"] for one in found["only"])
+    assert found["some"] == found["plain"][1:3]
+    assert found["none"] == []
+
+
+async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supParts(ids: ["54445"], currency: "EUR") { medianPrice1000 { quantity currency convertedCurrency }'
+        " sellers { offers { prices { price currency convertedPrice convertedCurrency conversionRate } } } } }"
+    )
+    (part,) = [reply.data["supParts"][0]]
+    prices = [one for seller in part["sellers"] for offer in seller["offers"] for one in offer["prices"]]
+    assert {"USD", "EUR"} <= {one["currency"] for one in prices}
+    for one in prices:
+        assert one["convertedCurrency"] == "EUR"
+        assert one["conversionRate"] == money.rate(one["currency"] or "USD", "EUR")
+        assert one["convertedPrice"] == one["price"] * one["conversionRate"]
+    assert part["medianPrice1000"] == {"quantity": 1000, "currency": "USD", "convertedCurrency": "EUR"}
+
+
+def test_the_vendors_example_of_a_conversion_comes_out_to_the_last_digit() -> None:
+    view = offers.price(records.PriceBreak(1, 134.21, "USD"), offers.views.Market("US", "EUR"), ("key",))
+    assert (view.converted_price, view.conversion_rate) == (114.07648685000001, 0.849985)
+
+
+def test_a_price_without_currency_is_taken_for_dollars() -> None:
+    view = offers.price(records.PriceBreak(1, 2.0, ""), offers.views.Market("US", "USD"), ("key",))
+    assert (view.currency, view.converted_price, view.converted_currency) == ("", 2.0, "USD")
+
+
+@pytest.mark.parametrize(
+    "asked, shown",
+    [
+        (None, [1, 1, 10, 100]),
+        ([1], [1, 1]),
+        ([10, 12, 99], [10]),
+        ([5, 1000], [1, 1, 100]),
+        ([0], []),
+        ([], []),
+    ],
+)
+def test_asked_price_breaks_are_those_that_hold_at_the_quantities(asked: list[int] | None, shown: list[int]) -> None:
+    breaks = [
+        records.PriceBreak(1, 2.0, "USD"),
+        records.PriceBreak(1, 1.8, "EUR"),
+        records.PriceBreak(10, 1.5, "USD"),
+        records.PriceBreak(100, 1.0, "USD"),
+    ]
+    assert [one.quantity for one in offers.breaks_at(breaks, asked)] == shown
+
+
+async def test_links_lead_to_the_site_with_the_slug(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supParts(ids: ["54445"]) { slug octopartUrl cad { hasKicad } cadRequestUrl'
+        " sellers { offers { clickUrl } } } }"
+    )
+    (part,) = reply.data["supParts"]
+    assert part["octopartUrl"] == "https://octopart.com" + part["slug"]
+    assert (part["cad"] is None) == (part["cadRequestUrl"] is not None)
+    clicks = [offer["clickUrl"] for seller in part["sellers"] for offer in seller["offers"]]
+    assert len(set(clicks)) == len(clicks) > 5
+    assert all(click.startswith("https://octopart.com/opatz8j6/a1?t=") for click in clicks)
+
+
+async def test_cache_ids_tell_objects_and_markets_apart(caller: Caller) -> None:
+    query = (
+        '{ supParts(ids: ["54445", "54445"]) { _cacheId sellers { _cacheId offers { _cacheId prices { _cacheId } } } }'
+        ' eur: supParts(ids: ["54445"], currency: "EUR") { _cacheId } }'
+    )
+    data = (await caller.ask(query)).data
+    first, second = data["supParts"]
+    assert first == second
+    assert data["eur"][0]["_cacheId"] != first["_cacheId"]
+    prices = [p["_cacheId"] for s in first["sellers"] for o in s["offers"] for p in o["prices"]]
+    assert len(set(prices)) == len(prices)
+
+
+async def test_offers_are_found_by_their_references(caller: Caller, catalog: store.Catalog) -> None:
+    part = catalog.part(TI)
+    assert part is not None
+    seller = next(one for one in catalog.sellers_of(part) if one.offers)
+    query = (
+        'query($r: [SupOfferReference!]!) { supPartOffers(country: "US", currency: "USD", references: $r)'
+        " { partId sellerId offer { id sku } } }"
+    )
+    wanted = {"partId": TI, "offerId": seller.offers[0].id}
+    unknown = [{"partId": TI, "offerId": "none"}, {"partId": "none", "offerId": wanted["offerId"]}]
+    found = (await caller.ask(query, {"r": [wanted, *unknown]})).data["supPartOffers"]
+    offer = {"id": seller.offers[0].id, "sku": seller.offers[0].sku}
+    assert found == [{"partId": TI, "sellerId": seller.company.id, "offer": offer}, None, None]
+
+
+async def test_a_cart_link_needs_a_seller_that_takes_carts_and_its_own_offers(
+    caller: Caller, catalog: store.Catalog
+) -> None:
+    part = catalog.part(TI)
+    assert part is not None
+    listed = [one for one in catalog.sellers_of(part) if one.offers and not one.is_broker]
+    able = next(one for one in listed if one.company.is_octocart_supported)
+    other = next(one for one in listed if not one.company.is_octocart_supported)
+    query = "query($i: [SupOctocartPartsBySellerInput!]!) { supOctocart(items: $i) { sellerId cartUrl } }"
+
+    def line(seller: records.SellerOffers) -> dict[str, Any]:
+        return {"partId": TI, "offerId": seller.offers[0].id, "quantity": 5}
+
+    items = [
+        {"sellerId": able.company.id, "items": [line(able)]},
+        {"sellerId": able.company.id, "items": [line(other)]},
+        {"sellerId": other.company.id, "items": [line(other)]},
+        {"sellerId": "none", "items": [line(able)]},
+    ]
+    links = (await caller.ask(query, {"i": items})).data["supOctocart"]
+    assert [link["sellerId"] for link in links] == [one["sellerId"] for one in items]
+    assert f"{able.offers[0].id}:5" in links[0]["cartUrl"]
+    assert [link["cartUrl"] for link in links[1:]] == [None, None, None]
+
+
+async def test_the_internal_queries_know_nothing(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supPartIdFromCiivaId(ciivaId: "x") supPartIdsFromCiivaIds(ciivaIds: ["x", "y"])'
+        ' supPartExtrasByPartId(partId: "54445") { partId }'
+        ' supPartExtrasByPartIds(partIds: ["54445"]) { ... on SupErrorPayload { message } } }'
+    )
+    assert reply.data == {
+        "supPartIdFromCiivaId": None,
+        "supPartIdsFromCiivaIds": [None, None],
+        "supPartExtrasByPartId": None,
+        "supPartExtrasByPartIds": [{"message": "no extras for part 54445"}],
+    }
+
+
+def test_a_country_that_is_not_known_keeps_its_code() -> None:
+    assert countries.country("GB") == ("United Kingdom", "GB", "EU")
+    assert countries.country("QQ") == ("QQ", "QQ", "")
+
+
+def test_every_country_that_a_seller_ships_to_has_a_name(catalog: store.Catalog) -> None:
+    codes = {code for part in _parts(catalog) for seller in _sellers(catalog, part) for code in seller.ships_to}
+    assert [code for code in codes if countries.country(code).name == code] == []
+
+
+def _parts(catalog: store.Catalog) -> list[records.Part]:
+    ids = catalog.search("", records.Conditions()).ids[:150]
+    return [part for part in map(catalog.part, ids) if part]
+
+
+def _sellers(catalog: store.Catalog, part: records.Part) -> tuple[records.SellerOffers, ...]:
+    return catalog.sellers_of(part)

@@ -1,0 +1,94 @@
+"""The schema file against the contract's tables, held as data in schema_facts.txt."""
+
+from pathlib import Path
+
+import pytest
+from graphql import (
+    GraphQLArgument,
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLInputField,
+    GraphQLInputObjectType,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLUnionType,
+    is_introspection_type,
+    is_required_argument,
+    is_specified_directive,
+    is_specified_scalar_type,
+    print_ast,
+)
+
+from proxy.sandbox.graphql import schema
+
+FACTS = Path(__file__).with_name("schema_facts.txt").read_text(encoding="utf-8").splitlines()[1:]
+BUILT = schema.build()
+
+
+def declared(name: str, field: GraphQLField | GraphQLInputField) -> str:
+    arguments = field.args if isinstance(field, GraphQLField) else {}
+    listed = ", ".join(with_default(arg, one) for arg, one in arguments.items())
+    head = f"{name}({listed})" if listed else name
+    default = with_default("", field).partition(" = ")[2] if isinstance(field, GraphQLInputField) else ""
+    kind = f"{field.type} = {default}" if default else str(field.type)
+    return f"{head}: {kind}{' †' if field.deprecation_reason else ''}"
+
+
+def with_default(name: str, value: GraphQLArgument | GraphQLInputField) -> str:
+    assert value.ast_node is not None
+    default = value.ast_node.default_value
+    return f"{name}: {value.type}" + (f" = {print_ast(default)}" if default else "")
+
+
+def lines() -> list[str]:
+    found = []
+    for kind in BUILT.type_map.values():
+        if isinstance(kind, GraphQLObjectType) and not is_introspection_type(kind):
+            prefix = "query " if kind.name == "Query" else f"type {kind.name}."
+            found += [prefix + declared(name, field) for name, field in kind.fields.items()]
+        elif isinstance(kind, GraphQLInputObjectType):
+            found += [f"input {kind.name}." + declared(name, field) for name, field in kind.fields.items()]
+        elif isinstance(kind, GraphQLEnumType) and not is_introspection_type(kind):
+            found.append(f"enum {kind.name}: {' '.join(kind.values)}")
+        elif isinstance(kind, GraphQLUnionType):
+            found.append(f"union {kind.name}: {' '.join(one.name for one in kind.types)}")
+        elif isinstance(kind, GraphQLScalarType) and not is_specified_scalar_type(kind):
+            found.append(f"scalar {kind.name}")
+    return found + directives()
+
+
+def directives() -> list[str]:
+    own = [one for one in BUILT.directives if not is_specified_directive(one)]
+    arguments = {
+        one.name: ", ".join(f"{name}{'!' if is_required_argument(arg) else ''}" for name, arg in one.args.items())
+        for one in own
+    }
+    return [f"directive @{name}" + (f"({listed})" if listed else "") for name, listed in arguments.items()]
+
+
+def test_the_schema_declares_exactly_what_the_contract_lists() -> None:
+    assert sorted(lines()) == sorted(FACTS)
+
+
+def test_there_are_nineteen_supply_and_two_admin_queries_and_nothing_to_change_data() -> None:
+    assert BUILT.query_type is not None
+    names = list(BUILT.query_type.fields)
+    assert sum(name.startswith("sup") for name in names) == 19
+    assert sum(name.startswith("adm") for name in names) == 2
+    assert BUILT.mutation_type is None
+    assert BUILT.subscription_type is None
+
+
+def test_every_type_and_query_is_described() -> None:
+    assert BUILT.query_type is not None
+    bare = [kind.name for kind in BUILT.type_map.values() if not kind.description and kind.name != "Query"]
+    assert bare == []
+    assert [name for name, field in BUILT.query_type.fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    "name, attribute",
+    [("has3dModel", "has3d_model"), ("url55px", "url55px"), ("isRfq", "is_rfq"), ("_cacheId", "_cache_id")],
+)
+def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: str) -> None:
+    assert schema.snake(name) == attribute

@@ -1,0 +1,169 @@
+"""What is wrong with a document, in the service's words (contract graphql.md §3.3), and its two looser rules."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller
+
+SEARCH = 'supSearch(q: "x") { hits }'
+
+
+@pytest.mark.parametrize(
+    "query, message, extensions",
+    [
+        (
+            "{ a: supNothing }",
+            "The field `supNothing` does not exist on the type `Query`.",
+            {"type": "Query", "field": "supNothing", "responseName": "a"},
+        ),
+        (
+            '{ supSearch(q: "x") { results { part { name color } } } }',
+            "The field `color` does not exist on the type `SupPart`.",
+            {"type": "SupPart", "field": "color", "responseName": "color"},
+        ),
+        (
+            "{ supSuggest { text } }",
+            "The argument `q` is required.",
+            {"type": "Query", "field": "supSuggest", "argument": "q"},
+        ),
+        (
+            "{ supMultiMatch { hits } }",
+            "The argument `queries` is required.",
+            {"type": "Query", "field": "supMultiMatch", "argument": "queries"},
+        ),
+        (
+            '{ supSearch(q: "x", top: 3) { hits } }',
+            "The argument `top` does not exist.",
+            {"type": "Query", "field": "supSearch", "argument": "top"},
+        ),
+        (
+            '{ supSearch(q: "x", limit: "3") { hits } }',
+            "The specified argument value does not match the argument type.",
+            {"argument": "limit", "argumentValue": '"3"', "locationType": "Int"},
+        ),
+        (
+            "{ supSuggest(q: null) { text } }",
+            "The specified argument value does not match the argument type.",
+            {"argument": "q", "argumentValue": "null", "locationType": "String!"},
+        ),
+        (
+            '{ supMultiMatch(queries: [{mpn: "x", size: 3}]) { hits } }',
+            "The specified input object field `size` does not exist.",
+            {"field": "size"},
+        ),
+        (
+            '{ supOctocart(items: [{sellerId: "1"}]) { cartUrl } }',
+            "`items` is a required field and cannot be null.",
+            {"field": "items"},
+        ),
+        (
+            "{ supAttributes { name { first } } }",
+            "`name` returns a scalar value. Selections on scalars or enums are never allowed, because they are"
+            " the leaf nodes of any GraphQL query.",
+            {"declaringType": "SupAttribute", "field": "name", "type": "String!", "responseName": "name"},
+        ),
+        (
+            "{ supSearch(q: $a, sort: $b) { hits } }",
+            "The following variables were not declared: a, b.",
+            {},
+        ),
+        (
+            "query($a: String, $b: Int) { " + SEARCH + " }",
+            "The following variables were not used: a, b.",
+            {},
+        ),
+        (
+            "query($a: Int) { supSearch(q: $a) { hits } }",
+            "The variable `a` is not compatible with the type of the current location.",
+            {"variable": "a", "variableType": "Int", "locationType": "String"},
+        ),
+    ],
+)
+async def test_a_fault_is_a_400_in_the_words_of_the_service(
+    caller: Caller, query: str, message: str, extensions: dict[str, Any]
+) -> None:
+    reply = await caller.ask(query)
+    assert (reply.status, reply.messages) == (400, [message])
+    found = dict(reply.body["errors"][0]["extensions"])
+    assert found.pop("specifiedBy").startswith("http://spec.graphql.org/October2021/#sec-")
+    assert found == extensions
+    assert reply.body["errors"][0]["locations"]
+    assert "data" not in reply.body
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "mutation { x }",
+        "subscription { x }",
+        "{ ...Missing }",
+        "fragment F on SupPart { id } { __typename }",
+        "{ supSellers { id } supSellers(ids: []) { id } }",
+        "{ supSellers @nothing { id } }",
+        "{ supSellers { ... on SupNothing { id } } }",
+    ],
+)
+async def test_all_other_rules_of_the_specification_hold(caller: Caller, query: str) -> None:
+    reply = await caller.ask(query)
+    assert reply.status == 400
+    assert reply.messages
+
+
+@pytest.mark.parametrize(
+    "variables, code",
+    [({"q": 7}, "HC0016"), ({"q": ["x"]}, "HC0016"), ({"q": None}, "HC0018"), ({}, "HC0018")],
+)
+async def test_a_variable_that_does_not_fit_is_a_400_with_its_code(
+    caller: Caller, variables: dict[str, Any], code: str
+) -> None:
+    reply = await caller.ask("query($q: String!) { supSuggest(q: $q) { text } }", variables)
+    assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("field", ["supSearch", "supSearchMpn"])
+@pytest.mark.parametrize(
+    "head, arguments, variables",
+    [
+        ("query", "", {}),
+        ("query", "(limit: 1)", {}),
+        ("query", "(q: null)", {}),
+        ("query($q: String)", "(q: $q)", {}),
+        ("query($q: String)", "(q: $q)", {"q": None}),
+    ],
+)
+async def test_a_search_without_q_is_a_bad_request_although_the_schema_allows_it(
+    caller: Caller, field: str, head: str, arguments: str, variables: dict[str, Any]
+) -> None:
+    reply = await caller.ask(f"{head} {{ {field}{arguments} {{ hits }} }}", variables)
+    assert (reply.status, reply.messages) == (400, ["The argument `q` is required."])
+    assert reply.body["errors"][0]["extensions"]["field"] == field
+
+
+async def test_an_empty_q_is_a_q(caller: Caller) -> None:
+    assert (await caller.ask('{ supSearch(q: "") { hits } }')).data["supSearch"]["hits"] > 300
+
+
+@pytest.mark.parametrize(
+    "query, data",
+    [
+        ('{ supSearch(q: "x") }', {"supSearch": None}),
+        ("{ supAttributes }", {"supAttributes": None}),
+        ('{ supParts(ids: ["54445"]) { mpn manufacturer sellers } }',
+         {"supParts": [{"mpn": "SN74S74N", "manufacturer": None, "sellers": None}]}),
+        ('{ supPartExtrasByPartIds(partIds: ["1"]) }', {"supPartExtrasByPartIds": None}),
+        ("{ __schema }", {"__schema": None}),
+    ],
+)  # fmt: skip
+async def test_an_object_without_sub_fields_gets_200_and_no_content(
+    caller: Caller, query: str, data: dict[str, Any]
+) -> None:
+    reply = await caller.ask(query)
+    assert (reply.status, reply.data) == (200, data)
+
+
+async def test_the_same_document_again_is_answered_the_same(caller: Caller) -> None:
+    for query in ("{ nonsense }", '{ supSellers(ids: ["459"]) { name } }'):
+        first, second = await caller.ask(query), await caller.ask(query)
+        assert first.status == second.status
+        assert first.body.get("data") == second.body.get("data")
+        assert first.body.get("errors") == second.body.get("errors")

@@ -1,0 +1,159 @@
+"""The token endpoint, the tokens, and what is published about both (contract graphql.md §4)."""
+
+import base64
+
+import jwt
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock, windows
+from proxy.sandbox import accounts
+
+DESIGNER = accounts.Account("designer", "app-2", "client-2", "secret-2", scopes=("design.domain", "supply.domain"))
+
+
+async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: Caller) -> None:
+    reply = await caller.log_in(scope="supply.domain")
+    assert reply.status == 200
+    assert list(reply.body) == ["access_token", "expires_in", "token_type", "scope"]
+    assert (reply.body["expires_in"], reply.body["token_type"]) == (86_400, "Bearer")
+    assert reply.body["scope"] == "supply.domain"
+    assert "no-store" in reply.headers["Cache-Control"]
+    assert reply.headers["Pragma"] == "no-cache"
+
+
+async def test_the_token_carries_the_claims_and_is_signed_by_the_published_key(
+    caller: Caller, turned: clock.ManualClock
+) -> None:
+    async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
+        document = await response.json()
+    async with caller.session.get(document["jwks_uri"]) as response:
+        key = jwt.PyJWKSet.from_dict(await response.json()).keys[0]
+    assert jwt.get_unverified_header(caller.token)["kid"] == key.key_id
+    untimed = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
+    claims = jwt.decode(caller.token, key, algorithms=["RS256"], options=untimed)
+    now = int(turned.now())
+    assert set(claims) == {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti"}
+    assert (claims["iat"], claims["nbf"], claims["exp"]) == (now, now, now + 86_400)
+    assert claims["iss"] == document["issuer"] == caller.sandbox.url
+    assert claims["client_id"] == caller.sandbox.account.client_id
+    assert claims["scope"] == ["supply.domain"]
+    assert document["token_endpoint"] == caller.sandbox.token_url
+
+
+async def test_every_token_has_its_own_jti(start: Starts) -> None:
+    async with start(token_windows=()) as caller:
+        tokens = [(await caller.log_in()).body["access_token"] for _ in range(5)]
+    ids = {jwt.decode(token, options={"verify_signature": False})["jti"] for token in tokens}
+    assert len(ids) == 5
+
+
+async def test_credentials_may_come_by_basic(caller: Caller) -> None:
+    account = caller.sandbox.account
+    pair = base64.b64encode(f"{account.client_id}:{account.client_secret}".encode()).decode()
+    reply = await caller.post(
+        caller.sandbox.token_url,
+        data={"grant_type": "client_credentials"},
+        headers={"Authorization": f"Basic {pair}"},
+    )
+    assert (reply.status, reply.body["token_type"]) == (200, "Bearer")
+
+
+@pytest.mark.parametrize(
+    "form, error",
+    [
+        ({"client_id": "nobody"}, "invalid_client"),
+        ({"client_secret": "wrong"}, "invalid_client"),
+        ({"client_id": ""}, "invalid_client"),
+        ({"client_secret": ""}, "invalid_client"),
+        ({"grant_type": ""}, "unsupported_grant_type"),
+        ({"grant_type": "guess"}, "unsupported_grant_type"),
+        ({"grant_type": "password"}, "unauthorized_client"),
+        ({"grant_type": "refresh_token"}, "unauthorized_client"),
+        ({"grant_type": "authorization_code"}, "unauthorized_client"),
+        ({"scope": "supply.domain other"}, "invalid_scope"),
+        ({"scope": "design.domain"}, "invalid_scope"),
+        ({"client_secret": "wrong", "grant_type": "guess", "scope": "other"}, "invalid_client"),
+    ],
+)
+async def test_a_fault_is_a_400_that_names_the_error(start: Starts, form: dict[str, str], error: str) -> None:
+    async with start(token_windows=()) as caller:
+        reply = await caller.log_in(**form)
+    assert (reply.status, reply.body) == (400, {"error": error})
+    assert "no-store" in reply.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("header", ["Basic", "Basic !!!", "Basic Zm9v", "Basic bm9ib2R5Ong="])
+async def test_an_unreadable_basic_header_is_an_invalid_client(start: Starts, header: str) -> None:
+    async with start(token_windows=()) as caller:
+        reply = await caller.post(
+            caller.sandbox.token_url,
+            data={"grant_type": "client_credentials"},
+            headers={"Authorization": header},
+        )
+    assert (reply.status, reply.body) == (400, {"error": "invalid_client"})
+
+
+async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: Caller) -> None:
+    reply = await caller.post(caller.sandbox.token_url, json={"grant_type": "client_credentials"})
+    assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
+    async with caller.session.get(caller.sandbox.token_url) as response:
+        assert (response.status, await response.json()) == (400, {"error": "invalid_request"})
+
+
+async def test_without_a_scope_the_token_has_all_that_the_application_may_have(start: Starts) -> None:
+    async with start(accounts=(DESIGNER,), token_windows=()) as caller:
+        both = await caller.log_in()
+        one = await caller.log_in(scope="supply.domain")
+    assert both.body["scope"] == "design.domain supply.domain"
+    assert one.body["scope"] == "supply.domain"
+
+
+async def test_the_third_token_in_a_second_waits(caller: Caller, turned: clock.ManualClock) -> None:
+    assert (await caller.log_in()).status == 200
+    reply = await caller.log_in()
+    assert (reply.status, reply.body["error"]) == (429, "slow_down")
+    assert reply.headers["Retry-After"] == "1"
+    turned.advance(1)
+    assert (await caller.log_in()).status == 200
+
+
+async def test_retry_after_is_in_whole_seconds_rounded_up(start: Starts, turned: clock.ManualClock) -> None:
+    async with start(token_windows=(windows.Window(1, 10),)) as caller:
+        turned.advance(3.5)
+        assert (await caller.log_in()).headers["Retry-After"] == "7"
+
+
+async def test_the_limits_are_those_of_each_client(start: Starts) -> None:
+    ready = accounts.READY
+    async with start(accounts=(ready, DESIGNER), token_windows=(windows.Window(1, 60),)) as caller:
+        assert (await caller.log_in()).status == 429
+        other = await caller.log_in(client_id="client-2", client_secret="secret-2")
+    assert other.status == 200
+
+
+async def test_wrong_secrets_fill_the_windows_too(start: Starts) -> None:
+    async with start(token_windows=(windows.Window(3, 60),)) as caller:
+        statuses = [(await caller.log_in(client_secret="wrong")).status for _ in range(3)]
+    assert statuses == [400, 400, 429]
+
+
+async def test_token_requests_are_counted(caller: Caller) -> None:
+    assert caller.sandbox.requests.tokens == 1
+    await caller.log_in(client_id="nobody")
+    assert caller.sandbox.requests.tokens == 2
+
+
+def test_an_account_hides_its_credentials_when_it_is_printed() -> None:
+    assert "secret-2" not in repr(DESIGNER)
+    assert "client-2" not in repr(DESIGNER)
+
+
+def test_an_account_with_an_unknown_feature_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="FLYING"):
+        accounts.Account("x", "1", "2", "3", features=frozenset({"FLYING"}))
+
+
+def test_two_accounts_may_not_share_a_client_id() -> None:
+    with pytest.raises(ValueError, match="client ids"):
+        accounts.Accounts((DESIGNER, DESIGNER))

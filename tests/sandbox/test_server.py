@@ -1,0 +1,129 @@
+"""The sandbox as a whole: start, stop, what it tells about itself, and every field of the schema once."""
+
+import time
+
+import aiohttp
+import pytest
+from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
+from support.sandbox_caller import Caller, Starts
+
+from proxy.sandbox import accounts, app, settings
+from proxy.sandbox.catalog import records, store
+from proxy.sandbox.graphql import schema
+
+BUILT = schema.build()
+ARGUMENTS = {
+    "supOctopartIdFromCiivaId": 'workspaceUrl: "x", ciivaId: "x"',
+    "supPartIdFromCiivaId": 'ciivaId: "x"',
+    "supPartIdsFromCiivaIds": 'ciivaIds: ["x", "y"]',
+    "supCiivaIdFromPartId": 'partId: "54445"',
+    "supCiivaIdsFromPartIds": 'partIds: ["54445"]',
+    "supPartExtrasByPartId": 'partId: "54445"',
+    "supPartExtrasByPartIds": 'partIds: ["54445"]',
+    "supParts": 'ids: ["54445", "none"]',
+    "supPartOffers": 'country: "US", currency: "EUR", references: [{partId: "54445", offerId: "1"}]',
+    "supSuggest": 'q: "sn"',
+    "supSearch": 'q: "SN74S74N", filters: {manufacturer_id: ["370"]}',
+    "supSearchMpn": 'q: "LM358"',
+    "supSpellingCorrection": 'q: "capacitr"',
+    "supMultiMatch": 'queries: [{mpn: "SN74S74N"}]',
+    "supOctocart": 'items: [{sellerId: "459", items: []}]',
+    "admApplicationById": f'id: "{accounts.READY.application_id}"',
+    "specAggs": 'attributeNames: ["numberofpins"], attributeSelection: ALL',
+    "sellers": "includeBrokers: true",
+}
+
+
+def selection(kind: object, depth: int = 0) -> str:
+    """Every field of a type, objects down to a depth where the service's loops have turned once."""
+    if is_union_type(kind):
+        return " { __typename " + " ".join(f"... on {one}{selection(one, depth)}" for one in kind.types) + " }"
+    assert isinstance(kind, GraphQLObjectType)
+    names = [name for name, one in kind.fields.items() if depth < 5 or not is_composite_type(get_named_type(one.type))]
+    return " { " + " ".join(written(kind, name, depth) for name in names) + " }"
+
+
+def written(parent: GraphQLObjectType, name: str, depth: int) -> str:
+    field = parent.fields[name]
+    kind = get_named_type(field.type)
+    arguments = ARGUMENTS.get(name, "") if field.args else ""
+    assert arguments or not any(map(is_required_argument, field.args.values())), name
+    below = selection(kind, depth + 1) if is_composite_type(kind) else ""
+    return f"{name}({arguments}){below}" if arguments else name + below
+
+
+@pytest.mark.parametrize("name", list(BUILT.query_type.fields) if BUILT.query_type else [])
+async def test_every_query_answers_with_every_field_of_its_type(caller: Caller, name: str) -> None:
+    assert BUILT.query_type is not None
+    reply = await caller.ask("{ " + written(BUILT.query_type, name, 3) + " }")
+    assert reply.status == 200
+    assert name in reply.data
+
+
+async def test_the_index_lists_the_addresses(caller: Caller) -> None:
+    async with caller.session.get(caller.sandbox.url + "/") as response:
+        body = await response.json()
+    assert body["graphql"] == caller.sandbox.graphql_url
+    assert body["token"] == caller.sandbox.token_url
+
+
+async def test_it_tells_what_it_was_asked(caller: Caller) -> None:
+    query = "query($ids: [String!]) { supSellers(ids: $ids) { id } }"
+    await caller.ask(query, {"ids": ["459"]})
+    await caller.ask("{ nonsense }")
+    assert caller.sandbox.seen == ((query, {"ids": ["459"]}), ("{ nonsense }", {}))
+    assert caller.sandbox.requests.graphql == 2
+
+
+async def test_two_sandboxes_know_nothing_of_each_other(start: Starts) -> None:
+    async with start() as one, start() as other:
+        await one.ask('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { parts { id } } }')
+        assert one.sandbox.port != other.sandbox.port
+        assert other.sandbox.accounting.used(other.sandbox.account.application_id) == 0
+
+
+async def test_after_the_block_nobody_listens(start: Starts) -> None:
+    async with start() as caller:
+        url = caller.sandbox.url
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get(url)
+
+
+async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_ask_for() -> None:
+    chosen = settings.Settings(parts=600, no_auth=True)
+    async with app.running(chosen) as sandbox, aiohttp.ClientSession() as session:
+        body = {"query": '{ supSearch(q: "") { hits } }'}
+        async with session.post(sandbox.graphql_url, json=body) as response:
+            assert (await response.json())["data"]["supSearch"]["hits"] == 600
+
+
+async def test_a_taken_port_is_an_error(start: Starts, catalog: store.Catalog) -> None:
+    async with start() as caller:
+        with pytest.raises(OSError, match=str(caller.sandbox.port)):
+            async with app.running(settings.Settings(), port=caller.sandbox.port, catalog=catalog):
+                pass
+
+
+async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
+    caller: Caller, catalog: store.Catalog
+) -> None:
+    found = catalog.search("", records.Conditions()).ids[::15][:20]
+    parts = [part for part in map(catalog.part, found) if part]
+    queries = [{"mpn": part.mpn, "manufacturer": part.manufacturer.name, "limit": 5} for part in parts]
+    query = (
+        "query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits parts { id mpn"
+        " specs { attribute { shortname } displayValue } sellers { company { name } offers { sku inventoryLevel"
+        " prices { quantity price currency } } } } } }"
+    )
+    await caller.ask(query, {"queries": queries})
+    began = time.perf_counter()
+    reply = await caller.ask(query, {"queries": queries})
+    assert len(reply.data["supMultiMatch"]) == 20
+    assert time.perf_counter() - began < 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"token_lifetime": 0}, {"part_limit_status": 404}])
+def test_settings_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        settings.Settings(**wrong)  # type: ignore[arg-type]
