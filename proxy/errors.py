@@ -129,9 +129,7 @@ class UpstreamUnreadable(ServerError):
 class UpstreamFault(ServerError):
     """A 5xx from upstream: 503 is passed on, everything else is 502."""
 
-    def __init__(
-        self, message: str, *, status: Literal[502, 503] = 502, retry_after: int | None = None
-    ) -> None:
+    def __init__(self, message: str, *, status: Literal[502, 503] = 502, retry_after: int | None = None) -> None:
         super().__init__(message, retry_after=retry_after)
         self.status = status
 

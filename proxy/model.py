@@ -11,6 +11,9 @@ MATCH_QUERIES_MAX = 20  # per call: contract v3-rest.md §4
 MATCH_LIMIT_DEFAULT = 3
 MATCH_LIMIT_MAX = 20
 MATCH_WINDOW_MAX = 100  # start + limit
+SEARCH_LIMIT_DEFAULT = 10
+SEARCH_LIMIT_MAX = 100  # contract v3-rest.md §1.1, graphql.md §2.1
+SEARCH_START_MAX = 1000
 
 Path = tuple[str, ...]
 
@@ -41,6 +44,40 @@ class PartsMatchRequest(msgspec.Struct, frozen=True):
     exact_only: bool = False
 
 
+class FacetField(msgspec.Struct, frozen=True):
+    """`facet[fields][<field>]` (contract v3-rest.md §1.1)."""
+
+    field: str
+    include: bool = False
+    exclude_filter: bool = False
+    start: int = 0
+    limit: int = SEARCH_LIMIT_DEFAULT
+
+
+class Drilldown(msgspec.Struct, frozen=True):
+    """`spec_drilldown`: facets of the specs that narrow a search best."""
+
+    include: bool = False
+    exclude_filter: bool = False
+    limit: int = SEARCH_LIMIT_DEFAULT
+
+
+class SearchRequest(msgspec.Struct, frozen=True):
+    """Any `*/search` (contract v3-rest.md §1.1). `filters` are fields with their accepted values, `stats` fields with
+    whether they leave their own filter out of account."""
+
+    q: str = ""
+    start: int = 0
+    limit: int = SEARCH_LIMIT_DEFAULT
+    sortby: str = "score desc"
+    filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    filter_queries: tuple[str, ...] = ()
+    facets: tuple[FacetField, ...] = ()
+    facet_queries: tuple[str, ...] = ()
+    stats: tuple[tuple[str, bool], ...] = ()
+    drilldown: Drilldown | None = None
+
+
 class View(msgspec.Struct, frozen=True):
     """Which fields of an object a reply shows: a key for everything compiled for it.
 
@@ -55,11 +92,14 @@ class View(msgspec.Struct, frozen=True):
     features: frozenset[str] = frozenset()
 
 
-class Market(msgspec.Struct, frozen=True):
-    """Where the caller's application buys: ISO 3166 alpha-2 country, ISO 4217 currency."""
+class Context(msgspec.Struct, frozen=True):
+    """What mapping files know of a request (`$country` …): where the caller's application buys (ISO 3166 alpha-2
+    country, ISO 4217 currency), and the uid that was asked for, where one was.
+    """
 
     country: str
     currency: str
+    asked: str | None = None
 
 
 class GraphQLError(msgspec.Struct, frozen=True):

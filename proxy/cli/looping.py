@@ -12,13 +12,13 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-async def until_signal() -> None:
-    """Return on SIGINT or SIGTERM."""
+def on_signal() -> asyncio.Event:
+    """What SIGINT or SIGTERM sets. Called before a command says that it is up: from then on it ends cleanly."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
-    await stop.wait()
+    return stop
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -7,7 +7,6 @@ import typer
 
 from proxy.cli import shown
 from proxy.kit import shipped
-from proxy.mapping import coverage, loader
 
 
 def mappings(
@@ -15,6 +14,8 @@ def mappings(
     only: Annotated[str | None, typer.Option("--object", help="Show one object, such as Part.")] = None,
 ) -> None:
     """Print the coverage table: for each v3 field exact, derived, constant or without a source, and why."""
+    from proxy.mapping import coverage, loader
+
     rows = coverage.rows(loader.load(folder or shipped.path("mappings")))
     names = sorted({row.object for row in rows})
     if only is not None and only not in names:

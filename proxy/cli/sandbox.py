@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proxy import errors
-from proxy.cli import looping, shown
+from proxy.cli import listening, looping, shown
 
 
 def sandbox(
@@ -23,6 +23,7 @@ def sandbox(
 async def _sandbox(host: str, port: int, parts: int | None, catalog: Path | None, seed: int) -> None:
     from proxy.sandbox import app, settings
 
+    stop = looping.on_signal()
     try:
         chosen = settings.Settings(parts=parts, catalog=catalog, seed=seed)
         async with app.running(chosen, host, port) as upstream:
@@ -34,8 +35,8 @@ async def _sandbox(host: str, port: int, parts: int | None, catalog: Path | None
                 account.client_id,
                 account.client_secret,
             )
-            await looping.until_signal()
+            await stop.wait()
     except OSError as error:
-        raise errors.ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from error
+        raise listening.refused(host, port, error) from error
     except ValueError as error:
         raise errors.ConfigError(str(error)) from error

@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from proxy import config, errors
-from proxy.cli import looping, shown
+from proxy import config
+from proxy.cli import listening, looping, shown
 from proxy.kit import clock, shipped
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
@@ -38,6 +38,7 @@ async def _serve(settings: config.Config) -> None:
     from proxy.web import app, server
 
     log.configure(settings.log.level, settings.log.format, sys.stderr)
+    stop = looping.on_signal()
     async with AsyncExitStack() as stack:
         example = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
@@ -47,14 +48,12 @@ async def _serve(settings: config.Config) -> None:
         try:
             url = await stack.enter_async_context(server.running(service, listen.host, listen.port))
         except OSError as error:
-            raise errors.ConfigError(
-                f"cannot listen on {listen.host}:{listen.port}: {error.strerror}; choose another with --port"
-            ) from error
+            raise listening.refused(listen.host, listen.port, error) from error
         shown.service(url, _key(settings), example)
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it again (see docs/performance.md)
         gc.set_threshold(50_000, 20, 20)
-        await looping.until_signal()
+        await stop.wait()
 
 
 async def _with_sandbox(settings: config.Config, stack: AsyncExitStack) -> config.Config:

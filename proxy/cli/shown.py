@@ -1,12 +1,14 @@
 """What commands print: tables and short texts for people, plain where the output is not a terminal."""
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.mapping import coverage as rows_of
+if TYPE_CHECKING:
+    from proxy.mapping import coverage as rows_of
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 COLOURS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
@@ -36,7 +38,7 @@ def upstream(url: str, graphql_url: str, token_url: str, client_id: str, client_
     console.print(table)
 
 
-def coverage(rows: list[rows_of.Row]) -> None:
+def coverage(rows: "list[rows_of.Row]") -> None:
     """The coverage table, and a line that sums it up."""
     table = Table("v3 field", "coverage", "read from", "how, or why", title="v3 fields on the GraphQL service")
     for number, row in enumerate(rows):
@@ -53,4 +55,3 @@ def coverage(rows: list[rows_of.Row]) -> None:
     console.print(table)
     count = Counter(row.kind for row in rows)
     console.print(f"{len(rows)} fields: " + ", ".join(f"{number} {kind}" for kind, number in count.most_common()))
-

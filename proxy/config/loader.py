@@ -41,6 +41,7 @@ class _Reader:
             upstream=upstream,
             translation=self._block(settings.Translation, blocks.get("translation"), ("translation",)),
             answers=self._block(settings.Answers, blocks.get("answers"), ("answers",)),
+            lists=self._block(settings.Lists, blocks.get("lists"), ("lists",)),
             log=self._block(settings.Log, blocks.get("log"), ("log",)),
         )
 
@@ -67,9 +68,7 @@ class _Reader:
         application = self._block(settings.Application, raw, at)
         for key in ("client_id", "client_secret"):
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
-                self._fail(
-                    (*at, key), f"is missing; it accepts {mistakes.accepted(settings.Application, key)}"
-                )
+                self._fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.Application, key)}")
         return application
 
     def _check_apikeys(self, applications: dict[str, settings.Application]) -> None:

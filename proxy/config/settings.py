@@ -35,9 +35,7 @@ class Listen(Settings, frozen=True):
     """Where v3 clients connect."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = (
-        8080
-    )
+    port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
 
 
 class Upstream(Settings, frozen=True):
@@ -45,18 +43,14 @@ class Upstream(Settings, frozen=True):
 
     graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
     token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
-    scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = (
-        "supply.domain"
+    scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
+    site: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")] = (
+        "octopart"
     )
-    site: Annotated[
-        str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")
-    ] = "octopart"
     timeout_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds for a whole answer, above 0 up to 3600")
     ] = 30.0
-    connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = (
-        256
-    )
+    connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
 
 
 class Application(Settings, frozen=True):
@@ -67,12 +61,10 @@ class Application(Settings, frozen=True):
         Meta(min_length=1, description="a list of apikeys in quotes, plain or sha256: with 64 hex digits"),
     ]
     client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None
-    client_secret: Annotated[
-        Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")
-    ] = None
-    country: Annotated[
-        str, Meta(pattern=r"^[A-Z]{2}\Z", description="two capital letters (ISO 3166), such as US")
-    ] = "US"
+    client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
+    country: Annotated[str, Meta(pattern=r"^[A-Z]{2}\Z", description="two capital letters (ISO 3166), such as US")] = (
+        "US"
+    )
     currency: Annotated[
         str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
     ] = "USD"
@@ -107,6 +99,14 @@ class Answers(Settings, frozen=True):
         return self.seconds > 0 and self.entries > 0
 
 
+class Lists(Settings, frozen=True):
+    """The lists of brands, sellers and categories, fetched whole and searched in memory; they cost nothing."""
+
+    seconds: Annotated[
+        float, Meta(ge=60, le=2_592_000, description="seconds until a list is fetched again, 60 to 2592000")
+    ] = 86_400.0
+
+
 class Log(Settings, frozen=True):
     """What is written to standard error."""
 
@@ -124,4 +124,5 @@ class Config(Settings, frozen=True):
     upstream: Literal["sandbox"] | Upstream = "sandbox"
     translation: Translation = Translation()
     answers: Answers = Answers()
+    lists: Lists = Lists()
     log: Log = Log()

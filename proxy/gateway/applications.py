@@ -15,8 +15,12 @@ class Application:
 
     name: str
     credentials: tokens.Credentials
-    market: model.Market
+    context: model.Context
     features: frozenset[str]
+
+    def asking(self, uid: str) -> model.Context:
+        """The context of a request for one uid."""
+        return model.Context(self.context.country, self.context.currency, uid)
 
 
 class Applications:
@@ -44,6 +48,6 @@ def _application(name: str, entry: config.Application) -> Application:
     return Application(
         name,
         tokens.Credentials(name, entry.client_id, entry.client_secret),
-        model.Market(entry.country, entry.currency),
+        model.Context(entry.country, entry.currency),
         entry.plan,
     )

@@ -9,10 +9,12 @@ from typing import Any
 from proxy import errors, model
 from proxy.gateway.answers import Answers
 from proxy.gateway.applications import Application, Applications
+from proxy.gateway.directory import Directory
 from proxy.gateway.quota import Quota
-from proxy.mapping import compiler
-from proxy.planning import library, match
-from proxy.planning.operations import Found
+from proxy.mapping import compiler, tables
+from proxy.planning import library, match, parts, search
+from proxy.planning.listing import Listed
+from proxy.planning.operations import Ask, Found
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.graphql import GraphQLClient
 
@@ -28,6 +30,8 @@ class Pipeline:
         answers: Answers,
         quota: Quota,
         upstream: GraphQLClient,
+        directory: Directory,
+        book: tables.Tables,
         single_query: match.SingleQuery,
         metrics: Metrics,
     ) -> None:
@@ -36,6 +40,8 @@ class Pipeline:
         self._answers = answers
         self._quota = quota
         self._upstream = upstream
+        self._directory = directory
+        self._book = book
         self._single_query = single_query
         self._metrics = metrics
 
@@ -49,15 +55,58 @@ class Pipeline:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
         skus = request.exact_only and any(query.mpn_or_sku for query in request.queries)
         compiled = self._views.match(view, skus)
-        plan = match.MatchPlan(request, compiled.documents, application.market, self._single_query)
+        plan = match.MatchPlan(request, compiled.documents, application.context, self._single_query)
         found = await self._ask_all(application, plan.asks)
         counted = await self._ask_all(application, plan.counts(found))
         return [
-            (_translate(compiled.part, parts, application.market), hits, error)
-            for parts, hits, error in plan.results(found, counted)
+            (_translate(compiled.part, records, application.context), hits, error)
+            for records, hits, error in plan.results(found, counted)
         ]
 
-    async def _ask_all(self, application: Application, asks: list[match.Ask]) -> dict[int, Found]:
+    async def parts(self, application: Application, uids: list[str], view: model.View) -> dict[str, dict[str, Any]]:
+        """Parts by the uids they were asked for; what the service does not know is left out (contract §1)."""
+        compiled = self._views.parts(view)
+        known = parts.asked(uids)
+        found = await self._ask_all(application, parts.asks(known, compiled.document, application.context))
+        return {
+            uid: _translate(compiled.part, found[position].parts, application.asking(uid))[0]
+            for position, uid in enumerate(known)
+            if _unrefused(found[position]).parts
+        }
+
+    async def search_parts(
+        self, application: Application, request: model.SearchRequest, view: model.View
+    ) -> tuple[list[dict[str, Any]], search.Searched]:
+        """parts/search: the page's v3 parts, and everything else the reply says (contract v3-rest.md §3.6)."""
+        plan = search.SearchPlan(request, self._book, application.features)
+        page, *apart = (wanted.aggregations for wanted in plan.wanted)
+        compiled = self._views.page(view, page)
+        counting = [self._views.count(aggregations) for aggregations in apart]
+        hits = self._views.count(frozenset())
+        asks = plan.asks(compiled.document, counting, hits, application.context)
+        found = await self._ask_all(application, asks)
+        result = plan.result({position: _unrefused(each) for position, each in found.items()})
+        return _translate(compiled.part, result.parts, application.context), result
+
+    async def listed(
+        self, application: Application, name: str, uids: list[str], view: model.View
+    ) -> dict[str, dict[str, Any]]:
+        """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
+        listing = await self._directory.listing(name, application.credentials)
+        compiled = self._views.listed(name, view)
+        found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
+        return {uid: compiled.map(record, application.context) for uid, record in found if record is not None}
+
+    async def search_listed(
+        self, application: Application, name: str, request: model.SearchRequest, view: model.View
+    ) -> tuple[list[dict[str, Any]], Listed]:
+        """Brands, sellers or categories by name and field. Costs nothing."""
+        listing = await self._directory.listing(name, application.credentials)
+        result = listing.search(request)
+        compiled = self._views.listed(name, view)
+        return [compiled.map(record, application.context) for record in result.records], result
+
+    async def _ask_all(self, application: Application, asks: list[Ask]) -> dict[int, Found]:
         """What each query found; asks go out side by side, and all are awaited: all are paid for."""
         if len(asks) == 1:
             return await self._ask(application, asks[0])
@@ -69,7 +118,7 @@ class Pipeline:
             found |= answer
         return found
 
-    async def _ask(self, application: Application, ask: match.Ask) -> dict[int, Found]:
+    async def _ask(self, application: Application, ask: Ask) -> dict[int, Found]:
         """One operation, for the queries it serves. What the service refuses becomes those queries' own error."""
         try:
             data = await self._answer(application, ask)
@@ -80,14 +129,14 @@ class Pipeline:
             raise errors.UpstreamUnreadable("the upstream did not answer every query")
         return dict(zip(ask.positions, answers, strict=True))
 
-    async def _answer(self, application: Application, ask: match.Ask) -> Any:
+    async def _answer(self, application: Application, ask: Ask) -> Any:
         """Known, or asked for, paid and kept."""
         key = (application.name, ask.operation.payload)
         known = self._answers.known(key)
         self._metrics.answers.labels("miss" if known is None else "hit").inc()
         return known if known is not None else await self._answers.get(key, lambda: self._spend(application, ask))
 
-    async def _spend(self, application: Application, ask: match.Ask) -> Any:
+    async def _spend(self, application: Application, ask: Ask) -> Any:
         with self._quota.reserve(application.name, ask.operation.parts_max) as reservation:
             data = await self._upstream.ask(ask.operation, application.credentials)
             reservation.returned = sum(len(found.parts) for found in ask.read(data))
@@ -95,9 +144,16 @@ class Pipeline:
         return data
 
 
-def _translate(part: compiler.Compiled, records: list[Any], market: model.Market) -> list[dict[str, Any]]:
+def _unrefused(found: Found) -> Found:
+    """What was found, where the service did not refuse."""
+    if found.error is not None:
+        raise errors.QueryRefused(found.error)
+    return found
+
+
+def _translate(part: compiler.Compiled, records: list[Any], context: model.Context) -> list[dict[str, Any]]:
     """v3's parts. What fits the schema can still hold a time or an id that is none."""
     try:
-        return [part.map(record, market) for record in records]
+        return [part.map(record, context) for record in records]
     except ValueError as error:
         raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error

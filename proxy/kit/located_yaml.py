@@ -139,7 +139,5 @@ def _check_keys(node: yaml.MappingNode, name: str, mistake: type[Exception]) -> 
             raise mistake(f"{_at(name, key.start_mark)}: a key must be a word, not a list or a block")
         if key.value in first:
             line = first[key.value].line + 1
-            raise mistake(
-                f"{_at(name, key.start_mark)}: the key {key.value} was already given in line {line}"
-            )
+            raise mistake(f"{_at(name, key.start_mark)}: the key {key.value} was already given in line {line}")
         first[key.value] = key.start_mark

@@ -15,7 +15,7 @@ from proxy.mapping import loader, paths, selection, views
 from proxy.mapping.reading import Around, Cursor, Read, Reader
 from proxy.mapping.rules import Feed, FieldRule
 
-Mapper = Callable[[Any, model.Market], dict[str, Any]]
+Mapper = Callable[[Any, model.Context], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from proxy.mapping import tables, transforms
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import Schema
 
-TABLES = {"uids.yaml", "spec_names.yaml"}
+TABLES = {"uids.yaml", "spec_names.yaml", "search.yaml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,10 @@ def tables_of(folder: Path) -> tables.Tables:
     known = _convert(uids.data, dict[str, list[tables.KnownUid]], uids, ())
     specs = located_yaml.load(folder / "spec_names.yaml", errors.MappingError)
     names = _convert(specs.data, dict[str, tables.SpecName], specs, ())
-    return tables.Tables({kind: tables.Uids(kind, entries) for kind, entries in known.items()}, tables.SpecNames(names))
+    search = located_yaml.load(folder / "search.yaml", errors.MappingError)
+    fields = _convert(search.data, dict[str, tables.SearchField], search, ())
+    uids_of = {kind: tables.Uids(kind, entries) for kind, entries in known.items()}
+    return tables.Tables(uids_of, tables.SpecNames(names), fields)
 
 
 def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:

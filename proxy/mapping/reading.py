@@ -108,7 +108,7 @@ class Reader:
 
 
 def _context(name: str) -> Read:
-    if name not in model.Market.__struct_fields__:
-        known = ", ".join(f"${field}" for field in model.Market.__struct_fields__)
+    if name not in model.Context.__struct_fields__:
+        known = ", ".join(f"${field}" for field in model.Context.__struct_fields__)
         raise LookupError(f"the request's context has no ${name}; it has {known}")
     return Read(f"context.{name}", (), selection.Node("String"))

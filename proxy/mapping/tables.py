@@ -72,11 +72,16 @@ class SpecNames:
 
     def __init__(self, names: dict[str, SpecName]) -> None:
         self._names = names
+        self._shortnames = {entry.key: shortname for shortname, entry in names.items()}
 
     def key(self, shortname: str, name: str) -> str:
         """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known."""
         known = self._names.get(shortname)
         return known.key if known else re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
+
+    def shortname(self, key: str) -> str:
+        """The service's shortname of a v3 key: the table's, else the key without its joints."""
+        return self._shortnames.get(key) or key.replace("_", "")
 
     def datatype(self, shortname: str, value_type: str) -> str:
         """ "string", "integer" or "decimal"."""
@@ -97,11 +102,23 @@ class SpecNames:
         return [str(int(number)) if known and known.whole and number.is_integer() else str(number)]
 
 
+class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of search.yaml: what the service can do with a field of v3's searches."""
+
+    filter: str | None = None
+    facet: str | None = None
+    sort: str | None = None
+    uid: str | None = None
+    stock: bool = False
+    instead: str | None = None
+
+
 class Tables(msgspec.Struct, frozen=True):
     """All tables of a mappings folder."""
 
     uids: dict[str, Uids]
     specs: SpecNames
+    search: dict[str, "SearchField"]
 
     def transforms(self) -> dict[str, Any]:
         """The functions of mapping files that read a table."""
@@ -111,13 +128,23 @@ class Tables(msgspec.Struct, frozen=True):
             "manufacturer_uid": self.uids["Manufacturer"].uid,
             "category_uid": self.uids["Category"].uid,
             "category_line": self._category_line,
+            "category_uids": self._category_uids,
+            "parent_uid": self._parent_uid,
             "source_uid": self.uids["Source"].source,
             "spec_key": self.specs.key,
             "spec_datatype": self.specs.datatype,
             "spec_values": self.specs.values,
         }
 
+    def _parent_uid(self, ancestors: list[Any]) -> str | None:
+        """The uid of the last of them; null for the root, which has none."""
+        return self.uids["Category"].uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
+
+    def _category_uids(self, categories: list[Any]) -> list[str]:
+        """A uid each."""
+        uid = self.uids["Category"].uid
+        return [uid(category.id, category.name) for category in categories]
+
     def _category_line(self, category: Any) -> list[str]:
         """The uids from the root to the category itself: v3's order, root first."""
-        uid = self.uids["Category"].uid
-        return [uid(step.id, step.name) for step in (*category.ancestors, category)]
+        return self._category_uids([*category.ancestors, category])

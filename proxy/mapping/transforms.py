@@ -94,6 +94,16 @@ def cad_downloads(cad: Any) -> list[str]:
     return [download.url for download in pairs if download.exists and download.url]
 
 
+def names(named: list[Any]) -> list[str]:
+    """The name of each."""
+    return [one.name for one in named]
+
+
+def redirected(uid: str, asked: str | None) -> list[str]:
+    """The uid that led to a part of another uid, where one did (contract v3-rest.md §1)."""
+    return [asked] if asked and asked != uid else []
+
+
 def first_click(offers: list[Any]) -> str | None:
     """Where a broker's listing leads: its first offer's link."""
     return offers[0].clickUrl if offers else None
@@ -113,5 +123,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
         subtypes,
         cad_downloads,
         first_click,
+        names,
+        redirected,
     )
 }

@@ -3,15 +3,21 @@
 Clients ask for few views and repeat them; a bounded number is kept. The pipeline is the only user.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import cachetools
 
 from proxy.mapping import compiler, loader
-from proxy.model import View
+from proxy.model import Context, View
 from proxy.planning import match, operations
+from proxy.planning.listing import Listing
+from proxy.planning.operations import Document
 
 VIEWS_MAX = 512
+LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
+
+T = TypeVar("T")
 
 
 class MatchView(NamedTuple):
@@ -21,19 +27,56 @@ class MatchView(NamedTuple):
     part: compiler.Compiled
 
 
+class PartsView(NamedTuple):
+    """What parts by uid, or a search page, need in one view."""
+
+    document: Document
+    part: compiler.Compiled
+
+
+class Catalogue(NamedTuple):
+    """How one list is fetched, and built from the answer's data."""
+
+    document: Document
+    build: Callable[[Any], Listing]
+
+
 class Library:
     """Compiles on first use. Not for use by several threads."""
 
     def __init__(self, rulebook: loader.Rulebook) -> None:
         self._rulebook = rulebook
-        self._matches: cachetools.LRUCache[tuple[View, bool], MatchView] = cachetools.LRUCache(VIEWS_MAX)
+        self._views: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(VIEWS_MAX)
         self._count = operations.multi_match(None)
 
     def match(self, view: View, skus: bool = False) -> MatchView:
         """Documents and mapper for parts in this view. `skus`: matching looks at SKUs, whatever the view hides."""
-        known = self._matches.get((view, skus))
+        return self._known(("match", view, skus), lambda: self._compile_match(view, skus))
+
+    def parts(self, view: View) -> PartsView:
+        """Parts by uid."""
+        return self._known(("parts", view), lambda: self._compile_parts(view))
+
+    def page(self, view: View, counted: frozenset[str]) -> PartsView:
+        """A search's page with some aggregations."""
+        return self._known(("page", view, counted), lambda: self._compile_page(view, counted))
+
+    def count(self, counted: frozenset[str]) -> Document:
+        """A search for its hits and some aggregations alone."""
+        return self._known(("count", counted), lambda: operations.count(counted))
+
+    def listed(self, name: str, view: View) -> compiler.Compiled:
+        """A brand, seller or category."""
+        return self._known((name, view), lambda: compiler.compile_object(self._rulebook, name, view))
+
+    def catalogues(self) -> dict[str, Catalogue]:
+        """How the lists of all brands, sellers and categories are fetched and built."""
+        return {name: self._catalogue(name, root) for name, root in LISTS.items()}
+
+    def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        known: T | None = self._views.get(key)
         if known is None:
-            known = self._matches[view, skus] = self._compile_match(view, skus)
+            known = self._views[key] = make()
         return known
 
     def _compile_match(self, view: View, skus: bool) -> MatchView:
@@ -46,3 +89,22 @@ class Library:
             self._count,
         )
         return MatchView(documents, part)
+
+    def _compile_parts(self, view: View) -> PartsView:
+        part = compiler.compile_object(self._rulebook, "Part", view, ("v3uid",))
+        return PartsView(operations.parts(part), part)
+
+    def _compile_page(self, view: View, counted: frozenset[str]) -> PartsView:
+        part = compiler.compile_object(self._rulebook, "Part", view, ("id",))
+        return PartsView(operations.page(part, counted), part)
+
+    def _catalogue(self, name: str, root: str) -> Catalogue:
+        needs = ("name", "aliases") if name != "Category" else ("name",)
+        every = View(include=self._rulebook.includable(name))
+        whole = compiler.compile_object(self._rulebook, name, every, needs)
+        nowhere = Context("", "")
+
+        def build(data: Any) -> Listing:
+            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere))
+
+        return Catalogue(operations.listing(root, whole), build)

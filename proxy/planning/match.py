@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from proxy.model import Market, PartsMatchQuery, PartsMatchRequest
+from proxy.model import Context, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exactness
-from proxy.planning.operations import Document, Found, Operation
+from proxy.planning.operations import Ask, Document, Found
 
 PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
 
@@ -28,16 +28,6 @@ class Documents:
     count: Document
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One operation, the queries it is for (by position in the request), and how its data reads."""
-
-    operation: Operation
-    positions: tuple[int, ...]
-    read: Callable[[Any], list[Found]]
-    partial: bool
-
-
 class Matched(NamedTuple):
     """The outcome of one query: part records, all hits, an error in words."""
 
@@ -49,7 +39,7 @@ class Matched(NamedTuple):
 class MatchPlan:
     """One request's way: `asks` first, then `counts(found)` for what only a count can tell, then `results`."""
 
-    def __init__(self, request: PartsMatchRequest, documents: Documents, market: Market, single: SingleQuery) -> None:
+    def __init__(self, request: PartsMatchRequest, documents: Documents, market: Context, single: SingleQuery) -> None:
         self._request = request
         self._documents = documents
         self._market = {"country": market.country, "currency": market.currency}
@@ -93,12 +83,12 @@ class MatchPlan:
         if filters := {key: [value] for key, value in named.items() if value}:
             variables["filters"] = filters
         operation = document.operation(variables, query.limit)
-        return Ask(operation, (position,), _read_search(document.name), document is self._documents.search_mpn)
+        return Ask(operation, _read_search(document.name), (position,))
 
     def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> Ask:
         variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
         operation = document.operation(variables, sum(limit for _, _, limit in chunk))
-        return Ask(operation, tuple(position for position, _, _ in chunk), _read_multi_match, partial=False)
+        return Ask(operation, _read_multi_match, tuple(position for position, _, _ in chunk))
 
     def _certain(self, position: int, answer: Found) -> bool:
         query = self._request.queries[position]

@@ -12,16 +12,21 @@ import msgspec
 
 from proxy import model
 from proxy.mapping import compiler
+from proxy.planning import aggregations
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the service answered to one query: part records, all hits, its own error."""
+    """What the service answered to one query: part records, all hits, its own error.
+
+    `akas` are the alternate MPNs that were hit, `whole` the result set where more of it is read.
+    """
 
     parts: list[Any]
     hits: int
     error: str | None = None
     akas: list[str | None] | None = None
+    whole: Any = None
 
     def with_akas(self) -> Iterator[tuple[Any, str | None]]:
         """Each part with the alternate MPN that the query hit, where it did."""
@@ -38,12 +43,22 @@ class Operation:
     parts_max: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One operation, how its data reads, and the queries it answers by their position in the request."""
+
+    operation: Operation
+    read: Callable[[Any], list[Found]]
+    positions: tuple[int, ...]
+
+
 class Document:
     """A GraphQL document and the decoder of its answers. Made at start, and once for every new view."""
 
     def __init__(self, name: str, signature: str, arguments: str, below: str, record: Any) -> None:
         self.name = name
-        self.text = f"query {name}({signature}) {{ {name}({arguments}) {{ {below} }} }}"
+        declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
+        self.text = f"query {name}{declared} {{ {name}{passed} {{ {below} }} }}"
         self._head = msgspec.json.encode({"operationName": name, "query": self.text})[:-1] + b',"variables":'
         data = msgspec.defstruct("Data", [(name, record)], gc=False)
         answer = msgspec.defstruct(
@@ -60,6 +75,9 @@ class Document:
 
 MARKET = "$country: String!, $currency: String!"
 MARKET_ARGUMENTS = "country: $country, currency: $currency"
+SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
+SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters"
+SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
 
 
 def multi_match(part: compiler.Compiled | None) -> Document:
@@ -79,14 +97,48 @@ def multi_match(part: compiler.Compiled | None) -> Document:
 
 
 def search(name: str, part: compiler.Compiled) -> Document:
-    """supSearch or supSearchMpn over parts in one view."""
-    result = msgspec.defstruct("SupPartResult", [("part", part.record), ("akaMpn", str | None, None)], gc=False)
-    results = types.GenericAlias(list, (result,)) | None
-    found = msgspec.defstruct("SupPartResultSet", [("hits", int), ("results", results, None)], gc=False)
-    return Document(
-        name,
-        f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map",
-        f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters",
-        f"hits results {{ akaMpn part {{ {part.selection} }} }}",
-        found,
-    )
+    """supSearch or supSearchMpn for parts/match: parts in one view, and the alternate MPNs that were hit."""
+    below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
+    return Document(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set([("akaMpn", str | None, None)], part, []))
+
+
+def page(part: compiler.Compiled, counted: frozenset[str]) -> Document:
+    """supSearch for parts/search: parts in one view with their snippets, beside them aggregations by name."""
+    results = f"results {{ description part {{ {part.selection} }} }}"
+    return _counting(counted, f"hits {results}", [("description", str)], part)
+
+
+def count(counted: frozenset[str]) -> Document:
+    """supSearch for its hits and aggregations alone."""
+    return _counting(counted, "hits", [], None)
+
+
+def parts(part: compiler.Compiled) -> Document:
+    """supParts: by id, null where there is none."""
+    record = types.GenericAlias(list, (part.record | None,))
+    return Document("supParts", f"$ids: [String!]!, {MARKET}", f"ids: $ids, {MARKET_ARGUMENTS}", part.selection, record)
+
+
+def listing(name: str, object_: compiler.Compiled) -> Document:
+    """A query that lists everything there is, such as supSellers; free of charge."""
+    return Document(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,)))
+
+
+def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.Compiled | None) -> Document:
+    chosen = [aggregations.AGGREGATIONS[name] for name in sorted(counted)]
+    declared = dict.fromkeys(name for each in chosen for name in each.variables)
+    signature = ", ".join([SEARCH, SORTING, *declared])
+    arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
+    fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
+    texts = " ".join([below, *(each.text for each in chosen)])
+    return Document("supSearch", signature, arguments, texts, _result_set(beside, part, fields))
+
+
+def _result_set(beside: list[Any], part: compiler.Compiled | None, counted: list[Any]) -> Any:
+    """The type of a SupPartResultSet with these fields."""
+    optional: list[Any] = []
+    if part:
+        required = [field for field in [("part", part.record), *beside] if len(field) == 2]
+        result = msgspec.defstruct("SupPartResult", [*required, *(f for f in beside if len(f) == 3)], gc=False)
+        optional = [("results", types.GenericAlias(list, (result,)) | None, None)]
+    return msgspec.defstruct("SupPartResultSet", [("hits", int), *counted, *optional], gc=False)

@@ -13,9 +13,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.requests = Counter(
-            "v3bridge_requests", "v3 requests answered", ["route", "status"], registry=registry
-        )
+        self.requests = Counter("v3bridge_requests", "v3 requests answered", ["route", "status"], registry=registry)
         self.request_seconds = Histogram(
             "v3bridge_request_seconds", "Time to a v3 reply", ["route"], buckets=SECONDS, registry=registry
         )

@@ -54,9 +54,7 @@ class GraphQLClient:
                 return self._data(operation, reply, envelope)
             self._count(operation, "TokenRefused")
             self._tokens.rejected(credentials, token)
-        error = errors.CredentialsRefused(
-            f"{classify.SERVICE} takes no token of application {credentials.name}"
-        )
+        error = errors.CredentialsRefused(f"{classify.SERVICE} takes no token of application {credentials.name}")
         self._tokens.refused(credentials, error)
         raise error
 
@@ -72,9 +70,7 @@ class GraphQLClient:
         finally:
             self._metrics.upstream_seconds.labels(operation.name).observe(self._clock.monotonic() - started)
 
-    def _data(
-        self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None
-    ) -> T:
+    def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:

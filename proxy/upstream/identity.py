@@ -50,9 +50,7 @@ class _Refusal(msgspec.Struct, frozen=True):
     error: str
 
 
-async def ask(
-    session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials
-) -> wire.Reply:
+async def ask(session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials) -> wire.Reply:
     """Ask for a token, once. Raises UpstreamUnreachable, UpstreamUnreadable, CredentialsRefused."""
     if not credentials.client_id or not credentials.client_secret:
         raise errors.CredentialsRefused(f"application {credentials.name} has no client id and secret")

@@ -37,9 +37,7 @@ WINDOWS = (
 EARLY = 300.0  # seconds before its end that a token is renewed, as the vendor's own client does; plus jitter
 WAIT_MAX = 1.0  # seconds that a caller is made to wait for a window
 REFUSED_PAUSE = 30.0  # seconds without a new try after refused credentials, or a failed renewal
-FAILED_PAUSE_MAX = (
-    15.0  # the same for other failures, growing from 1 s; at this pace no window is ever filled
-)
+FAILED_PAUSE_MAX = 15.0  # the same for other failures, growing from 1 s; at this pace no window is ever filled
 TOLD_PAUSE_MAX = 900.0  # seconds that a Retry-After is believed without asking again
 
 _APPLICATIONS_MAX = 10_000
@@ -100,12 +98,8 @@ class Tokens:
             _APPLICATIONS_MAX, lambda _, pause, __: pause.until, timer=clock.now
         )
         self._failures: dict[Credentials, int] = defaultdict(int)
-        self._windows: dict[str | None, windows.Windows] = defaultdict(
-            lambda: windows.Windows(WINDOWS, clock)
-        )
-        self._flights: single_flight.SingleFlight[Credentials, identity.Grant] = single_flight.SingleFlight(
-            "token"
-        )
+        self._windows: dict[str | None, windows.Windows] = defaultdict(lambda: windows.Windows(WINDOWS, clock))
+        self._flights: single_flight.SingleFlight[Credentials, identity.Grant] = single_flight.SingleFlight("token")
 
     async def get(self, credentials: Credentials) -> str:
         """A token that is good at this moment.

@@ -7,7 +7,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, pipeline, quota
+from proxy.gateway import answers, applications, directory, pipeline, quota
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -37,19 +37,23 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
         http, upstream.token_url, upstream.scope, clock=clock, rng=random.SystemRandom(), metrics=metrics
     )
     known = answers.Answers(settings.answers.seconds, settings.answers.entries, clock)
+    client = graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics)
+    lists = directory.Directory(views.catalogues(), client, settings.lists.seconds, clock)
     way = pipeline.Pipeline(
         applications=served,
         views=views,
         answers=known,
         quota=quota.Quota(clock),
-        upstream=graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics),
+        upstream=client,
+        directory=lists,
+        book=rulebook.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
     app = web.Application(middlewares=[middleware.frame(metrics, clock)])
-    routes.Surface(way, rulebook.includable("Part"), clock).add_to(app)
+    routes.Surface(way, rulebook, clock).add_to(app)
     ops.add_to(app, metrics, _ready(served, store))
-    app.on_cleanup.append(_closing(known.close, store.close, http.close))
+    app.on_cleanup.append(_closing(known.close, lists.close, store.close, http.close))
     return app
 
 

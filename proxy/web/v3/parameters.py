@@ -46,6 +46,19 @@ class Parameters:
         """All values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
         return self._values.get(name, [])
 
+    def names(self, start: str) -> list[str]:
+        """The names that begin like this, such as `facet[`, in the order sent."""
+        return [name for name in self._values if name.startswith(start)]
+
+    def whole(self, name: str, default: int, maximum: int) -> int:
+        """A whole number from 0; absent or empty is the default. Raises BadRequest beyond its range."""
+        value = self.text(name)
+        if not value:
+            return default
+        if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) <= maximum):
+            raise errors.BadRequest(f"{name} must be a whole number between 0 and {maximum}, not {value[:40]!r}")
+        return int(value)
+
     def flag(self, name: str) -> bool:
         """A boolean; absent is false. Raises BadRequest for a value that is none."""
         value = self.text(name)

@@ -1,3 +1,5 @@
+"""What a configuration file becomes, and what is said of the mistakes in one."""
+
 import hashlib
 from pathlib import Path
 
@@ -90,9 +92,7 @@ def test_an_empty_block_is_all_defaults(load):
     assert load("listen:\n" + SANDBOX).listen == config.Listen()
 
 
-@pytest.mark.parametrize(
-    "answers, kept", [("seconds: 0", False), ("entries: 0", False), ("seconds: 0.5", True)]
-)
+@pytest.mark.parametrize("answers, kept", [("seconds: 0", False), ("entries: 0", False), ("seconds: 0.5", True)])
 def test_answers_are_kept_unless_either_number_is_zero(load, answers, kept):
     assert load(f"answers: {{{answers}}}\n{SANDBOX}").answers.kept is kept
 
@@ -115,7 +115,7 @@ def test_answers_are_kept_unless_either_number_is_zero(load, answers, kept):
             "listen: {host: }",
             "config.yaml:1:10: listen.host: nothing is not accepted; it accepts a host name",
         ),
-        ("listen: 8080 # a", "config.yaml:1:1: listen: is a block of settings: host, port"),
+        ("listen: 8080", "config.yaml:1:1: listen: is a block of settings: host, port"),
         ("answers: {seconds: -1}", "config.yaml:1:11: answers.seconds: -1 is not accepted"),
         ("log: {level: loud}", "config.yaml:1:7: log.level: 'loud' is not accepted; it accepts debug, info"),
         (
@@ -236,9 +236,7 @@ def test_there_is_at_least_one_application(load, text):
 
 
 def test_an_application_needs_apikeys(load):
-    with pytest.raises(
-        errors.ConfigError, match=r"2:3: applications\.demo\.apikeys: is missing; it accepts a list"
-    ):
+    with pytest.raises(errors.ConfigError, match=r"2:3: applications\.demo\.apikeys: is missing; it accepts a list"):
         load("applications:\n  demo:\n")
 
 

@@ -1,3 +1,5 @@
+"""YAML with places: what is read, and where a mistake is said to be."""
+
 from typing import Any
 
 import msgspec

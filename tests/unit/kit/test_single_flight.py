@@ -1,3 +1,5 @@
+"""Work that is shared by its callers, whoever of them leaves."""
+
 import asyncio
 
 import pytest

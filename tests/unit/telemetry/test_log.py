@@ -1,3 +1,5 @@
+"""Log lines: what is in them, and above all what never is."""
+
 import asyncio
 import io
 import json
@@ -142,9 +144,7 @@ def test_what_the_event_loop_complains_of_is_reduced(configured):
     stream = configured()
     loop = asyncio.new_event_loop()
     try:
-        loop.call_exception_handler(
-            {"message": "Unhandled", "exception": ValueError(KEY), "context": {"apikey": KEY}}
-        )
+        loop.call_exception_handler({"message": "Unhandled", "exception": ValueError(KEY), "context": {"apikey": KEY}})
     finally:
         loop.close()
     (line,) = lines(stream)

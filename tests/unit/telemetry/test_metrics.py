@@ -1,3 +1,5 @@
+"""Metrics: counted things are shown, and no label can hold an apikey."""
+
 import prometheus_client
 import pytest
 

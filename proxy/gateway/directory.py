@@ -1,0 +1,74 @@
+"""The lists of brands, sellers and categories: fetched whole, free of charge, and searched here.
+
+A list is fetched when it is first needed, with the credentials of whoever needs it, and again in the background when
+it is older than the configuration allows. It is kept when that fails: an old list is better than none.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from proxy import errors
+from proxy.kit.clock import Clock
+from proxy.kit.single_flight import SingleFlight
+from proxy.planning.library import Catalogue
+from proxy.planning.listing import Listing
+from proxy.upstream.graphql import GraphQLClient
+from proxy.upstream.tokens import Credentials
+
+PAUSE_SECONDS = 60.0  # after a refresh that failed
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A list and when it is to be fetched again, in the clock's monotonic seconds."""
+
+    listing: Listing
+    due: float
+
+
+class Directory:
+    """The lists of one upstream, by the name of their v3 object."""
+
+    def __init__(self, catalogues: dict[str, Catalogue], upstream: GraphQLClient, seconds: float, clock: Clock) -> None:
+        self._catalogues = catalogues
+        self._upstream = upstream
+        self._seconds = seconds
+        self._clock = clock
+        self._kept: dict[str, Kept] = {}
+        self._flights: SingleFlight[str, Listing] = SingleFlight("listing")
+
+    async def listing(self, name: str, credentials: Credentials) -> Listing:
+        """The list of `name` objects. Raises what asking the service raises, while there is none at all."""
+        kept = self._kept.get(name)
+        if kept is None:
+            return await self._flights.run(name, lambda: self._fetch(name, credentials))
+        if self._clock.monotonic() >= kept.due:
+            self._flights.start(name, lambda: self._refresh(name, credentials, kept))
+        return kept.listing
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._flights.close()
+
+    async def _fetch(self, name: str, credentials: Credentials) -> Listing:
+        catalogue = self._catalogues[name]
+        data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials)
+        listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
+        self._keep(name, listing, self._seconds)
+        return listing
+
+    async def _refresh(self, name: str, credentials: Credentials, kept: Kept) -> Listing:
+        try:
+            return await self._fetch(name, credentials)
+        except errors.BridgeError as error:
+            log.warning("a list could not be refreshed and is kept", list=name, exc_info=error)
+            self._keep(name, kept.listing, PAUSE_SECONDS)
+            return kept.listing
+
+    def _keep(self, name: str, listing: Listing, seconds: float) -> None:
+        self._kept[name] = Kept(listing, self._clock.monotonic() + seconds)

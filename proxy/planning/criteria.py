@@ -1,0 +1,130 @@
+"""v3's filters and sort orders in the service's words (contract graphql.md §2.4), by the tables of mappings/.
+
+What cannot be said there is refused with a message that lists what can; nothing is silently left out.
+"""
+
+import re
+from typing import Any, Literal, NamedTuple
+
+from proxy import errors
+from proxy.mapping import tables
+from proxy.planning import lucene
+from proxy.planning.lucene import Condition
+
+SPEC = re.compile(r"specs\.([^.]+)\.value")
+
+
+class Criteria(NamedTuple):
+    """Variables of a search: the service's filters, and whether only parts in stock count."""
+
+    filters: dict[str, list[str]]
+    in_stock_only: bool
+
+    def variables(self) -> dict[str, Any]:
+        """Without what is not used: an absent variable is an absent argument."""
+        found: dict[str, Any] = {"filters": self.filters} if self.filters else {}
+        return found | ({"inStockOnly": True} if self.in_stock_only else {})
+
+
+def spec_key(field: str) -> str | None:
+    """`resistance` of `specs.resistance.value`; None for other fields."""
+    found = SPEC.fullmatch(field)
+    return found[1] if found else None
+
+
+def known(book: tables.Tables, field: str) -> tables.SearchField | None:
+    """What the service can do with a field; None where it knows nothing like it."""
+    key = spec_key(field)
+    if key is None:
+        return book.search.get(field)
+    shortname = book.specs.shortname(key)
+    return tables.SearchField(filter=shortname, facet="specAggs", sort=shortname)
+
+
+def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
+    """All conditions at once. Raises BadRequest for the first that cannot be expressed."""
+    filters: dict[str, list[str]] = {}
+    in_stock_only = False
+    for condition in conditions:
+        field = known(book, condition.field)
+        if field is not None and field.stock:
+            _check_stock(condition)
+            in_stock_only = True
+            continue
+        if field is None or field.filter is None:
+            raise cannot(book, condition.field, "filter")
+        values = _values(book, field, condition)
+        filters[field.filter] = _both(condition.field, filters.get(field.filter), values)
+    return Criteria(filters, in_stock_only)
+
+
+def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
+    """`sort` and `sortDir` of a `sortby` such as `avg_price asc, score desc`. Raises BadRequest."""
+    orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
+    if not orders or orders[0] == ("score", "desc"):
+        return {}
+    if any(order != ("score", "desc") for order in orders[1:]):
+        raise errors.BadRequest("sortby: the service sorts by one field; only score desc can follow it")
+    name, direction = orders[0]
+    field = known(book, name)
+    if field is None or field.sort is None:
+        raise cannot(book, name, "sort", "score desc")
+    return {"sort": field.sort, "sortDir": direction}
+
+
+def _values(book: tables.Tables, field: tables.SearchField, condition: Condition) -> list[str]:
+    if condition.is_range:
+        if spec_key(condition.field) is None:
+            raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
+        return [f"({_number(condition, condition.low)}__{_number(condition, condition.high)})"]
+    if any("*" in value for value in condition.values):
+        raise errors.BadRequest(
+            f"{condition.field}: the service has no wildcards in filters, and cannot ask if a value exists"
+        )
+    return [_uid(book, field.uid, condition.field, value) if field.uid else value for value in condition.values]
+
+
+def _number(condition: Condition, end: str | None) -> str:
+    try:
+        return "" if end is None else str(float(end))
+    except ValueError:
+        raise errors.BadRequest(f"{condition.field}: a range goes from number to number, not {end!r}") from None
+
+
+def _uid(book: tables.Tables, kind: str, field: str, uid: str) -> str:
+    """The service's id, or the name where only that is known."""
+    identity = book.uids[kind].identity(uid)
+    if identity is None:
+        raise errors.BadRequest(f"{field}: no {kind.lower()} is known under the uid {uid[:40]!r}")
+    return identity.id or identity.name or ""
+
+
+def _both(field: str, one: list[str] | None, other: list[str]) -> list[str]:
+    """Values that two filters on one field both accept."""
+    if one is None or one == other:
+        return other
+    common = [value for value in one if value in other]
+    if not common:
+        raise errors.BadRequest(f"{field} is filtered twice, and no value passes both")
+    return common
+
+
+def _check_stock(condition: Condition) -> None:
+    if (condition.low, condition.high) not in {("1", None), ("0.0", None), ("1.0", None)} or condition.values:
+        raise errors.BadRequest(
+            f"{condition.field} can only be asked for as [1 TO *]: the service knows in stock or not"
+        )
+
+
+def cannot(book: tables.Tables, field: str, what: Literal["filter", "facet", "sort"], *more: str) -> errors.BadRequest:
+    """The error for a field that the service cannot filter, count or sort by: it lists those that it can."""
+    entry = book.search.get(field)
+    instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
+    able = [
+        *more,
+        *(name for name, each in book.search.items() if getattr(each, what) or (what == "filter" and each.stock)),
+    ]
+    verb = "count" if what == "facet" else what
+    return errors.BadRequest(
+        f"the service cannot {verb} by {field[:60]!r}; it can by {', '.join(able)} and specs.<key>.value{instead}"
+    )

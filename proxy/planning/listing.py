@@ -1,0 +1,164 @@
+"""Brands, sellers and categories, searched here: the service lists them whole and free of charge, but has no search.
+
+A listing is built once from the service's records and never changes; the directory replaces it when it gets old.
+Words match from their beginning, aliases count too, `*` stands for anything (contract v3-rest.md §1.1).
+"""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from proxy import errors, model
+from proxy.planning import counting, lucene
+from proxy.planning.lucene import Condition
+
+WORD = re.compile(r"\w+")
+
+
+class Entry(NamedTuple):
+    """One object: the service's record, all of its v3 fields, and its names in lower case, its own first."""
+
+    record: Any
+    v3: dict[str, Any]
+    names: tuple[str, ...]
+
+
+class Listed(NamedTuple):
+    """The outcome of a search: records of the page, all hits, and v3's counts."""
+
+    records: list[Any]
+    hits: int
+    facet_results: dict[str, dict[str, Any]]
+    stats_results: dict[str, Any]
+
+
+class Listing:
+    """All objects of one kind, by uid and by word."""
+
+    def __init__(self, records: Iterable[Any], to_v3: Callable[[Any], dict[str, Any]]) -> None:
+        self._entries = [Entry(record, to_v3(record), _names(record)) for record in records]
+        self._by_uid = {entry.v3["uid"]: entry for entry in self._entries}
+        self._by_word: dict[str, set[int]] = defaultdict(set)
+        for number, entry in enumerate(self._entries):
+            for name in entry.names:
+                for word in WORD.findall(name):
+                    self._by_word[word].add(number)
+        self._words = sorted(self._by_word)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, uid: str) -> Any | None:
+        """The record of a uid; None where there is none."""
+        entry = self._by_uid.get(uid)
+        return entry.record if entry else None
+
+    def search(self, request: model.SearchRequest) -> Listed:
+        """A page of matches with v3's counts. Raises BadRequest for fields that the objects do not have."""
+        found = self._matching(request.q)
+        conditions = [*_conditions(request.filters), *_queried(request.filter_queries)]
+        hits = _sorted(self._passing(found, conditions), request.sortby)
+        page = hits[request.start : request.start + request.limit]
+
+        def without(field: str) -> list[dict[str, Any]]:
+            others = [condition for condition in conditions if condition.field != field]
+            return [entry.v3 for entry in self._passing(found, others)]
+
+        objects = [entry.v3 for entry in hits]
+        fields = {
+            facet.field: counting.facet(facet, without(facet.field) if facet.exclude_filter else objects)
+            for facet in request.facets
+            if facet.include
+        }
+        queries = {text: {"count": len(self._passing(hits, lucene.conditions(text)))} for text in request.facet_queries}
+        stats = {name: counting.stats(name, without(name) if apart else objects) for name, apart in request.stats}
+        return Listed([entry.record for entry in page], len(hits), {"fields": fields, "queries": queries}, stats)
+
+    def _matching(self, q: str) -> list[Entry]:
+        """What a text finds, best first."""
+        text = " ".join(q.casefold().split())
+        if not text.strip("* "):
+            return self._entries
+        if "*" in text:
+            like = _pattern(text)
+            found = [entry for entry in self._entries if any(_like(like, name) for name in entry.names)]
+        else:
+            found = self._with_words(WORD.findall(text))
+        return sorted(found, key=lambda entry: (_rank(entry, text), entry.names[0]))
+
+    def _with_words(self, words: list[str]) -> list[Entry]:
+        """Entries that have a word beginning with each of these."""
+        if not words:
+            return []
+        numbers = set.intersection(*(self._beginning(word) for word in words))
+        return [self._entries[number] for number in numbers]
+
+    def _beginning(self, start: str) -> set[int]:
+        first = bisect_left(self._words, start)
+        words = takewhile(lambda word: word.startswith(start), (self._words[n] for n in range(first, len(self._words))))
+        return set().union(*(self._by_word[word] for word in words))
+
+    def _passing(self, entries: list[Entry], conditions: list[Condition]) -> list[Entry]:
+        if not conditions:
+            return entries
+        for condition in conditions:
+            self._check(condition.field)
+        return [entry for entry in entries if all(counting.passes(each, entry.v3) for each in conditions)]
+
+    def _check(self, field: str) -> None:
+        if self._entries:
+            counting.check_field(field, self._entries[0].v3)
+
+
+def _names(record: Any) -> tuple[str, ...]:
+    return tuple(name.casefold() for name in (record.name, *getattr(record, "aliases", ())))
+
+
+def _rank(entry: Entry, text: str) -> int:
+    """Its own name before an alias; whole, from the beginning, or somewhere inside."""
+    name = entry.names[0]
+    if name == text:
+        return 0
+    if name.startswith(text):
+        return 1
+    words = WORD.findall(name)
+    inside = all(any(word.startswith(start) for word in words) for start in WORD.findall(text))
+    return 2 if inside else 3
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)
+
+
+def _like(pattern: re.Pattern[str], name: str) -> bool:
+    return bool(pattern.fullmatch(name)) or any(pattern.fullmatch(word) for word in WORD.findall(name))
+
+
+def _conditions(filters: Iterable[tuple[str, tuple[str, ...]]]) -> list[Condition]:
+    return [condition for field, values in filters for condition in lucene.field_conditions(field, values)]
+
+
+def _queried(texts: Iterable[str]) -> list[Condition]:
+    return [condition for text in texts for condition in lucene.conditions(text)]
+
+
+def _sorted(entries: list[Entry], sortby: str) -> list[Entry]:
+    """By one field or several; `score desc` is the order of the matches."""
+    for text in reversed([text.strip() for text in sortby.split(",") if text.strip()]):
+        field, direction = lucene.order(text)
+        if field == "score":
+            entries = entries if direction == "desc" else entries[::-1]
+            continue
+        if entries:
+            counting.check_field(field, entries[0].v3)
+        entries = sorted(entries, key=lambda e: counting.sort_key(e.v3.get(field)), reverse=direction == "desc")
+    return entries
+
+
+def refuse_drilldown(request: model.SearchRequest) -> None:
+    """spec_drilldown is of parts only (contract v3-rest.md §1.1)."""
+    if request.drilldown is not None and request.drilldown.include:
+        raise errors.BadRequest("spec_drilldown works in /parts/search only")

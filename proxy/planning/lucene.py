@@ -1,0 +1,160 @@
+"""v3's Lucene-like filter queries, `field:expr`, as plain conditions that all have to hold (contract v3-rest.md §1.1).
+
+What is understood: values, quoted values, ranges with both ends in, groups and OR within one field, AND between fields.
+Everything else is refused with the reason, so that no filter is silently left out.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from luqum import tree
+from luqum.exceptions import ParseError
+from luqum.parser import parser
+
+from proxy import errors
+
+OPEN = "*"  # an open end of a range
+
+
+class Condition(NamedTuple):
+    """One field, and either accepted values or a range from `low` to `high`, both in; None is an open end."""
+
+    field: str
+    values: tuple[str, ...] = ()
+    low: str | None = None
+    high: str | None = None
+
+    @property
+    def is_range(self) -> bool:
+        return not self.values
+
+
+class _CannotError(Exception):
+    """The reason why a part of a query is not understood."""
+
+
+def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:
+    """filter[fields]: exact values; a range is read as in a filter query, as clients send `[1 TO *]` here too."""
+    if len(values) == 1 and re.fullmatch(r"\[.* TO .*\]", values[0]):
+        return conditions(f"{field}:{values[0]}")
+    return [Condition(field, values)]
+
+
+def order(text: str) -> tuple[str, str]:
+    """One `<field> asc|desc` of a sortby; asc where no direction is given. Raises BadRequest."""
+    name, _, direction = text.strip().partition(" ")
+    direction = direction.strip().lower() or "asc"
+    if direction not in {"asc", "desc"}:
+        raise errors.BadRequest(f"sortby must be like 'name asc', not {text.strip()[:40]!r}")
+    return name, direction
+
+
+def conditions(text: str) -> list[Condition]:
+    """The conditions of one filter query. Raises BadRequest, naming the query and the reason."""
+    try:
+        return list(_all(parser.parse(text)))
+    except (ParseError, RecursionError):
+        raise errors.BadRequest(f"filter query {text[:80]!r} is not of the form field:value") from None
+    except _CannotError as reason:
+        raise errors.BadRequest(f"filter query {text[:80]!r} cannot be translated: {reason}") from None
+
+
+def _all(node: tree.Item) -> Iterator[Condition]:
+    match node:
+        case tree.SearchField():
+            yield _condition(node.name, node.expr)
+        case tree.Group() | tree.Plus():
+            yield from _all(node.children[0])
+        case tree.OrOperation():
+            yield _any([condition for child in node.children for condition in _all(child)])
+        case tree.AndOperation():
+            for child in node.children:
+                yield from _all(child)
+        case tree.UnknownOperation():
+            yield from _joined(node)
+        case tree.Not() | tree.Prohibit():
+            raise _CannotError("nothing can be excluded")
+        case _:
+            raise _CannotError(f"{str(node)[:40]!r} belongs to no field; put a value of several words in quotes")
+
+
+def _joined(node: tree.Item) -> Iterator[Condition]:
+    """Conditions side by side all have to hold, unless lower-case words between them say or."""
+    words = {str(child).strip().lower() for child in node.children if isinstance(child, tree.Word)}
+    parts = [child for child in node.children if str(child).strip().lower() not in {"or", "and"}]
+    found = [condition for child in parts for condition in _all(child)]
+    if "or" in words:
+        yield _any(found)
+    else:
+        yield from found
+
+
+def _any(alternatives: list[Condition]) -> Condition:
+    if len({condition.field for condition in alternatives}) > 1:
+        raise _CannotError("OR works within one field only")
+    if any(condition.is_range for condition in alternatives):
+        raise _CannotError("a range cannot be an alternative")
+    return Condition(alternatives[0].field, tuple(value for each in alternatives for value in each.values))
+
+
+def _condition(field: str, node: tree.Item) -> Condition:
+    match node:
+        case tree.Range():
+            if not (node.include_low and node.include_high):
+                raise _CannotError("a range has both ends in: [1 TO 5]")
+            return Condition(field, (), _end(node.low), _end(node.high))
+        case tree.FieldGroup() | tree.Group():
+            return _condition(field, node.children[0])
+        case tree.OrOperation():
+            return Condition(field, tuple(_value(child) for child in node.children))
+        case tree.UnknownOperation():
+            return Condition(field, _listed([_value(child) for child in node.children]))
+        case tree.AndOperation():
+            raise _CannotError("a field has one value at a time")
+        case _:
+            return Condition(field, (_value(node),))
+
+
+def _listed(words: list[str]) -> tuple[str, ...]:
+    """Words with a lower-case `or` between each two are alternatives; others are one value of several words."""
+    between = words[1::2]
+    if between and len(words) % 2 and all(word.lower() == "or" for word in between):
+        return tuple(words[::2])
+    return (" ".join(words),)
+
+
+def _end(node: tree.Item) -> str | None:
+    value = _value(node)
+    return None if value == OPEN else value
+
+
+def _value(node: tree.Item) -> str:
+    match node:
+        case tree.Phrase():
+            return _plain(node.value[1:-1])
+        case tree.Word():
+            return _plain(node.value)
+        case tree.Prohibit() if isinstance(node.children[0], tree.Word) and _is_number(node.children[0].value):
+            return f"-{node.children[0].value}"  # a minus before a number is its sign
+        case tree.Not() | tree.Prohibit():
+            raise _CannotError("nothing can be excluded")
+        case tree.Group() | tree.FieldGroup():
+            raise _CannotError("groups cannot be nested")
+        case _:
+            raise _CannotError(f"{_kind(node)} is not understood")
+
+
+def _plain(text: str) -> str:
+    r"""A word without Lucene's escapes: `C0G\/NP0` is `C0G/NP0`."""
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?([eE][-+]?\d+)?", text) is not None
+
+
+def _kind(node: Any) -> str:
+    return {"Fuzzy": "fuzziness (~)", "Proximity": "proximity (~)", "Boost": "a boost (^)", "Regex": "a pattern"}.get(
+        type(node).__name__, type(node).__name__
+    )

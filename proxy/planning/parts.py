@@ -1,0 +1,30 @@
+"""Parts by v3 uid as GraphQL: supParts takes v3 uids, at most 100 a request (contract graphql.md §1.1, §2.1)."""
+
+import re
+from typing import Any
+
+from proxy.model import Context
+from proxy.planning.operations import Ask, Document, Found
+
+IDS_MAX = 100
+UID = re.compile(r"[0-9a-f]{16}")
+
+
+def asked(uids: list[str]) -> list[str]:
+    """What can be a v3 uid, each once, in order. Nothing else goes upstream: its ids would be something else there."""
+    return [uid for uid in dict.fromkeys(uids) if UID.fullmatch(uid)]
+
+
+def asks(uids: list[str], document: Document, context: Context) -> list[Ask]:
+    """Operations for uids; positions are those of the uids. Each part that is found is billed."""
+    market = {"country": context.country, "currency": context.currency}
+    return [
+        Ask(document.operation({"ids": some, **market}, len(some)), _read, tuple(range(first, first + len(some))))
+        for first in range(0, len(uids), IDS_MAX)
+        for some in [uids[first : first + IDS_MAX]]
+    ]
+
+
+def _read(data: Any) -> list[Found]:
+    """The service answers in the order of the ids, null where it knows none."""
+    return [Found([], 0) if part is None else Found([part], 1) for part in data.supParts]

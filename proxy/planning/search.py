@@ -1,0 +1,124 @@
+"""parts/search as GraphQL: one supSearch for the page and its counts, one more without parts for each count that has
+another set of filters (a facet query, or a facet that leaves its own filter out of account).
+"""
+
+from typing import Any, NamedTuple
+
+from proxy.mapping import tables
+from proxy.model import Context, FacetField, SearchRequest
+from proxy.planning import criteria, facets, lucene
+from proxy.planning.operations import Ask, Document, Found
+
+
+class Searched(NamedTuple):
+    """The outcome: part records with their snippets, and v3's counts."""
+
+    parts: list[Any]
+    snippets: list[str]
+    hits: int
+    facet_results: dict[str, dict[str, Any]]
+    stats_results: dict[str, Any]
+    spec_metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one operation counts, under which criteria."""
+
+    criteria: criteria.Criteria
+    facets: tuple[FacetField, ...] = ()
+    stats: tuple[str, ...] = ()
+    drilldown: Drilldown | None = None
+
+
+class SearchPlan:
+    """One request's way: `counted` are the operations with aggregations, the one with the page first."""
+
+    def __init__(self, request: SearchRequest, book: tables.Tables, features: frozenset[str]) -> None:
+        """Raises BadRequest for what the service cannot filter, sort or count by."""
+        self._request = request
+        self._book = book
+        self._sorting = criteria.sorting(book, request.sortby)
+        self._conditions = [
+            *(condition for field, values in request.filters for condition in lucene.field_conditions(field, values)),
+            *(condition for text in request.filter_queries for condition in lucene.conditions(text)),
+        ]
+        self.counted = [self._together(), *self._apart()]
+        self.wanted = [
+            facets.wanted(book, each.facets, each.stats, each.drilldown is not None, features) for each in self.counted
+        ]
+        self._queried = [
+            criteria.criteria(book, [*self._conditions, *lucene.conditions(text)]) for text in request.facet_queries
+        ]
+
+    def asks(self, page: Document, counting: list[Document], hits: Document, context: Context) -> list[Ask]:
+        """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts."""
+        request = self._request
+        market = {"q": request.q, "country": context.country, "currency": context.currency}
+        first = {**market, "start": request.start, "limit": request.limit, **self._sorting}
+        rest = {**market, "start": 0, "limit": 0}
+        asked = [
+            (document, {**shown, **wanted.variables(), **each.criteria.variables()})
+            for document, shown, wanted, each in zip(
+                [page, *counting], [first, *[rest] * len(counting)], self.wanted, self.counted, strict=True
+            )
+        ]
+        asked += [(hits, {**rest, **each.variables()}) for each in self._queried]
+        return [
+            Ask(document.operation(variables, int(variables["limit"])), read, (position,))
+            for position, (document, variables) in enumerate(asked)
+        ]
+
+    def result(self, found: dict[int, Found]) -> Searched:
+        """Everything v3's reply says."""
+        fields: dict[str, Any] = {}
+        stats: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
+        for position, each in enumerate(self.counted):
+            answer = found[position].whole
+            if each.drilldown is not None:
+                fields |= facets.drilldown_results(self._book, answer, each.drilldown.limit)
+            fields |= {facet.field: facets.facet_result(self._book, facet, answer) for facet in each.facets}
+            stats |= {field: facets.stats_result(self._book, field, answer) for field in each.stats}
+            metadata |= facets.metadata(self._book, answer, [*fields, *stats])
+        queries = zip(self._request.facet_queries, list(found)[len(self.counted) :], strict=True)
+        counts = {text: {"count": found[position].hits} for text, position in queries}
+        snippets = [result.description for result in found[0].whole.results or []]
+        results = {"fields": fields, "queries": counts}
+        return Searched(found[0].parts, snippets, found[0].hits, results, stats, metadata)
+
+    def _together(self) -> Counted:
+        """What is counted under the request's own criteria."""
+        request = self._request
+        return Counted(
+            criteria.criteria(self._book, self._conditions),
+            tuple(facet for facet in request.facets if facet.include and not facet.exclude_filter),
+            tuple(field for field, excluding in request.stats if not excluding),
+            _drilldown(request, excluding=False),
+        )
+
+    def _apart(self) -> Iterator[Counted]:
+        """What leaves its own filters out of account (`exclude_filter`)."""
+        for facet in self._request.facets:
+            if facet.include and facet.exclude_filter:
+                yield Counted(self._without(lambda field, own=facet.field: field == own), facets=(facet,))
+        for name, excluding in self._request.stats:
+            if excluding:
+                yield Counted(self._without(lambda field, own=name: field == own), stats=(name,))
+        if drilldown := _drilldown(self._request, excluding=True):
+            yield Counted(self._without(lambda field: criteria.spec_key(field) is not None), drilldown=drilldown)
+
+    def _without(self, excluded: Callable[[str], bool]) -> criteria.Criteria:
+        return criteria.criteria(self._book, [each for each in self._conditions if not excluded(each.field)])
+
+
+def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
+    drilldown = request.drilldown
+    return drilldown if drilldown and drilldown.include and drilldown.exclude_filter is excluding else None
+
+
+def read(data: Any) -> list[Found]:
+    """A result set as what was found; counts read it whole."""
+    answer = data.supSearch
+    parts = [result.part for result in getattr(answer, "results", None) or []]
+    return [Found(parts, answer.hits, whole=answer)]

@@ -1,0 +1,146 @@
+"""The search set of parameters (contract v3-rest.md §1.1) into a frozen request, and SearchResponse (§3.6)."""
+
+import re
+from typing import Any
+
+from proxy import errors, model
+from proxy.web.v3.parameters import Parameters
+
+FACETS_MAX = 20  # facets, facet queries and stats of one request: each can be an operation of its own upstream
+
+FIELD = re.compile(r"(filter|facet)\[fields\]\[([^\[\]]+)\](?:\[(\w+)\])?")
+STATS = re.compile(r"stats\[([^\[\]]+)\]\[(\w+)\]")
+
+
+def request(parameters: Parameters) -> model.SearchRequest:
+    """The request. Raises BadRequest, naming the parameter and what it accepts."""
+    facets = _options(parameters, "facet", FIELD)
+    asked = model.SearchRequest(
+        q=parameters.text("q") or "",
+        start=parameters.whole("start", 0, model.SEARCH_START_MAX),
+        limit=parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+        sortby=parameters.text("sortby") or "score desc",
+        filters=tuple(_filters(parameters)),
+        filter_queries=tuple(text for text in parameters.texts("filter[queries]") if text),
+        facets=tuple(_facet(parameters, field) for field in facets),
+        facet_queries=tuple(dict.fromkeys(text for text in parameters.texts("facet[queries]") if text)),
+        stats=tuple(_stats(parameters)),
+        drilldown=_drilldown(parameters),
+    )
+    counted = len(asked.facets) + len(asked.facet_queries) + len(asked.stats)
+    if counted > FACETS_MAX:
+        raise errors.BadRequest(f"at most {FACETS_MAX} facets and stats a request, not {counted}")
+    return asked
+
+
+def response(asked: model.SearchRequest, items: list[dict[str, Any]], result: Any, msec: int) -> dict[str, Any]:
+    """A SearchResponse. `result` has hits and v3's counts; snippets and spec_metadata are of parts only."""
+    snippets = getattr(result, "snippets", None) or [None] * len(items)
+    return {
+        "__class__": "SearchResponse",
+        "request": _echo(asked),
+        "results": [
+            {"__class__": "SearchResult", "item": item, "snippet": snippet}
+            for item, snippet in zip(items, snippets, strict=True)
+        ],
+        "hits": result.hits,
+        "msec": msec,
+        "facet_results": result.facet_results,
+        "stats_results": result.stats_results,
+        "spec_metadata": getattr(result, "spec_metadata", {}),
+    }
+
+
+def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
+    """`filter[fields][brand.name][]=X`, the last brackets at will."""
+    found = []
+    for name in parameters.names("filter[fields]["):
+        field = FIELD.fullmatch(name)
+        if field is None or field[3] is not None:
+            raise errors.BadRequest(f"{name[:60]} must be like filter[fields][brand.name][]")
+        if values := tuple(value for value in parameters.texts(name) if value):
+            found.append((field[2], values))
+    return found
+
+
+def _options(parameters: Parameters, kind: str, pattern: re.Pattern[str]) -> list[str]:
+    """The fields that `facet[fields][x][…]` parameters speak of, each once."""
+    fields = []
+    for name in parameters.names(f"{kind}["):
+        if name == f"{kind}[queries]":
+            continue
+        found = pattern.fullmatch(name)
+        if found is None or found[3] not in {"include", "exclude_filter", "start", "limit"}:
+            raise errors.BadRequest(f"{name[:60]} must be like facet[fields][brand.name][include]")
+        fields.append(found[2])
+    return list(dict.fromkeys(fields))
+
+
+def _facet(parameters: Parameters, field: str) -> model.FacetField:
+    name = f"facet[fields][{field}]"
+    return model.FacetField(
+        field,
+        parameters.flag(f"{name}[include]"),
+        parameters.flag(f"{name}[exclude_filter]"),
+        parameters.whole(f"{name}[start]", 0, model.SEARCH_START_MAX),
+        parameters.whole(f"{name}[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+    )
+
+
+def _stats(parameters: Parameters) -> list[tuple[str, bool]]:
+    fields = []
+    for name in parameters.names("stats["):
+        found = STATS.fullmatch(name)
+        if found is None or found[2] not in {"include", "exclude_filter"}:
+            raise errors.BadRequest(f"{name[:60]} must be like stats[specs.resistance.value][include]")
+        fields.append(found[1])
+    asked = [field for field in dict.fromkeys(fields) if parameters.flag(f"stats[{field}][include]")]
+    return [(field, parameters.flag(f"stats[{field}][exclude_filter]")) for field in asked]
+
+
+def _drilldown(parameters: Parameters) -> model.Drilldown | None:
+    """spec_drilldown is in the echo only where it is used (contract v3-rest.md §3.6)."""
+    if not parameters.names("spec_drilldown["):
+        return None
+    return model.Drilldown(
+        parameters.flag("spec_drilldown[include]"),
+        parameters.flag("spec_drilldown[exclude_filter]"),
+        parameters.whole("spec_drilldown[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+    )
+
+
+def _echo(asked: model.SearchRequest) -> dict[str, Any]:
+    """A SearchRequest as v3 repeated it, defaults filled in."""
+    echo = {
+        "__class__": "SearchRequest",
+        "q": asked.q,
+        "start": asked.start,
+        "limit": asked.limit,
+        "sortby": asked.sortby,
+        "filter": {
+            "fields": {field: list(values) for field, values in asked.filters},
+            "queries": list(asked.filter_queries),
+        },
+        "facet": {
+            "fields": {facet.field: _facet_echo(facet) for facet in asked.facets},
+            "queries": list(asked.facet_queries),
+        },
+        "stats": {field: {"include": True, "exclude_filter": apart} for field, apart in asked.stats},
+    }
+    if asked.drilldown is not None:
+        drilldown = asked.drilldown
+        echo["spec_drilldown"] = {
+            "include": drilldown.include,
+            "exclude_filter": drilldown.exclude_filter,
+            "limit": drilldown.limit,
+        }
+    return echo
+
+
+def _facet_echo(facet: model.FacetField) -> dict[str, Any]:
+    return {
+        "include": facet.include,
+        "exclude_filter": facet.exclude_filter,
+        "start": facet.start,
+        "limit": facet.limit,
+    }

@@ -1,0 +1,59 @@
+"""The tree of errors: statuses, recorded messages, and the wait for the 1st of the month."""
+
+import calendar
+import inspect
+from datetime import UTC, datetime
+
+import pytest
+
+from proxy import errors
+
+ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.BridgeError)]
+
+
+@pytest.mark.parametrize(
+    "now, first",
+    [
+        ("2026-11-21T11:12:16", "2026-12-01"),
+        ("2026-12-31T23:59:59", "2027-01-01"),
+        ("2024-02-01T00:00:00", "2024-03-01"),
+        ("2025-02-28T12:00:00", "2025-03-01"),
+    ],
+)
+def test_the_wait_reaches_to_the_first_of_the_next_month(now, first):
+    start = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
+    end = calendar.timegm(datetime.fromisoformat(first).timetuple())
+    assert errors.seconds_to_next_month(start) == end - start
+
+
+def test_the_wait_is_never_nothing():
+    end_of_year = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+    assert errors.seconds_to_next_month(end_of_year - 0.001) == 1
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+def test_the_class_of_the_reply_follows_from_the_status(kind):
+    expected = "ClientErrorResponse" if kind.status < 500 else "ServerErrorResponse"
+    assert kind.v3_class == expected
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+def test_every_error_is_in_the_drawing(kind):
+    assert any(kind.__name__ in line.split() for line in (errors.__doc__ or "").splitlines())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALL if not kind.__subclasses__()], ids=lambda kind: kind.__name__)
+def test_the_drawing_has_the_status_of_what_a_client_can_see(kind):
+    line = next(line.split() for line in (errors.__doc__ or "").splitlines() if kind.__name__ in line.split())
+    assert str(kind.status) in line or issubclass(kind, errors.StartError | errors.UpstreamFault)
+
+
+def test_the_recorded_messages_are_the_defaults():
+    assert errors.ForbiddenKey().message == "Forbidden request"
+    assert errors.MissingKey().message == "apikey argument missing"
+
+
+def test_a_closed_upstream_stays_503():
+    closed = errors.UpstreamFault("closed", status=503, retry_after=9)
+    assert (closed.status, closed.retry_after) == (503, 9)
+    assert errors.UpstreamFault("broken").status == 502

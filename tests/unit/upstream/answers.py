@@ -1,0 +1,48 @@
+"""Answers of a GraphQL service, and an operation to read them, for the tests of this room."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from proxy import model
+from proxy.upstream import wire
+
+
+class Data(msgspec.Struct):
+    supSearchMpn: dict[str, int]  # noqa: N815  (the service's own name)
+
+
+class Answer(msgspec.Struct):
+    data: Data | None = None
+    errors: list[model.GraphQLError] | None = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    name: str = "supSearchMpn"
+    payload: bytes = b"{}"
+
+    def decode(self, raw: bytes) -> Answer:
+        return msgspec.json.decode(raw, type=Answer)
+
+
+GOOD = {"supSearchMpn": {"hits": 1}}
+PART_LIMIT = "You have exceeded your part limit of 605. Please upgrade your plan."
+REQUEST_ID = {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"}
+
+
+def fault(message: str, **more: Any) -> dict[str, Any]:
+    return {"message": message, **more}
+
+
+def coded(code: str) -> dict[str, Any]:
+    """As the vendor documents it, dots included."""
+    extensions = {"code": code, "remote": "...", "schemaName": "..."}
+    return fault("…", locations="...", path="...", extensions=extensions)
+
+
+def reply(status: int = 200, body: Any = b"", retry_after: str | None = None) -> wire.Reply:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return wire.Reply(status, raw, retry_after)

@@ -1,0 +1,131 @@
+"""What every recorded, documented or imaginable answer means."""
+
+import pytest
+from unit.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
+
+from proxy import errors
+from proxy.upstream import classify, wire
+
+NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z; the 1st is 1 388 800 s away
+TO_THE_FIRST = 1_388_800
+
+
+def judged(answer: wire.Reply) -> Data:
+    return classify.data(answer, classify.read(Operation(), answer), NOW)
+
+
+@pytest.mark.parametrize(
+    "status, body",
+    [
+        (200, {"data": GOOD, "extensions": REQUEST_ID}),
+        (200, {"data": GOOD, "errors": None}),
+        (200, {"data": GOOD, "errors": []}),
+        (200, {"data": GOOD, "errors": [fault("one field failed", path=["supSearchMpn", "results", 0])]}),
+        (500, {"data": GOOD, "errors": [fault("one field failed")]}),
+        (400, {"data": GOOD}),
+    ],
+)
+def test_data_is_used_whatever_came_with_it(status, body):
+    assert judged(reply(status, body)).supSearchMpn == {"hits": 1}
+
+
+@pytest.mark.parametrize(
+    "status, body, refused",
+    [
+        (401, b"", True),
+        (401, b"<html>", True),
+        (401, {"errors": [coded("AuthInvalidToken")]}, True),
+        (200, {"errors": [coded("AuthExpiredToken")], "extensions": REQUEST_ID}, True),
+        (200, {"data": None, "errors": [fault("first"), coded("AuthInvalidToken")]}, True),
+        (200, {"data": {"supSearchMpn": None}, "errors": [coded("AuthExpiredToken")]}, True),
+        (200, {"errors": [coded("AUTH_NOT_AUTHORIZED")]}, False),
+        (200, {"errors": [fault("no extensions at all")]}, False),
+        (200, {"errors": [fault("null", extensions=None)]}, False),
+        (403, b"", False),
+        (200, {"data": GOOD}, False),
+    ],
+)
+def test_a_refused_token_is_recognised(status, body, refused):
+    answer = reply(status, body)
+    assert classify.token_refused(answer, classify.read(Operation(), answer)) is refused
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
+@pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}, {"data": GOOD}, {"data": []}])
+def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status, rest):
+    body = {"errors": [fault(PART_LIMIT, extensions={"schemaName": "Supply"})], **rest}
+    with pytest.raises(errors.PartLimitUsedUp) as found:
+        judged(reply(status, body))
+    assert found.value.message == PART_LIMIT
+    assert (found.value.status, found.value.retry_after) == (429, TO_THE_FIRST)
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}])
+def test_what_the_service_refuses_it_says_in_its_own_words(status, rest):
+    faults = [fault("start must be between 0 and 1000"), fault("limit must be between 0 and 100", path=["x"])]
+    with pytest.raises(errors.QueryRefused) as found:
+        judged(reply(status, {"errors": [*faults, faults[0]], **rest}))
+    assert found.value.message == "start must be between 0 and 1000; limit must be between 0 and 100"
+
+
+def test_a_long_refusal_is_cut():
+    with pytest.raises(errors.QueryRefused) as found:
+        judged(reply(200, {"errors": [fault("x" * 5000)]}))
+    assert len(found.value.message) == 500
+    assert found.value.message.endswith("x…")
+
+
+@pytest.mark.parametrize(
+    "status, retry_after, error, passed_on",
+    [
+        (500, None, 502, None),
+        (502, "9", 502, None),
+        (504, None, 502, None),
+        (503, None, 503, None),
+        (503, "120", 503, 120),
+        (503, "Tue, 14 Nov 2023 22:13:50 GMT", 503, 30),
+        (503, "Tue, 14 Nov 2000 22:13:50 GMT", 503, 0),
+        (503, "after lunch", 503, None),
+        (503, "9" * 30, 503, None),
+    ],
+)
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None}])
+def test_a_5xx_without_words_is_a_fault(status, retry_after, error, passed_on, body):
+    with pytest.raises(errors.UpstreamFault, match=f"the GraphQL service answered with HTTP {status}") as found:
+        judged(reply(status, body, retry_after))
+    assert (found.value.status, found.value.retry_after) == (error, passed_on)
+
+
+def test_429_asks_for_patience():
+    with pytest.raises(errors.TooManyRequests) as found:
+        judged(reply(429, b"slow down", "3"))
+    assert (found.value.status, found.value.retry_after) == (429, 3)
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 404])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>maintenance</html>",
+        b'{"data":{"supSearchMpn":{"hi',
+        b"\xff\xfe",
+        b'{"data":{"supSearchMpn":{"\xff":1}}}',
+        b"[" * 100_000,
+        b"[]",
+        b"null",
+        {},
+        {"data": None},
+        {"data": None, "errors": []},
+        {"data": {}},
+        {"data": {"supSearchMpn": None}},
+        {"data": {"supSearchMpn": {"hits": "one"}}},
+        {"errors": ["a word"]},
+        {"errors": [{"msg": "no message"}]},
+        {"errors": {"message": "no list"}},
+    ],
+)
+def test_anything_else_is_unreadable(status, body):
+    with pytest.raises(errors.UpstreamUnreadable, match=f"not its answer \\(HTTP {status}, "):
+        judged(reply(status, body))

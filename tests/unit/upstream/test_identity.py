@@ -1,0 +1,77 @@
+"""What each answer of the identity service means."""
+
+import pytest
+
+from proxy import errors
+from proxy.upstream import identity, wire
+
+NOW = 1_700_000_000.0
+
+
+def ok(token: str, rest: str = "") -> wire.Reply:
+    return wire.Reply(200, f'{{"access_token":"{token}"{rest}}}'.encode())
+
+
+def test_the_end_is_the_tokens_own(make_jwt):
+    reply = ok(make_jwt(exp=NOW + 50), ',"expires_in":86400')
+    assert identity.understand(reply, "demo", NOW).expires == NOW + 50
+
+
+@pytest.mark.parametrize("claim", [None, "soon", True, 10**400, [1]])
+def test_a_claim_that_is_no_time_is_passed_over(make_jwt, claim):
+    assert identity.expiry(make_jwt(exp=claim), 100.0, NOW) == NOW + 100
+
+
+@pytest.mark.parametrize("rest", ["100", '"100"', "100.0"])
+def test_a_token_that_is_no_jwt_lives_as_long_as_expires_in_says(rest):
+    assert identity.understand(ok("opaque", f',"expires_in":{rest}'), "demo", NOW).expires == NOW + 100
+
+
+def test_a_grant_does_not_show_its_token():
+    assert "hidden" not in repr(identity.Grant("hidden", NOW))
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (b"", "not a token"),
+        (b"<html>", "not a token"),
+        (b'{"access_token":"a"', "not a token"),
+        (b'{"access_token":null}', "not a token"),
+        (b'{"token":"a"}', "not a token"),
+        (b'"\xff"', "not a token"),
+        (b'{"access_token":"a b","expires_in":9}', "cannot be put into a header"),
+        (b'{"access_token":"a\\nb","expires_in":9}', "cannot be put into a header"),
+        (b'{"access_token":"a"}', "without saying how long it lives"),
+        (b'{"access_token":"a","expires_in":0}', "already expired; is the clock"),
+    ],
+)
+def test_a_200_without_a_usable_token_is_unreadable(body, message):
+    with pytest.raises(errors.UpstreamUnreadable, match=message):
+        identity.understand(wire.Reply(200, body), "demo", NOW)
+
+
+@pytest.mark.parametrize(
+    "status, body, error, message",
+    [
+        (400, b'{"error":"invalid_client"}', errors.CredentialsRefused, "application demo: invalid_client"),
+        (401, b"", errors.CredentialsRefused, "application demo: HTTP 401"),
+        (400, b'{"error":"<b>secret words</b>"}', errors.CredentialsRefused, "application demo: an unknown error"),
+        (400, b'{"error":"slow_down"}', errors.TokenLimit, "asks application demo to wait"),
+        (429, b"", errors.TokenLimit, "asks application demo to wait"),
+        (400, b'{"error":"temporarily_unavailable"}', errors.UpstreamFault, "temporarily_unavailable"),
+        (502, b'{"error":"invalid_client"}', errors.UpstreamFault, "HTTP 502"),
+        (403, b"<html>", errors.UpstreamUnreadable, "HTTP 403"),
+        (301, b"", errors.UpstreamUnreadable, "HTTP 301"),
+    ],
+)
+def test_a_refusal_is_told_apart(status, body, error, message):
+    with pytest.raises(error, match=message):
+        identity.understand(wire.Reply(status, body), "demo", NOW)
+
+
+@pytest.mark.parametrize("header, seconds", [("7", 7), ("0", 1), (None, 60), ("soon", 60)])
+def test_how_long_to_wait_after_a_429(header, seconds):
+    with pytest.raises(errors.TokenLimit) as found:
+        identity.understand(wire.Reply(429, b"", header), "demo", NOW)
+    assert found.value.retry_after == seconds

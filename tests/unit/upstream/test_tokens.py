@@ -1,0 +1,327 @@
+"""The life of tokens, with a clock that is turned and an identity service that does as told."""
+
+import asyncio
+import random
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs
+
+import aiohttp
+import aioresponses
+import pytest
+
+from proxy import errors
+from proxy.upstream import tokens
+
+URL = "https://identity.example/connect/token"
+DAY = 86_400
+
+
+class Response(aiohttp.ClientResponse):
+    """aioresponses hands over no writer, which aiohttp 3.14 asks for its size."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, stream_writer=SimpleNamespace(output_size=0), **kwargs)
+
+
+class Service:
+    """The identity service as these tests see it: what it is to answer, and what it was asked."""
+
+    def __init__(self, clock, make_jwt) -> None:
+        self._clock = clock
+        self._make_jwt = make_jwt
+        self.mock = aioresponses.aioresponses()
+        self.asked: list[dict[str, list[str]]] = []
+
+    def grant(self, life: float = DAY, times: int = 1) -> None:
+        for _ in range(times):
+            self.answer(lambda: self._token(life))
+
+    def refuse(self, status: int, body: Any = None, **headers: str) -> None:
+        self.answer(lambda: {"status": status, "payload": body, "headers": headers})
+
+    def fail(self, exception: Exception) -> None:
+        self.mock.post(URL, exception=exception)
+
+    def answer(self, make) -> None:
+        def callback(url, **request: Any) -> aioresponses.CallbackResult:
+            self.asked.append(parse_qs(request["data"].decode()))
+            return aioresponses.CallbackResult(response_class=Response, **make())
+
+        self.mock.post(URL, callback=callback)
+
+    def _token(self, life: float) -> dict[str, Any]:
+        token = self._make_jwt(exp=self._clock.now() + life, jti=str(len(self.asked)))
+        return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
+
+
+@pytest.fixture
+def service(clock, make_jwt):
+    service = Service(clock, make_jwt)
+    with service.mock:
+        yield service
+
+
+@pytest.fixture
+async def store(clock, metrics):
+    async def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        await asyncio.sleep(0)
+
+    async with aiohttp.ClientSession() as session:
+        store = tokens.Tokens(
+            session, URL, "supply.domain", clock=clock, rng=random.Random(1), metrics=metrics, sleep=sleep
+        )
+        yield store
+        await store.close()
+
+
+async def background() -> None:
+    """Let tasks that nobody waits for run to their end."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_the_client_credentials_are_sent_as_a_form(store, service, credentials):
+    service.grant()
+    await store.get(credentials)
+    assert service.asked == [
+        {
+            "grant_type": ["client_credentials"],
+            "client_id": ["the-id"],
+            "client_secret": ["the-secret"],
+            "scope": ["supply.domain"],
+        }
+    ]
+
+
+async def test_a_token_is_asked_for_once_by_many(store, service, credentials):
+    service.grant()
+    found = await asyncio.gather(*(store.get(credentials) for _ in range(20)))
+    assert len(set(found)) == 1
+    assert len(service.asked) == 1
+
+
+async def test_a_token_is_kept_until_its_renewal_is_due(store, service, clock, credentials):
+    service.grant()
+    first = await store.get(credentials)
+    clock.advance(DAY - 601)
+    assert await store.get(credentials) == first
+    await background()
+    assert len(service.asked) == 1
+
+
+async def test_it_is_renewed_in_the_background_before_it_ends(store, service, clock, credentials):
+    service.grant(times=2)
+    first = await store.get(credentials)
+    clock.advance(DAY - 300)
+    assert await store.get(credentials) == first
+    await background()
+    assert len(service.asked) == 2
+    assert await store.get(credentials) != first
+
+
+async def test_renewals_of_several_applications_are_spread(store, service, clock, credentials):
+    others = [tokens.Credentials(f"a{n}", f"id{n}", credentials.client_secret) for n in range(20)]
+    service.grant(times=40)
+    for other in others:
+        await store.get(other)
+    clock.advance(DAY - 450)
+    for other in others:
+        await store.get(other)
+    await background()
+    assert 25 <= len(service.asked) <= 35
+
+
+async def test_a_short_life_has_a_short_lead(store, service, clock, credentials):
+    service.grant(life=40, times=2)
+    await store.get(credentials)
+    clock.advance(19.9)
+    await store.get(credentials)
+    await background()
+    assert len(service.asked) == 1
+    clock.advance(10.2)
+    await store.get(credentials)
+    await background()
+    assert len(service.asked) == 2
+
+
+async def test_a_token_is_never_used_after_its_end(store, service, clock, credentials):
+    service.grant()
+    first = await store.get(credentials)
+    clock.advance(DAY)
+    service.grant()
+    assert await store.get(credentials) != first
+
+
+async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(store, service, clock, credentials):
+    service.grant()
+    first = await store.get(credentials)
+    clock.advance(DAY - 300)
+    service.refuse(500)
+    assert await store.get(credentials) == first
+    await background()
+    assert await store.get(credentials) == first
+    await background()
+    assert len(service.asked) == 2
+    clock.advance(tokens.REFUSED_PAUSE)
+    service.grant()
+    assert await store.get(credentials) == first
+    await background()
+    assert await store.get(credentials) != first
+
+
+async def test_a_rejected_token_is_forgotten(store, service, credentials):
+    service.grant(times=2)
+    first = await store.get(credentials)
+    store.rejected(credentials, first)
+    assert await store.get(credentials) != first
+
+
+async def test_only_the_exact_token_is_forgotten(store, service, credentials):
+    service.grant(times=2)
+    first = await store.get(credentials)
+    store.rejected(credentials, first)
+    second = await store.get(credentials)
+    store.rejected(credentials, first)
+    assert await store.get(credentials) == second
+    assert len(service.asked) == 2
+
+
+async def test_refused_credentials_are_named_without_the_secret(store, service, credentials):
+    service.refuse(400, {"error": "invalid_client", "error_description": "the-secret is wrong"})
+    with pytest.raises(errors.CredentialsRefused) as found:
+        await store.get(credentials)
+    assert found.value.message == "the identity service refuses application demo: invalid_client"
+
+
+async def test_refused_credentials_are_not_tried_again_for_a_while(store, service, clock, credentials, metrics):
+    service.refuse(400, {"error": "invalid_client"})
+    for _ in range(5):
+        with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
+            await store.get(credentials)
+    assert len(service.asked) == 1
+    clock.advance(tokens.REFUSED_PAUSE)
+    service.grant()
+    await store.get(credentials)
+    text = metrics.text().decode()
+    assert 'token_requests_total{application="demo",outcome="CredentialsRefused"} 1.0' in text
+    assert 'token_requests_total{application="demo",outcome="ok"} 1.0' in text
+
+
+async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(store, service, credentials):
+    service.grant()
+    store.rejected(credentials, await store.get(credentials))
+    store.refused(credentials, errors.CredentialsRefused("no token of demo is taken"))
+    with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
+        await store.get(credentials)
+    assert found.value.retry_after == 30
+    assert len(service.asked) == 1
+
+
+async def test_a_429_is_believed_and_its_retry_after_counts_down(store, service, clock, credentials):
+    service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
+    with pytest.raises(errors.TokenLimit) as first:
+        await store.get(credentials)
+    clock.advance(10)
+    with pytest.raises(errors.TokenLimit) as second:
+        await store.get(credentials)
+    assert (first.value.retry_after, second.value.retry_after) == (40, 30)
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "status, body, error",
+    [
+        (500, None, errors.UpstreamFault),
+        (503, "<html>", errors.UpstreamFault),
+        (200, "<html>", errors.UpstreamUnreadable),
+        (404, None, errors.UpstreamUnreadable),
+        (302, None, errors.UpstreamUnreadable),
+    ],
+)
+async def test_any_other_answer_is_an_error_of_its_own(store, service, credentials, status, body, error):
+    service.refuse(status, body)
+    with pytest.raises(error, match="the identity service"):
+        await store.get(credentials)
+
+
+@pytest.mark.parametrize(
+    "exception, message",
+    [
+        (aiohttp.ClientOSError(111, "the-secret"), "broke the connection off"),
+        (aiohttp.ServerDisconnectedError(), "broke the connection off"),
+        (TimeoutError(), "did not answer in time"),
+    ],
+)
+async def test_no_connection_is_unreachable(store, service, credentials, exception, message):
+    service.fail(exception)
+    with pytest.raises(errors.UpstreamUnreachable, match=message):
+        await store.get(credentials)
+
+
+async def test_an_outage_of_hours_uses_up_no_window(store, service, clock, credentials):
+    """Else the service would be back and the windows on this side still full."""
+    service.mock.post(URL, exception=TimeoutError(), repeat=True)
+    for _ in range(13 * 720):
+        with pytest.raises(errors.UpstreamUnreachable):
+            await store.get(credentials)
+        clock.advance(5)
+    service.mock.clear()
+    service.grant()
+    clock.advance(15)
+    assert await store.get(credentials)
+
+
+async def test_a_third_request_within_a_second_waits(store, service, clock, credentials):
+    service.grant(times=3)
+    started = clock.now()
+    for _ in range(3):
+        store.rejected(credentials, await store.get(credentials))
+    assert len(service.asked) == 3
+    assert clock.now() - started == pytest.approx(1.0)
+
+
+async def test_a_long_wait_for_a_window_is_an_error(store, service, clock, credentials):
+    service.grant(times=200)
+    for _ in range(200):
+        store.rejected(credentials, await store.get(credentials))
+    with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens") as found:
+        await store.get(credentials)
+    assert found.value.retry_after is not None
+    assert 700 < found.value.retry_after <= 900
+    assert len(service.asked) == 200
+
+
+async def test_windows_are_those_of_the_client_id(store, service, clock, credentials):
+    other = tokens.Credentials("other", "other-id", credentials.client_secret)
+    service.grant(times=3)
+    started = clock.now()
+    store.rejected(credentials, await store.get(credentials))
+    await store.get(credentials)
+    await store.get(other)
+    assert clock.now() == started
+
+
+async def test_an_application_without_credentials_cannot_ask(store, service):
+    with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
+        await store.get(tokens.Credentials("bare", None, None))
+    assert not service.asked
+
+
+async def test_a_caller_that_leaves_does_not_take_the_token_along(store, service, credentials):
+    service.grant()
+    leaving = asyncio.create_task(store.get(credentials))
+    staying = asyncio.create_task(store.get(credentials))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await staying
+    assert len(service.asked) == 1
+
+
+async def test_nothing_secret_is_logged(store, service, credentials, logged):
+    service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
+    with pytest.raises(errors.CredentialsRefused):
+        await store.get(credentials)
+    assert "CredentialsRefused: the identity service refuses application demo" in logged.getvalue()
+    assert "the-secret" not in logged.getvalue()

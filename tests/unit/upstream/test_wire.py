@@ -1,0 +1,145 @@
+"""Connections that misbehave, over real sockets."""
+
+import asyncio
+import gzip
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from proxy import errors
+from proxy.upstream import wire
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+BREAK = b""
+
+
+class Raw:
+    """A server that answers each request on a connection with the next of its bytes; BREAK closes instead."""
+
+    def __init__(self, *connections: list[bytes]) -> None:
+        self.connections = list(connections)
+        self.requests = 0
+        self.handlers: list[asyncio.Task[None]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        finally:
+            server.close()
+            await asyncio.gather(*self.handlers)
+            await server.wait_closed()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.handlers.append(asyncio.create_task(self._closing(reader, writer)))
+
+    async def _closing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._serve(reader, writer)
+        writer.close()
+        await writer.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in self.connections.pop(0):
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+            self.requests += 1
+            if answer == BREAK:
+                break
+            writer.write(answer)
+            await writer.drain()
+
+
+def request(url: str) -> wire.Request:
+    return wire.Request(url, "the service", b"body", {"Content-Type": "text/plain"})
+
+
+async def test_a_stale_connection_is_replaced_once(open_session):
+    raw = Raw([OK, BREAK], [OK])
+    async with raw.running() as url, open_session() as session:
+        assert (await wire.post(session, request(url))).body == b"ok"
+        assert (await wire.post(session, request(url))).body == b"ok"
+    assert raw.requests == 3
+
+
+async def test_a_connection_that_was_new_is_not_tried_again(open_session):
+    raw = Raw([BREAK], [OK])
+    async with raw.running() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off"):
+            await wire.post(session, request(url))
+    assert raw.requests == 1
+
+
+async def test_the_second_break_is_the_last(open_session):
+    raw = Raw([OK, BREAK], [BREAK], [OK])
+    async with raw.running() as url, open_session() as session:
+        await wire.post(session, request(url))
+        with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off"):
+            await wire.post(session, request(url))
+    assert raw.requests == 3
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok", "an answer that is cut"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "an answer that is cut"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok", "an answer that is cut"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "something that is not HTTP"),
+    ],
+)
+async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(open_session, answer, message):
+    raw = Raw([OK, answer], [OK])
+    async with raw.running() as url, open_session() as session:
+        await wire.post(session, request(url))
+        with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}"):
+            await wire.post(session, request(url))
+    assert raw.requests == 2
+
+
+@pytest.mark.parametrize("answer", [BREAK, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"])
+async def test_silence_is_unreachable(open_session, answer):
+    class Silent(Raw):
+        async def _serve(self, reader, writer):
+            writer.write(answer)
+            await reader.read()
+
+    raw = Silent()
+    async with raw.running() as url, open_session(timeout_seconds=0.05) as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="the service did not answer in time"):
+            await wire.post(session, request(url))
+
+
+async def test_a_closed_port_is_unreachable(open_session):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        async with open_session() as session:
+            with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached"):
+                await wire.post(session, request(url))
+
+
+async def test_a_compressed_answer_arrives_plain(serve, open_session):
+    async def packed(_: web.Request) -> web.Response:
+        return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
+
+    async with serve(packed) as url, open_session() as session:
+        assert (await wire.post(session, request(url))).body == b"plain"
+
+
+async def test_no_cookie_is_kept(serve, open_session):
+    cookies = []
+
+    async def baking(got: web.Request) -> web.Response:
+        cookies.append(dict(got.cookies))
+        response = web.Response()
+        response.set_cookie("session", "1")
+        return response
+
+    async with serve(baking) as url, open_session() as session:
+        await wire.post(session, request(url))
+        await wire.post(session, request(url))
+    assert cookies == [{}, {}]
