@@ -2,10 +2,14 @@
 another set of filters (a facet query, or a facet that leaves its own filter out of account).
 """
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from operator import eq
 from typing import Any, NamedTuple
 
 from proxy.mapping import tables
-from proxy.model import Context, FacetField, SearchRequest
+from proxy.model import Context, Drilldown, FacetField, SearchRequest
 from proxy.planning import criteria, facets, lucene
 from proxy.planning.operations import Ask, Document, Found
 
@@ -101,10 +105,10 @@ class SearchPlan:
         """What leaves its own filters out of account (`exclude_filter`)."""
         for facet in self._request.facets:
             if facet.include and facet.exclude_filter:
-                yield Counted(self._without(lambda field, own=facet.field: field == own), facets=(facet,))
+                yield Counted(self._without(partial(eq, facet.field)), facets=(facet,))
         for name, excluding in self._request.stats:
             if excluding:
-                yield Counted(self._without(lambda field, own=name: field == own), stats=(name,))
+                yield Counted(self._without(partial(eq, name)), stats=(name,))
         if drilldown := _drilldown(self._request, excluding=True):
             yield Counted(self._without(lambda field: criteria.spec_key(field) is not None), drilldown=drilldown)
 
