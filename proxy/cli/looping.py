@@ -1,6 +1,7 @@
 """Running a command's coroutine: on uvloop where it installs, until a signal says stop."""
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -17,7 +18,8 @@ def on_signal() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop.set)
+        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C interrupts the wait by itself
+            loop.add_signal_handler(name, stop.set)
     return stop
 
 

@@ -155,5 +155,5 @@ def _translate(part: compiler.Compiled, records: list[Any], context: model.Conte
     """v3's parts. What fits the schema can still hold a time or an id that is none."""
     try:
         return [part.map(record, context) for record in records]
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error

@@ -47,6 +47,7 @@ class _Writer:
         self._view = view
         self._reader = Reader(rulebook.schema)
         self._names = 0
+        self._constants: dict[str, frozenset[str]] = {}
 
     def compile(self, name: str, needs: tuple[str, ...]) -> Compiled:
         start = Around(Cursor("it", selection.Node(self._book.rules[name].reads)), None)
@@ -54,7 +55,13 @@ class _Writer:
         for need in needs:
             self._reader.read(need, start)
         source = f"lambda it, context: {body}"
-        names = {**self._book.transforms, "sorted": sorted, "rank": itemgetter(0), "__builtins__": {}}
+        names = {
+            **self._book.transforms,
+            **self._constants,
+            "sorted": sorted,
+            "rank": itemgetter(0),
+            "__builtins__": {},
+        }
         function = eval(compile(source, f"<mapping of {name}>", "eval"), names)  # noqa: S307 - our own text
         return Compiled(start.here.node.text(), start.here.node.record(), function, source)
 
@@ -115,11 +122,22 @@ class _Writer:
             loops.append(f"if {self._value(rule.only, item)}")
         clauses = " ".join(loops)
         if rule.key:
-            return f"{{{self._value(rule.key, item)}: {entry} {clauses}}}"
+            key = self._value(rule.key, item)
+            return f"{{{key}: {entry} {clauses}{self._picked(key, at)}}}"
         listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{entry} {clauses}]"
         if rule.or_else:
             listed = f"({listed} or {self._stand_in(rule.or_else, target, around, at)})"
         return listed + views.cut(self._view, at)
+
+    def _picked(self, key: str, at: model.Path) -> str:
+        """The condition on keys that show[] or hide[] name. They are a client's words: values, never part of the text."""
+        picked, dropped = views.keys(self._view, at)
+        conditions = ""
+        for names, word in ((picked, "in"), (dropped, "not in")):
+            if names:
+                self._constants[self._name("k")] = names
+                conditions += f" if {key} {word} k{self._names}"
+        return conditions
 
     def _stand_in(self, text: str, target: str, around: Around, at: model.Path) -> str:
         """A list of the one object a path leads to; empty where it leads to null."""

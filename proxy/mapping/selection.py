@@ -72,8 +72,9 @@ class Selected:
     def text(self) -> str:
         name = f"{self.step.name}{self.step.arguments}"
         prefix = "" if self.step.alias == self.step.name else f"{self.step.alias}: "
-        below = self.node.text()
-        return f"{prefix}{name} {{ {below} }}" if below else f"{prefix}{name}"
+        if self.type.is_scalar:
+            return f"{prefix}{name}"
+        return f"{prefix}{name} {{ {self.node.text() or '__typename'} }}"  # an object without fields is no GraphQL
 
     def record(self) -> Any:
         kind: Any = self.node.record()

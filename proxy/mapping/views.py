@@ -21,6 +21,16 @@ def shows_class(view: View, at: Path) -> bool:
     return not view.show or any(len(kept) <= len(at) and _equal(at[: len(kept)], kept) for kept in view.show)
 
 
+def keys(view: View, at: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Of a keyed object: the keys that show[] picks (none: all of them), and those that hide[] drops as a whole."""
+    below = len(at) + 1
+    picked = frozenset(kept[below - 1] for kept in view.show if len(kept) >= below and kept[: below - 1] == at)
+    whole = any(at[: len(kept)] == kept for kept in view.show)
+    return frozenset() if whole else picked, frozenset(
+        gone[-1] for gone in view.hide if len(gone) == below and gone[:-1] == at
+    )
+
+
 def cut(view: View, at: Path) -> str:
     """The Python slice of a list field, as text; nothing where the view does not cut it."""
     for path, start, stop in view.slices:

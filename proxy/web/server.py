@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import structlog
 from aiohttp import http_exceptions, web
 from aiohttp.web_protocol import RequestHandler
 
 from proxy import errors
 from proxy.web.v3 import replies
 from proxy.web.v3.parameters import Style
+
+log = structlog.get_logger()
 
 MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
 
@@ -30,7 +33,7 @@ class _Handler(RequestHandler):
     ) -> web.StreamResponse:
         if request.writer.output_size > 0:
             raise ConnectionError("the reply had already begun")
-        self.logger.warning("request refused by the HTTP parser: %s", type(exc).__name__)
+        log.warning("a request that is no HTTP was refused", exc_info=exc)
         if isinstance(exc, http_exceptions.LineTooLong):
             error = errors.BadRequest(f"the request line or a header is longer than {MAX_LINE} bytes")
         elif status < 500:

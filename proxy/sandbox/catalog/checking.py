@@ -42,9 +42,7 @@ class Check:
     def _complete(self, line: lines.PartLine) -> lines.PartLine:
         _named("mpn", line.mpn)
         maker = _known("manufacturer", line.manufacturer, self._words.maker)
-        category = (
-            _known("category", line.category, self._words.category) if line.category else self._words.root()
-        )
+        category = _known("category", line.category, self._words.category) if line.category else self._words.root()
         whole = msgspec.structs.replace(
             line,
             manufacturer=maker.id,

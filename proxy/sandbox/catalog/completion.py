@@ -40,9 +40,7 @@ def suggest(
     return tuple(dict.fromkeys(found))[:limit]
 
 
-def correct(
-    database: sqlite3.Connection, q: str, hits: Callable[[str], int]
-) -> tuple[records.Correction, ...]:
+def correct(database: sqlite3.Connection, q: str, hits: Callable[[str], int]) -> tuple[records.Correction, ...]:
     """`q` with each word that no part has replaced by the likest one that occurs, if that finds anything;
     empty where every word occurs or nothing is like it."""
     typed = [word.lower() for word in matching.words(q)]
@@ -63,9 +61,7 @@ def _numbers(
 ) -> list[records.Suggestion]:
     inside = filters.Clause("1")
     if category_id is not None:
-        inside = filters.among(
-            "p.category", words.descendants(category_id) if category_id in words.categories else ()
-        )
+        inside = filters.among("p.category", words.descendants(category_id) if category_id in words.categories else ())
     rows = database.execute(
         "SELECT n.mpn, p.category FROM names n JOIN parts p ON p.id = n.part"
         f" WHERE n.norm >= ? AND n.norm < ? AND {inside.sql} ORDER BY p.offers DESC, n.mpn LIMIT ?",

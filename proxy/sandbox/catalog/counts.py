@@ -43,9 +43,7 @@ def cad(database: sqlite3.Connection, hits: records.Ranked) -> Pairs:
     return [(names[level], count) for level, count in _grouped(database, "cad", hits)]
 
 
-def values(
-    database: sqlite3.Connection, hits: records.Ranked, attribute: records.Attribute
-) -> records.SpecCounts:
+def values(database: sqlite3.Connection, hits: records.Ranked, attribute: records.Attribute) -> records.SpecCounts:
     """The values of one property among the hits that have it."""
     path = filters.path(attribute.shortname)
     counted: Counter[float | str] = Counter(
@@ -73,8 +71,6 @@ def _grouped(database: sqlite3.Connection, column: str, hits: records.Ranked) ->
     return found.most_common()
 
 
-def _of(
-    database: sqlite3.Connection, select: str, hits: records.Ranked, *params: str
-) -> Iterable[tuple[Any, ...]]:
+def _of(database: sqlite3.Connection, select: str, hits: records.Ranked, *params: str) -> Iterable[tuple[Any, ...]]:
     ids = filters.among("p.id", map(int, hits.ids))
     return database.execute(f"{select} WHERE {ids.sql}", (*params, *ids.params))

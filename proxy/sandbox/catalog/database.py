@@ -94,9 +94,7 @@ def terms(line: lines.PartLine) -> listing.Terms:
     return listing.Terms(line.offers, line.sku, line.codes)
 
 
-def _write(
-    database: sqlite3.Connection, batch: list[lines.PartLine], words: vocabulary.Vocabulary, seed: int
-) -> None:
+def _write(database: sqlite3.Connection, batch: list[lines.PartLine], words: vocabulary.Vocabulary, seed: int) -> None:
     encode = msgspec.json.Encoder().encode
     rows = [
         (int(one.id), one.v3uid, one.mpn, matching.normalise(one.mpn), one.manufacturer, one.category,
@@ -118,9 +116,7 @@ def _write(
     )
 
 
-def _searched(
-    line: lines.PartLine, norm: str, words: vocabulary.Vocabulary
-) -> tuple[str, str, str, str, str]:
+def _searched(line: lines.PartLine, norm: str, words: vocabulary.Vocabulary) -> tuple[str, str, str, str, str]:
     maker = words.companies[line.manufacturer]
     branch = [*words.ancestors(line.category), words.categories[line.category]]
     specs = (

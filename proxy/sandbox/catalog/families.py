@@ -74,9 +74,7 @@ def _letters(mantissa: int, exponent: int) -> str:
 
 def _short_letters(mantissa: int, exponent: int) -> str:
     """As `_letters`, without idle zeros: (470, 1) is "4K7", (100, 2) is "10K"."""
-    whole, letter, rest = (text := _letters(mantissa, exponent)).partition(
-        next(c for c in text if c.isalpha())
-    )
+    whole, letter, rest = (text := _letters(mantissa, exponent)).partition(next(c for c in text if c.isalpha()))
     return whole + letter + rest.rstrip("0")
 
 
@@ -139,9 +137,7 @@ def _picofarads() -> Iterator[tuple[str, float]]:
     return ((f"{value // 10}{zeros}", value / 10 * 10**zeros * 1e-12) for zeros in range(6) for value in _E12)
 
 
-def _capacitor(
-    mpn: str, chip: _Chip, *, farads: float, volts: float, percent: float, dielectric: str
-) -> Draft:
+def _capacitor(mpn: str, chip: _Chip, *, farads: float, volts: float, percent: float, dielectric: str) -> Draft:
     farads = float(f"{farads:.3g}")
     shown = units.shown(farads, "F").display
     text = f"Multilayer ceramic capacitor, {shown}, {volts:g} V, {percent:g} %, {dielectric}, {chip.code}"

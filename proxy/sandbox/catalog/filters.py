@@ -47,9 +47,7 @@ class Companies(NamedTuple):
     sellers: matching.Names
 
 
-def where(
-    conditions: records.Conditions, words: vocabulary.Vocabulary, names: Companies, values: Values
-) -> Clause:
+def where(conditions: records.Conditions, words: vocabulary.Vocabulary, names: Companies, values: Values) -> Clause:
     """The condition that a part must fulfil. Raises ValueError naming an unknown key or an unreadable
     value."""
     clauses = [_one(key, wanted, words, names, values) for key, wanted in conditions.filters]
@@ -110,9 +108,7 @@ def path(shortname: str) -> str:
     return f'$.specs."{shortname}"'
 
 
-def _one(
-    key: str, wanted: Sequence[str], words: vocabulary.Vocabulary, names: Companies, values: Values
-) -> Clause:
+def _one(key: str, wanted: Sequence[str], words: vocabulary.Vocabulary, names: Companies, values: Values) -> Clause:
     if key == "manufacturer_id":
         return among("p.maker", {id_ for text in wanted for id_ in makers(text, names)})
     if key == "distributor_id":
@@ -133,11 +129,7 @@ def _property(attribute: records.Attribute, wanted: Sequence[str], values: Value
     clauses = [_between(attribute.shortname, hit[1], hit[2]) for hit in ranges]
     texts = [text for text in wanted if not (numeric and _RANGE.fullmatch(text))]
     if texts:
-        held = [
-            value
-            for value in values(attribute.shortname)
-            if any(_equal(attribute, value, text) for text in texts)
-        ]
+        held = [value for value in values(attribute.shortname) if any(_equal(attribute, value, text) for text in texts)]
         chosen = f"{spec.sql} IN (SELECT value FROM json_each(?))"
         clauses.append(Clause(chosen, (*spec.params, msgspec.json.encode(held).decode())))
     return joined(" OR ", clauses, NOTHING.sql)
@@ -147,15 +139,11 @@ def _between(shortname: str, low: str, high: str) -> Clause:
     try:
         bounds = [(sign, float(text)) for sign, text in ((">=", low), ("<=", high)) if text]
     except ValueError:
-        raise ValueError(
-            f"filters: {shortname} has no range '({low}__{high})', a bound is a number"
-        ) from None
+        raise ValueError(f"filters: {shortname} has no range '({low}__{high})', a bound is a number") from None
     spec = _spec(shortname)
     if not bounds:
         return Clause(f"{spec.sql} IS NOT NULL", spec.params)
-    return joined(
-        " AND ", [Clause(f"{spec.sql} {sign} ?", (*spec.params, bound)) for sign, bound in bounds], "1"
-    )
+    return joined(" AND ", [Clause(f"{spec.sql} {sign} ?", (*spec.params, bound)) for sign, bound in bounds], "1")
 
 
 def _equal(attribute: records.Attribute, value: float | str, text: str) -> bool:
@@ -181,11 +169,7 @@ def _spec(shortname: str) -> Clause:
 def _categories(text: str, words: vocabulary.Vocabulary) -> tuple[str, ...]:
     if _is_id(text):
         return words.descendants(text) if text in words.categories else ()
-    same = [
-        one.id
-        for one in words.categories.values()
-        if matching.normalise(one.name) == matching.normalise(text)
-    ]
+    same = [one.id for one in words.categories.values() if matching.normalise(one.name) == matching.normalise(text)]
     return tuple(below for id_ in same for below in words.descendants(id_))
 
 

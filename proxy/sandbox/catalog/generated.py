@@ -37,15 +37,11 @@ def v3uid(maker_id: str, mpn: str) -> str:
     return hashlib.blake2b(f"{maker_id}|{mpn}".encode(), digest_size=8).hexdigest()
 
 
-def _family(
-    family: families.Family, words: vocabulary.Vocabulary
-) -> Iterator[tuple[str, str, families.Draft]]:
+def _family(family: families.Family, words: vocabulary.Vocabulary) -> Iterator[tuple[str, str, families.Draft]]:
     maker = words.maker(family.maker).id
     category = words.branch(*family.branch).id
     for draft in family.drafts():
-        fitting = {
-            name: value for name, value in draft.specs.items() if fits(words.attributes.get(name), value)
-        }
+        fitting = {name: value for name, value in draft.specs.items() if fits(words.attributes.get(name), value)}
         yield maker, category, draft._replace(specs=fitting)
 
 

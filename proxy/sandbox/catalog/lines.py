@@ -15,9 +15,7 @@ class CatalogError(ValueError):
     """A catalog file that cannot be used; the message names the file, the line and the fault."""
 
 
-class _Line(
-    msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True
-):
+class _Line(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
     pass
 
 

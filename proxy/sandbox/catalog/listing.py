@@ -88,9 +88,7 @@ class Listing(NamedTuple):
     ladders: tuple[tuple[int, ...], ...]
 
 
-def listings(
-    part_id: int, path: str, terms: Terms, sellers: Sequence[Seller], seed: int
-) -> tuple[Listing, ...]:
+def listings(part_id: int, path: str, terms: Terms, sellers: Sequence[Seller], seed: int) -> tuple[Listing, ...]:
     """Who lists the part with `part_id` in the category at `path`, in the order of `sellers`."""
     if terms.kind == "none":
         return ()
@@ -112,9 +110,7 @@ def price_for(one: Listing, quantity: int, currency: str) -> float | None:
     """The cheapest price in USD at which the seller sells `quantity` pieces; None where it does not or hides
     it."""
     steps = [
-        max(step for step in ladder if step <= quantity)
-        for ladder in one.ladders
-        if ladder and ladder[0] <= quantity
+        max(step for step in ladder if step <= quantity) for ladder in one.ladders if ladder and ladder[0] <= quantity
     ]
     back = money.rate(currency, "USD") or 1.0
     return min((price(one, step, currency) * back for step in steps), default=None)
@@ -131,9 +127,7 @@ def _chosen(draw: bytes, terms: Terms, sellers: Sequence[Seller]) -> list[int]:
     if not named:
         return [i for i, seller in enumerate(sellers) if drawn[i] < seller.weight * liking * 256]
     return [
-        i
-        for i, seller in enumerate(sellers)
-        if seller.company.id in named or drawn[i] < seller.weight * liking * 256
+        i for i, seller in enumerate(sellers) if seller.company.id in named or drawn[i] < seller.weight * liking * 256
     ]
 
 

@@ -49,14 +49,10 @@ def _generated(words: vocabulary.Vocabulary, check: checking.Check, wanted: int)
 
 def _vocabulary(data: Path) -> vocabulary.Vocabulary:
     path = data / "companies.jsonl"
-    companies = [
-        (_company(line), f"{path}:{number}", line) for number, line in lines.read(path, lines.CompanyLine)
-    ]
+    companies = [(_company(line), f"{path}:{number}", line) for number, line in lines.read(path, lines.CompanyLine)]
     sellers = [_seller(*one) for one in companies if "seller" in one[0].roles]
     if len(sellers) > _MOST_SELLERS:
-        raise lines.CatalogError(
-            f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}"
-        )
+        raise lines.CatalogError(f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}")
     return vocabulary.Vocabulary(
         [company for company, _, _ in companies],
         sellers,

@@ -83,11 +83,7 @@ class Names:
         return frozenset(id_ for name, ids in self._exact.items() if name.startswith(start) for id_ in ids)
 
     def _holding(self, asked: frozenset[str]) -> frozenset[str]:
-        inside = [
-            (len(held), id_)
-            for held, id_ in self._words
-            if held <= asked and max(map(len, held), default=0) > 2
-        ]
+        inside = [(len(held), id_) for held, id_ in self._words if held <= asked and max(map(len, held), default=0) > 2]
         most = max((size for size, _ in inside), default=0)
         return frozenset(id_ for size, id_ in inside if size == most)
 

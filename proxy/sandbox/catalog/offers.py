@@ -46,9 +46,7 @@ def variant_for(seller: listing.Seller, country: str) -> tuple[str | None, str]:
     return None, seller.currency
 
 
-def order_codes(
-    part_id: int, maker_id: int, mpn: str, terms: listing.Terms, one: listing.Listing
-) -> tuple[str, ...]:
+def order_codes(part_id: int, maker_id: int, mpn: str, terms: listing.Terms, one: listing.Listing) -> tuple[str, ...]:
     """The seller's order codes for the part, one a packaging; a code named by the part's line stands
     first."""
     made = [
@@ -74,8 +72,7 @@ def _seller(
         is_rfq=one.stock == listing.QUOTE_ONLY or (not one.seller.authorized and draw[0] < 128),
         ships_to=_ships_to(company, one.seller),
         offers=tuple(
-            _offer(int(part.id), one, variant, code=code, home=at_home, draw=draw)
-            for variant, code in enumerate(codes)
+            _offer(int(part.id), one, variant, code=code, home=at_home, draw=draw) for variant, code in enumerate(codes)
         ),
     )
 

@@ -89,9 +89,7 @@ def _series(line: lines.PartLine, maker: records.Company) -> records.Series | No
     return records.Series(str(int.from_bytes(key)), line.series, f"{_SITE}/series/{_path(line.series)}")
 
 
-def _documents(
-    line: lines.PartLine, maker: records.Company, draw: bytes
-) -> tuple[records.DocumentCollection, ...]:
+def _documents(line: lines.PartLine, maker: records.Company, draw: bytes) -> tuple[records.DocumentCollection, ...]:
     found = []
     if line.datasheet:
         sheet = _document("Datasheet", "datasheet", line, maker, draw)
@@ -102,9 +100,7 @@ def _documents(
     return tuple(found)
 
 
-def _document(
-    name: str, kind: str, line: lines.PartLine, maker: records.Company, draw: bytes
-) -> records.Document:
+def _document(name: str, kind: str, line: lines.PartLine, maker: records.Company, draw: bytes) -> records.Document:
     file = quote(f"{line.mpn}-{maker.name}-{kind}-{line.id}".replace("/", "-").replace(" ", "-"))
     known = draw[2] < 210
     return records.Document(
@@ -112,9 +108,7 @@ def _document(
         url=f"http://datasheet.octopart.com/{file}.pdf",
         mime_type="application/pdf",
         page_count=1 + draw[3] % 60 if known else None,
-        created_at=f"20{8 + draw[4] % 17:02}-{1 + draw[5] % 12:02}-{1 + draw[6] % 28:02}T00:00:00Z"
-        if known
-        else None,
+        created_at=f"20{8 + draw[4] % 17:02}-{1 + draw[5] % 12:02}-{1 + draw[6] % 28:02}T00:00:00Z" if known else None,
         credit_string=maker.name if draw[7] < 200 else "",
         credit_url=(maker.homepage_url or "") if draw[7] < 200 else "",
     )
@@ -122,9 +116,7 @@ def _document(
 
 def _image(line: lines.PartLine, maker: records.Company) -> records.Image:
     file = quote(f"{maker.name}-{line.mpn}.jpg".replace("/", "-").replace(" ", "-"))
-    sizes = {
-        name: f"https://sigma.octopart.com/{line.id}/{name}/{file}" for name in ("image", "55", "75", "90")
-    }
+    sizes = {name: f"https://sigma.octopart.com/{line.id}/{name}/{file}" for name in ("image", "55", "75", "90")}
     return records.Image(
         url=sizes["image"],
         url_largest=sizes["image"],

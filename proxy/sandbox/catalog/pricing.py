@@ -59,9 +59,7 @@ def median(values: Sequence[float]) -> float | None:
     if not values:
         return None
     middle = statistics.median(values)
-    return statistics.median(
-        [price for price in values if middle / OUTLIER <= price <= middle * OUTLIER] or values
-    )
+    return statistics.median([price for price in values if middle / OUTLIER <= price <= middle * OUTLIER] or values)
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -76,9 +74,7 @@ def dollars(price: float, currency: str) -> float | None:
 
 
 def _cheapest(offers: Iterable[records.Offer], quantity: int) -> float | None:
-    return min(
-        (price for offer in offers if (price := _at(offer.prices, quantity)) is not None), default=None
-    )
+    return min((price for offer in offers if (price := _at(offer.prices, quantity)) is not None), default=None)
 
 
 def _at(breaks: Iterable[records.PriceBreak], quantity: int) -> float | None:

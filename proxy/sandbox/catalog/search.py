@@ -91,9 +91,7 @@ class Search:
         if not asked:
             return self._everything(q, where, order)
         # Parts whose number is what was typed come first, and among them those with most offers.
-        relevance = (
-            f"CASE WHEN p.norm = ? THEN -1e9 ELSE bm25(words, {database.WEIGHTS}) END, p.offers DESC, p.id"
-        )
+        relevance = f"CASE WHEN p.norm = ? THEN -1e9 ELSE bm25(words, {database.WEIGHTS}) END, p.offers DESC, p.id"
         order = order or filters.Clause(relevance, (matching.normalise(q),))
         rows = self._database.execute(
             "SELECT p.id FROM words JOIN parts p ON p.id = words.rowid"

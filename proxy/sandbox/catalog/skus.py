@@ -35,11 +35,7 @@ def sku(seller_id: str, of: Numbered) -> str:
 
 def readings(code: str) -> Readings:
     """What the normalised order code `code` could mean in any style."""
-    ids = {
-        id_
-        for pattern, undo in _READERS
-        if (hit := pattern.fullmatch(code)) and (id_ := undo(hit)) is not None
-    }
+    ids = {id_ for pattern, undo in _READERS if (hit := pattern.fullmatch(code)) and (id_ := undo(hit)) is not None}
     tail = re.fullmatch(r"[1-9]\d\d(.+)", code)
     return Readings(frozenset(ids), frozenset({code, tail[1]} if tail else {code}))
 

@@ -156,9 +156,7 @@ class Catalog:
 
     def manufacturer_counts(self, hits: records.Ranked) -> tuple[tuple[records.Company, int], ...]:
         """How many of the hits each maker makes, most first; so are all the counts."""
-        return tuple(
-            (self._words.companies[id_], count) for id_, count in counts.makers(self._database, hits)
-        )
+        return tuple((self._words.companies[id_], count) for id_, count in counts.makers(self._database, hits))
 
     def distributor_counts(self, hits: records.Ranked) -> tuple[tuple[records.Company, int], ...]:
         """How many of the hits each seller lists."""

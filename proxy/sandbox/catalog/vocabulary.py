@@ -35,9 +35,7 @@ class Vocabulary:
             if "manufacturer" in company.roles
             for name in (*company.aliases, company.name)
         }
-        self._named = {
-            matching.normalise(category.name): category.id for category in self.categories.values()
-        }
+        self._named = {matching.normalise(category.name): category.id for category in self.categories.values()}
         self._children: dict[str, list[str]] = {}
         for category in self.categories.values():
             self._hang(category)
@@ -90,9 +88,7 @@ class Vocabulary:
 
     def _new_maker(self, name: str) -> records.Company:
         slug = f"/manufacturers/{_slug(name)}"
-        plain = dict.fromkeys(
-            ("is_verified", "is_broker", "is_distributor_api", "is_octocart_supported"), False
-        )
+        plain = dict.fromkeys(("is_verified", "is_broker", "is_distributor_api", "is_octocart_supported"), False)
         company = records.Company(
             _next_id(self.companies), name, (), None, None, slug, **plain, roles=frozenset({"manufacturer"})
         )
@@ -101,9 +97,7 @@ class Vocabulary:
         return company
 
     def _new_category(self, name: str, parent: records.Category) -> records.Category:
-        category = records.Category(
-            _next_id(self.categories), parent.id, name, f"{parent.path}/{_slug(name)}"
-        )
+        category = records.Category(_next_id(self.categories), parent.id, name, f"{parent.path}/{_slug(name)}")
         self.categories[category.id] = category
         self._named[matching.normalise(name)] = category.id
         self._hang(category)

@@ -1,7 +1,7 @@
 """v3's paths and what answers them. Reads the request, asks the pipeline, writes the reply; decides nothing itself."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
@@ -23,14 +23,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[[Endpoint, "Asked"], Awaitable[Any]]
 
 
-class Asked:
-    """One v3 request, read as far as all endpoints have it in common."""
+class Asked(NamedTuple):
+    """One v3 request, read as far as all endpoints have it in common. `started` is in the clock's monotonic seconds."""
 
-    def __init__(self, request: web.Request, parameters: Parameters, application: Application, started: float) -> None:
-        self.request = request
-        self.parameters = parameters
-        self.application = application
-        self.started = started
+    request: web.Request
+    parameters: Parameters
+    application: Application
+    started: float
 
 
 class Surface:
