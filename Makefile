@@ -1,0 +1,75 @@
+# The commands of this project. Each makes .venv itself when it is missing or older than what it is made from.
+# Needs Python 3.11 or newer and pip; another interpreter: `make test PYTHON=python3.12`.
+
+PYTHON ?= python3
+# More words for the command that a target runs: `make run ARGS="--port 9000"`, `make test ARGS="tests/unit -x"`.
+ARGS ?=
+# A test that hangs for two minutes ends its process with a traceback of every thread.
+HANG := -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true
+# Two workers, a test file never split between them; `make check WORKERS=0` runs the tests in one process.
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/pytest $(HANG) -n $(WORKERS) --dist loadfile
+
+.PHONY: help run test check bench format constraints clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make run          start the proxy on the embedded sandbox; it prints a curl line that works"
+	@echo "make test         every test"
+	@echo "make check        format, lint, types, import contracts, sizes, tests: what CI runs"
+	@echo "make bench        the measurements of bench/"
+	@echo "make format       put the code into its format"
+	@echo "make constraints  move to the newest versions that pyproject.toml allows and pin them"
+	@echo "make clean        remove everything that these commands made"
+
+run: $(READY)
+	@$(BIN)/v3bridge serve $(ARGS)
+
+test: $(READY)
+	@$(PYTEST) $(ARGS)
+
+check: $(READY)
+	@echo "check 1/6: format"
+	@$(BIN)/ruff format --check --quiet . || { echo "not in format; 'make format' puts it right" >&2; exit 1; }
+	@echo "check 2/6: lint"
+	@$(BIN)/ruff check --quiet .
+	@echo "check 3/6: types"
+	@$(BIN)/mypy
+	@echo "check 4/6: import contracts"
+	@$(BIN)/lint-imports --no-logo
+	@echo "check 5/6: sizes and architecture"
+	@$(BIN)/pytest tests/architecture
+	@echo "check 6/6: tests"
+	@$(PYTEST) --ignore=tests/architecture $(ARGS)
+
+bench: $(READY)
+	@$(BIN)/python -m bench $(ARGS)
+
+format: $(READY)
+	@$(BIN)/ruff check --quiet --select I --fix .
+	@$(BIN)/ruff format .
+
+# The stamp comes last, so a set-up that broke off is done again. `-m venv` over an existing one keeps what is there.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+# The comment at the top of constraints.txt is kept; the pins below it are written anew.
+constraints:
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[test]'
+	@sed -n '/^#/p' constraints.txt > $(VENV)/constraints.txt
+	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge >> $(VENV)/constraints.txt
+	@mv $(VENV)/constraints.txt constraints.txt
+	@touch $(READY)
+
+clean:
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find proxy tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,31 @@
+"""What every module keeps to, as far as the linter does not hold it already."""
+
+import ast
+
+VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
+
+
+def test_every_module_says_why_it_exists(modules):
+    bare = [module.path for module in modules if module.text.strip() and not ast.get_docstring(module.nodes[0])]
+    empty = [module.path for module in modules if module.room == "proxy" and not module.text.strip()]
+    assert bare + empty == []
+
+
+def test_only_cli_prints(service_modules):
+    printing = [
+        f"{module.path}:{node.lineno}"
+        for module in service_modules
+        if not module.path.startswith("proxy/cli/")
+        for node in module.nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert printing == []
+
+
+def test_no_file_or_folder_has_a_name_that_says_nothing(root, kept_files):
+    vague = [
+        str(path)
+        for path in (file.relative_to(root) for file in kept_files)
+        if VAGUE_NAMES & {part.split(".", 1)[0].lower() for part in path.parts}
+    ]
+    assert vague == []

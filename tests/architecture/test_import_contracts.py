@@ -1,0 +1,86 @@
+"""Each wall of pyproject.toml holds: where one import crosses it, lint-imports says so.
+
+Runs on a skeleton of the package: the rooms that the contracts name, each an empty module, and one offence.
+The real tree is judged by `lint-imports` itself in `make check`.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+LAYERS = "Rooms import only what is below them"
+SANDBOX = "Only cli starts the sandbox"
+PURE = "The pure rooms do no I/O"
+CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
+
+OFFENCES = [
+    ("kit", "import proxy.errors", LAYERS),
+    ("errors", "import proxy.sandbox", LAYERS),
+    ("planning", "import proxy.upstream", LAYERS),
+    ("gateway", "import proxy.web", LAYERS),
+    ("sandbox", "import proxy.mapping", LAYERS),
+    ("sandbox.catalog", "import proxy.model", LAYERS),
+    ("newroom", "", LAYERS),
+    ("web", "import proxy.sandbox", SANDBOX),
+    ("mapping", "import asyncio", PURE),
+    ("planning", "import aiohttp", PURE),
+    ("model", "import socket", PURE),
+    ("errors", "import sqlite3", PURE),
+    ("sandbox.catalog", "from graphql import build_schema", CATALOG),
+    ("sandbox.catalog", "import aiohttp", CATALOG),
+]
+
+
+def _contracts(root):
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["tool"]["importlinter"]["contracts"]
+
+
+def _rooms(root):
+    layers = next(contract["layers"] for contract in _contracts(root) if contract["type"] == "layers")
+    return [name.strip(" ()") for layer in layers for name in layer.split("|")]
+
+
+def _write(folder, module, text):
+    package = folder.joinpath("proxy", *module.split("."))
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text(text, encoding="utf-8")
+
+
+def _lint(folder):
+    program = Path(sys.executable).with_name("lint-imports")
+    plain = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run([program, "--no-cache"], cwd=folder, env=plain, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def skeleton(root, tmp_path):
+    (tmp_path / "proxy").mkdir()
+    (tmp_path / "proxy" / "__init__.py").touch()
+    for module in [*_rooms(root), "sandbox.catalog"]:
+        _write(tmp_path, module, "")
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_rooms_that_cross_no_wall_pass(skeleton):
+    _write(skeleton, "cli", "import proxy.sandbox\nimport proxy.web")
+    done = _lint(skeleton)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("module,line,wall", OFFENCES)
+def test_an_import_across_a_wall_breaks_the_contract(skeleton, module, line, wall):
+    _write(skeleton, module, line)
+    done = _lint(skeleton)
+    assert done.returncode == 1
+    assert f"{wall} BROKEN" in done.stdout
+
+
+def test_every_contract_has_an_offence_here(root):
+    assert {contract["name"] for contract in _contracts(root)} == {wall for _, _, wall in OFFENCES}

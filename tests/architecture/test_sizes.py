@@ -1,0 +1,54 @@
+"""The size budget: files, functions and classes stay small enough to be read in one go.
+
+A length is counted in lines from first to last, blank lines, comments and docstrings included.
+"""
+
+import ast
+import statistics
+
+import pytest
+
+FILE_MEDIAN, FILE_STOP = 120, 400
+FUNCTION_MEDIAN, FUNCTION_STOP = 10, 60
+CLASS_STOP = 200
+
+EXCEPTED_FILES: dict[str, str] = {}
+"""Files over the stop, with the reason. Only GraphQL schemas and argument tables may be."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _lines(node):
+    return node.end_lineno - node.lineno + 1
+
+
+def _named(modules, kinds):
+    """(path:line name, lines) of every function or class in the modules."""
+    return [
+        (f"{module.path}:{node.lineno} {node.name}", _lines(node))
+        for module in modules
+        for node in module.nodes
+        if isinstance(node, kinds)
+    ]
+
+
+def test_no_file_is_longer_than_its_stop(modules):
+    long = {module.path: module.length for module in modules if module.length > FILE_STOP}
+    assert set(long) == set(EXCEPTED_FILES), long
+
+
+@pytest.mark.parametrize("kinds,stop", [(Function, FUNCTION_STOP), (ast.ClassDef, CLASS_STOP)])
+def test_no_function_or_class_is_longer_than_its_stop(modules, kinds, stop):
+    code = [module for module in modules if module.room != "tests" or kinds is Function]
+    assert [(name, lines) for name, lines in _named(code, kinds) if lines > stop] == []
+
+
+def test_half_of_the_files_are_short(service_modules):
+    lengths = {module.path: module.length for module in service_modules if not module.path.endswith("__init__.py")}
+    assert statistics.median(lengths.values()) <= FILE_MEDIAN, sorted(lengths.items(), key=lambda item: -item[1])
+
+
+def test_half_of_the_functions_are_short(service_modules):
+    functions = _named(service_modules, Function)
+    longest = sorted(functions, key=lambda item: -item[1])[:20]
+    assert statistics.median(lines for _, lines in functions) <= FUNCTION_MEDIAN, longest

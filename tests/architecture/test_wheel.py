@@ -1,0 +1,39 @@
+"""What a user gets with the wheel: the code, its data, the mappings and the reference configuration."""
+
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def wheel(root, tmp_path_factory):
+    target = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    done = subprocess.run(build, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(target.glob("v3bridge-*.whl"))) as archive:
+        yield archive
+
+
+def test_the_wheel_ships_the_reference_configuration(root, wheel):
+    assert wheel.read("proxy/_shipped/config.yaml") == (root / "config.yaml").read_bytes()
+
+
+def test_the_wheel_ships_every_mapping(root, wheel):
+    mappings = {path.relative_to(root).as_posix(): path for path in (root / "mappings").rglob("*") if path.is_file()}
+    assert mappings
+    for name, path in mappings.items():
+        assert wheel.read(f"proxy/_shipped/{name}") == path.read_bytes()
+
+
+def test_the_wheel_ships_every_file_of_the_package(root, wheel, kept_files):
+    package = {name for path in kept_files if (name := path.relative_to(root).as_posix()).startswith("proxy/")}
+    assert package <= set(wheel.namelist())
+
+
+def test_the_wheel_ships_the_licence_and_no_tests(wheel):
+    names = wheel.namelist()
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert [name for name in names if name.startswith(("tests/", "bench/", "docs/"))] == []

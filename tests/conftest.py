@@ -1,0 +1,30 @@
+"""Facts about the whole test session, handed to every test.
+
+What only one room's tests need belongs into that room's own conftest.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def needs_program() -> Callable[[str], str]:
+    """The path of a program that a test starts, such as `needs_program("redis-server")`.
+
+    Where the program is missing, the test is skipped with that reason, so that `make test` passes on a
+    machine that has nothing but Python. With CI=true it fails instead: a test that CI skips is never run,
+    and what the tests need is a line in .ci/run.
+    """
+    return _find_program
+
+
+def _find_program(name: str) -> str:
+    path = shutil.which(name)
+    if path is not None:
+        return path
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{name} is not installed, and CI must have it: add its package to .ci/run", pytrace=False)
+    pytest.skip(f"{name} is not installed")
