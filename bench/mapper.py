@@ -21,7 +21,7 @@ ROUNDS, REPEATS = 40, 200
 def run() -> dict[str, float]:
     """Microseconds a body, and compiled / by hand, each the median of all rounds."""
     view = library.Library(loader.load(shipped.path("mappings"))).match(model.View(features=frozenset({"LEAD_TIME"})))
-    body, market = canned.body(), model.Market("US", "USD")
+    body, market = canned.body(), model.Context("US", "USD")
     decode, to_v3 = view.documents.multi_match.operation({}, 0).decode, view.part.map
 
     def compiled() -> list[dict[str, object]]:

@@ -130,7 +130,7 @@ class _Writer:
         return listed + views.cut(self._view, at)
 
     def _picked(self, key: str, at: model.Path) -> str:
-        """The condition on keys that show[] or hide[] name. They are a client's words: values, never part of the text."""
+        """The condition on keys that show[] or hide[] name. They are a client's words: values, not text."""
         picked, dropped = views.keys(self._view, at)
         conditions = ""
         for names, word in ((picked, "in"), (dropped, "not in")):

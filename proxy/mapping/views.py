@@ -11,7 +11,7 @@ def shows(view: View, rule: FieldRule, at: Path) -> bool:
     """Whether a reply in this view holds the field at all."""
     if rule.include and at[-1] not in view.include:
         return False
-    if any(_equal(at, hidden) for hidden in view.hide):
+    if at in view.hide:  # a single key of a keyed object can be hidden as a whole only
         return False
     return not view.show or any(_equal(at[: len(kept)], kept[: len(at)]) for kept in view.show)
 
