@@ -12,7 +12,9 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/pytest $(HANG) -n $(WORKERS) --dist loadfile
+# A test that runs make itself starts afresh, with nothing of the words that this make was called with.
+AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
+PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile
 
 .PHONY: help run test check bench format constraints clean
 .DELETE_ON_ERROR:

@@ -1,6 +1,7 @@
 """A client that asks as fast as it is answered, over a fixed number of connections.
 
 Run as `python -m bench.load PORT SECONDS CONNECTIONS TARGET`; prints requests a second and the 99th percentile in ms.
+Every NUMBER in the target becomes another number in each request: nobody shall share or keep answers unasked.
 """
 
 import asyncio
@@ -8,13 +9,15 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Iterator
+from itertools import count
 
 
 class Asker(asyncio.Protocol):
     """One connection: ask, read the whole reply, ask again."""
 
-    def __init__(self, request: bytes, times: list[float]) -> None:
-        self._request = request
+    def __init__(self, requests: Iterator[bytes], times: list[float]) -> None:
+        self._requests = requests
         self._times = times
         self._buffer = b""
 
@@ -38,15 +41,17 @@ class Asker(asyncio.Protocol):
 
     def _ask(self) -> None:
         self._asked = time.perf_counter()
-        self._transport.write(self._request)
+        self._transport.write(next(self._requests))
 
 
 async def main(port: int, seconds: float, connections: int, target: str) -> None:
-    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n".encode()
+    first = time.time_ns() % 10**9  # runs do not repeat each other's numbers
+    text = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n"
+    requests = (text.replace("NUMBER", str(first + number)).encode() for number in count())
     times: list[float] = []
     loop = asyncio.get_running_loop()
     for _ in range(connections):
-        await loop.create_connection(lambda: Asker(request, times), "127.0.0.1", port)
+        await loop.create_connection(lambda: Asker(requests, times), "127.0.0.1", port)
     await asyncio.sleep(seconds)
     print(json.dumps({"rate": len(times) / seconds, "p99": statistics.quantiles(times, n=100)[98] * 1000}))
 

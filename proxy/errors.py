@@ -111,7 +111,7 @@ class PartLimitUsedUp(ClientError):
 
 
 class ServerError(BridgeError):
-    """5xx."""
+    """A fault inside, where no kind below says more: message and log have the request's id in common."""
 
 
 class UpstreamUnreachable(ServerError):
@@ -128,6 +128,8 @@ class UpstreamUnreadable(ServerError):
 
 class UpstreamFault(ServerError):
     """A 5xx from upstream: 503 is passed on, everything else is 502."""
+
+    status = 502
 
     def __init__(self, message: str, *, status: Literal[502, 503] = 502, retry_after: int | None = None) -> None:
         super().__init__(message, retry_after=retry_after)

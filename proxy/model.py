@@ -81,25 +81,27 @@ class SearchRequest(msgspec.Struct, frozen=True):
 class View(msgspec.Struct, frozen=True):
     """Which fields of an object a reply shows: a key for everything compiled for it.
 
-    `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `slices` cuts of
-    list fields as (path, start, stop). `features` are those of the application's plan.
+    `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `cut` the list fields
+    that are cut and `emptied` those of which nothing is left. `features` are those of the application's plan.
     """
 
     include: frozenset[str] = frozenset()
     show: frozenset[Path] = frozenset()
     hide: frozenset[Path] = frozenset()
-    slices: frozenset[tuple[Path, int | None, int | None]] = frozenset()
+    cut: frozenset[Path] = frozenset()
+    emptied: frozenset[Path] = frozenset()
     features: frozenset[str] = frozenset()
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What mapping files know of a request (`$country` …): where the caller's application buys (ISO 3166 alpha-2
-    country, ISO 4217 currency), and the uid that was asked for, where one was.
+    """What mapping functions know of a request (mapping files as `$country` …): where the caller's application buys
+    (ISO 3166 alpha-2 country, ISO 4217 currency), the uid that was asked for, and how lists are cut (slice[]).
     """
 
     country: str
     currency: str
     asked: str | None = None
+    cuts: dict[Path, slice] = {}
 
 
 class GraphQLError(msgspec.Struct, frozen=True):

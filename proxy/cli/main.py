@@ -5,7 +5,7 @@ import sys
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import mappings, sandbox, serve
+from proxy.cli import mappings, sandbox, serve, surface
 
 app = typer.Typer(
     name="v3bridge",
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
+app.command("surface")(surface.surface)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,7 +3,9 @@
 Keys are looked up by digest, so that none is held in clear. Built once from the configuration.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from proxy import config, errors, model
 from proxy.upstream import tokens
@@ -20,7 +22,11 @@ class Application:
 
     def asking(self, uid: str) -> model.Context:
         """The context of a request for one uid."""
-        return model.Context(self.context.country, self.context.currency, uid)
+        return msgspec.structs.replace(self.context, asked=uid)
+
+    def cutting(self, cuts: dict[model.Path, slice]) -> "Application":
+        """The same application with a request's cuts of lists in its context."""
+        return replace(self, context=msgspec.structs.replace(self.context, cuts=cuts)) if cuts else self
 
 
 class Applications:

@@ -40,15 +40,15 @@ class Directory:
         self._seconds = seconds
         self._clock = clock
         self._kept: dict[str, Kept] = {}
-        self._flights: SingleFlight[str, Listing] = SingleFlight("listing")
+        self._flights: SingleFlight[tuple[str, Credentials], Listing] = SingleFlight("listing")
 
     async def listing(self, name: str, credentials: Credentials) -> Listing:
         """The list of `name` objects. Raises what asking the service raises, while there is none at all."""
         kept = self._kept.get(name)
         if kept is None:
-            return await self._flights.run(name, lambda: self._fetch(name, credentials))
+            return await self._flights.run((name, credentials), lambda: self._fetch(name, credentials))
         if self._clock.monotonic() >= kept.due:
-            self._flights.start(name, lambda: self._refresh(name, credentials, kept))
+            self._flights.start((name, credentials), lambda: self._refresh(name, credentials, kept))
         return kept.listing
 
     async def close(self) -> None:
@@ -58,7 +58,10 @@ class Directory:
     async def _fetch(self, name: str, credentials: Credentials) -> Listing:
         catalogue = self._catalogues[name]
         data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials)
-        listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
+        try:
+            listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
+        except ValueError as error:
+            raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         self._keep(name, listing, self._seconds)
         return listing
 

@@ -57,7 +57,7 @@ class Pipeline:
         compiled = self._views.match(view, skus)
         plan = match.MatchPlan(request, compiled.documents, application.context, self._single_query)
         found = await self._ask_all(application, plan.asks)
-        counted = await self._ask_all(application, plan.counts(found))
+        counted = await self._count(application, plan.counts(found))
         return [
             (_translate(compiled.part, records, application.context), hits, error)
             for records, hits, error in plan.results(found, counted)
@@ -85,7 +85,7 @@ class Pipeline:
         hits = self._views.count(frozenset())
         asks = plan.asks(compiled.document, counting, hits, application.context)
         found = await self._ask_all(application, asks)
-        result = plan.result({position: _unrefused(each) for position, each in found.items()})
+        result = plan.result({position: _accepted(each) for position, each in found.items()})
         return _translate(compiled.part, result.parts, application.context), result
 
     async def listed(
@@ -108,8 +108,8 @@ class Pipeline:
 
     async def _ask_all(self, application: Application, asks: list[Ask]) -> dict[int, Found]:
         """What each query found; asks go out side by side, and all are awaited: all are paid for."""
-        if len(asks) == 1:
-            return await self._ask(application, asks[0])
+        if len(asks) < 2:
+            return await self._ask(application, asks[0]) if asks else {}
         answers = await asyncio.gather(*(self._ask(application, ask) for ask in asks), return_exceptions=True)
         found: dict[int, Found] = {}
         for answer in answers:
@@ -117,6 +117,13 @@ class Pipeline:
                 raise answer
             found |= answer
         return found
+
+    async def _count(self, application: Application, asks: list[Ask]) -> dict[int, Found]:
+        """The same for counts alone: the parts are here and paid for, so a count that fails is done without."""
+        try:
+            return await self._ask_all(application, asks)
+        except errors.BridgeError:
+            return {}
 
     async def _ask(self, application: Application, ask: Ask) -> dict[int, Found]:
         """One operation, for the queries it serves. What the service refuses becomes those queries' own error."""
@@ -133,14 +140,14 @@ class Pipeline:
         """Known, or asked for, paid and kept."""
         key = (application.name, ask.operation.payload)
         known = self._answers.known(key)
-        self._metrics.answers.labels("miss" if known is None else "hit").inc()
+        self._metrics.answers["miss" if known is None else "hit"].inc()
         return known if known is not None else await self._answers.get(key, lambda: self._spend(application, ask))
 
     async def _spend(self, application: Application, ask: Ask) -> Any:
         with self._quota.reserve(application.name, ask.operation.parts_max) as reservation:
             data = await self._upstream.ask(ask.operation, application.credentials)
             reservation.returned = sum(len(found.parts) for found in ask.read(data))
-            self._metrics.parts.labels(application.name).inc(reservation.returned)
+            self._metrics.parts[application.name].inc(reservation.returned)
         return data
 
 
@@ -148,6 +155,13 @@ def _unrefused(found: Found) -> Found:
     """What was found, where the service did not refuse."""
     if found.error is not None:
         raise errors.QueryRefused(found.error)
+    return found
+
+
+def _accepted(found: Found) -> Found:
+    """The same for a search: it is in the client's own words, such as a spec's name, which the client can change."""
+    if found.error is not None:
+        raise errors.BadRequest(f"the service refuses this search: {found.error}")
     return found
 
 

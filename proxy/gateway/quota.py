@@ -40,7 +40,9 @@ class Quota:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._accounts: dict[str, Account] = defaultdict(lambda: Account(self._month()))
+        self._month_ends = 0.0  # seconds since 1970
+        self._month = ""
+        self._accounts: dict[str, Account] = defaultdict(lambda: Account(self._month))
 
     @contextmanager
     def reserve(self, application: str, parts: int) -> Iterator[Reservation]:
@@ -62,10 +64,14 @@ class Quota:
 
     def account(self, application: str) -> Account:
         """This month's account of an application."""
-        account = self._accounts[application]
-        if account.month != self._month():
-            account = self._accounts[application] = Account(self._month(), reserved=account.reserved)
-        return account
+        if self._clock.now() >= self._month_ends:
+            self._turn()
+        return self._accounts[application]
 
-    def _month(self) -> str:
-        return datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m")
+    def _turn(self) -> None:
+        """A new month: every account begins again; calls under way are booked in the month they end in."""
+        now = self._clock.now()
+        self._month = datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
+        self._month_ends = now + errors.seconds_to_next_month(now)
+        for account in self._accounts.values():
+            account.month, account.returned, account.refused_until = self._month, 0, 0.0

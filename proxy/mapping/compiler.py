@@ -8,7 +8,7 @@ files only; what a client sends never becomes part of it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from proxy import errors, model
 from proxy.mapping import loader, paths, selection, views
@@ -88,19 +88,30 @@ class _Writer:
     def _field(self, rule: FieldRule, around: Around, at: model.Path) -> str:
         if rule.constant:
             return repr(rule.blank if rule.none is not None else rule.always)
-        if (rule.feature and rule.feature not in self._view.features) or views.cuts_all(self._view, at):
+        if rule.feature and rule.feature not in self._view.features:
             return repr(rule.blank)
+        if views.emptied(self._view, at) and self._is_list(rule):
+            return "[]"
+        cut = views.cut(self._view, at)
+        cut = cut if cut and self._is_list(rule) else ""
         if rule.each or rule.keyed:
-            return self._list(rule, around, at)
-        return self._one(rule, around, at) if rule.is_ else self._value(rule, around, repr(rule.blank))
+            return self._list(rule, around, at) + cut
+        return self._one(rule, around, at) if rule.is_ else self._value(rule, around, repr(rule.blank), cut)
 
-    def _value(self, rule: FieldRule | Feed, around: Around, blank: str = "None") -> str:
+    def _is_list(self, rule: FieldRule) -> bool:
+        """Whether there is something to cut: a list of objects, or one that a transform makes."""
+        transform = self._book.transforms.get(rule.through or "")
+        if rule.target or transform is None:
+            return rule.each is not None
+        return get_origin(get_type_hints(transform).get("return")) is list
+
+    def _value(self, rule: FieldRule | Feed, around: Around, blank: str = "None", cut: str = "") -> str:
         """A plain value, through its transform."""
         if isinstance(rule.paths, str):
             read = self._reader.read(rule.paths, around)
-            return read.guarded(self._through(rule.through, read.expression), blank)
+            return read.guarded(self._through(rule.through, read.expression) + cut, blank)
         reads = [self._reader.read(text, around) for text in rule.paths or []]
-        return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
+        return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads)) + cut
 
     def _one(self, rule: FieldRule, around: Around, at: model.Path) -> str:
         """One nested object."""
@@ -127,7 +138,7 @@ class _Writer:
         listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{entry} {clauses}]"
         if rule.or_else:
             listed = f"({listed} or {self._stand_in(rule.or_else, target, around, at)})"
-        return listed + views.cut(self._view, at)
+        return listed
 
     def _picked(self, key: str, at: model.Path) -> str:
         """The condition on keys that show[] or hide[] name. They are a client's words: values, not text."""

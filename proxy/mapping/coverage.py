@@ -15,7 +15,7 @@ Kind = Literal["exact", "derived", "constant", "no source"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One field. `upstream` is the path it is read from, `note` how or why, `seen` what a client sees without it."""
+    """One field. `upstream` is the path it is read from, `note` how it is derived, or why and what a client sees."""
 
     object: str
     field: str

@@ -14,6 +14,7 @@ from proxy.kit import located_yaml
 from proxy.mapping import tables, transforms
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import Schema
+from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "search.yaml"}
 
@@ -31,6 +32,15 @@ class Rulebook:
     def place(self, name: str, field: str) -> str:
         """File and line of a field's rule."""
         return self.places[name, field]
+
+    def knows(self, name: str, path: FieldPath) -> bool:
+        """Whether a dotted path such as `offers.seller.name` leads to a field; of a keyed object any key will do."""
+        rules = self.rules[name]
+        if path[0] not in rules.fields:
+            return False
+        rule, rest = rules.rule(path[0]), path[1:]
+        rest = rest[1:] if rule.keyed else rest
+        return not rest or (rule.target is not None and self.knows(rule.target, rest))
 
     def includable(self, name: str) -> frozenset[str]:
         """The fields of an object that are hidden unless include[] asks for them."""

@@ -6,11 +6,13 @@ gets one from its numeric id: a tag of six hex digits for its kind, then the id 
 
 import re
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
+
+Uid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 
 
 class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +39,7 @@ class Uids:
         self._by_name = {entry.name: entry.uid for entry in known if not entry.id}
         self._identities = {entry.uid: Identity(entry.id, entry.name) for entry in known}
 
-    def uid(self, numeric_id: str, name: str) -> str:
+    def uid(self, numeric_id: str, name: str) -> Uid:
         """16 hex digits. Raises ValueError where the service's id is not a number below 2^40."""
         known = self._by_id.get(numeric_id) or self._by_name.get(name)
         if known:
@@ -47,7 +49,7 @@ class Uids:
             raise ValueError("an id of the service does not fit into a v3 uid")
         return f"{self._tag}{number:010x}"
 
-    def source(self, name: str) -> str:
+    def source(self, name: str) -> Uid:
         """16 hex digits for a source, of which the service knows only the name: a digest where it is not known."""
         return self._by_name.get(name) or blake2b(name.encode(), digest_size=8).hexdigest()
 
@@ -83,8 +85,8 @@ class SpecNames:
         """The service's shortname of a v3 key: the table's, else the key without its joints."""
         return self._shortnames.get(key) or key.replace("_", "")
 
-    def datatype(self, shortname: str, value_type: str) -> str:
-        """ "string", "integer" or "decimal"."""
+    def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
+        """v3's word for the kind of a value."""
         if value_type != "number":
             return "string"
         known = self._names.get(shortname)
@@ -136,15 +138,15 @@ class Tables(msgspec.Struct, frozen=True):
             "spec_values": self.specs.values,
         }
 
-    def _parent_uid(self, ancestors: list[Any]) -> str | None:
+    def _parent_uid(self, ancestors: list[Any]) -> Uid | None:
         """The uid of the last of them; null for the root, which has none."""
         return self.uids["Category"].uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
 
-    def _category_uids(self, categories: list[Any]) -> list[str]:
+    def _category_uids(self, categories: list[Any]) -> list[Uid]:
         """A uid each."""
         uid = self.uids["Category"].uid
         return [uid(category.id, category.name) for category in categories]
 
-    def _category_line(self, category: Any) -> list[str]:
+    def _category_line(self, category: Any) -> list[Uid]:
         """The uids from the root to the category itself: v3's order, root first."""
         return self._category_uids([*category.ancestors, category])

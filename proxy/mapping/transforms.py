@@ -4,11 +4,15 @@ Pure and quick: they run for every price and offer of every reply. Those that re
 that is in neither fails at start.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
+
+import msgspec
 
 IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
+
+Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
 
 class PricePoint(Protocol):
@@ -31,18 +35,22 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[list[int 
     currency (two in 4 168 recorded offers) repeats another and has no place in v3's form."""
     table: dict[str, list[list[int | str]]] = {}
     for price in prices:
-        if price.currency in table:
-            table[price.currency].append([price.quantity, f"{price.price:.5f}"])
-        elif price.currency:
-            table[price.currency] = [[price.quantity, f"{price.price:.5f}"]]
+        point: list[int | str] = [price.quantity, f"{price.price:.5f}"]
+        try:
+            table[price.currency].append(point)
+        except KeyError:  # once a currency: looking first would cost every price
+            table[price.currency] = [point]
+    table.pop("", None)
     return table
 
 
-def timestamp(time: str) -> str:
+def timestamp(time: str) -> Timestamp:
     """RFC 3339 as v3 wrote it: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
     if len(time) == 20 and time[-1] == "Z":
         return time
-    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromisoformat(time)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def text(value: Any) -> str:
@@ -55,14 +63,15 @@ def naive_id(seller_id: str, sku: str, region: str | None) -> str:
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
 
 
-def offer_rank(authorized: bool | None, stock: int | None, prices: Iterable[PricePoint] | None, home: str) -> int:
+def offer_rank(authorized: bool | None, stock: int | None, prices: Sequence[PricePoint] | None, home: str) -> int:
     """v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in stock, no stock,
     foreign currency, no price. What the reply does not show is None and does not count."""
     rank = 0 if authorized else 4
     if prices is not None:
-        currencies = {price.currency for price in prices}
-        if home not in currencies:
-            return rank + (2 if currencies else 3)
+        if not prices:
+            return rank + 3
+        if prices[0].currency != home and not any(price.currency == home for price in prices):
+            return rank + 2
     return rank if stock is None or stock > 0 or stock == IN_STOCK_QUANTITY_UNKNOWN else rank + 1
 
 

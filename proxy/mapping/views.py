@@ -32,19 +32,13 @@ def keys(view: View, at: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def cut(view: View, at: Path) -> str:
-    """The Python slice of a list field, as text; nothing where the view does not cut it."""
-    for path, start, stop in view.slices:
-        if path == at:
-            return f"[{'' if start is None else start}:{'' if stop is None else stop}]"
-    return ""
+    """The cut of a list field, as text; nothing where the view does not cut it. How far is the request's business."""
+    return f"[context.cuts[{at!r}]]" if at in view.cut else ""
 
 
-def cuts_all(view: View, at: Path) -> bool:
-    """Whether a slice leaves nothing of the field, so that it need not be asked for."""
-    return any(
-        path == at and stop is not None and (start or 0) >= stop >= 0 and (start or 0) >= 0
-        for path, start, stop in view.slices
-    )
+def emptied(view: View, at: Path) -> bool:
+    """Whether a cut leaves nothing of the field, so that it need not be asked for."""
+    return at in view.emptied
 
 
 def _equal(one: Path, other: Path) -> bool:

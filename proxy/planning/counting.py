@@ -3,13 +3,13 @@
 The listings are small and here, so that everything v3 counted can be counted: nothing is estimated or left out.
 """
 
-import re
 import statistics
 from collections import Counter
 from typing import Any
 
 from proxy import errors
 from proxy.model import FacetField
+from proxy.planning import wildcards
 from proxy.planning.lucene import Condition
 
 
@@ -30,8 +30,6 @@ def passes(condition: Condition, found: dict[str, Any]) -> bool:
 
 def facet(wanted: FacetField, objects: list[dict[str, Any]]) -> dict[str, Any]:
     """One entry of facet_results.fields, the most frequent first."""
-    if objects:
-        check_field(wanted.field, objects[0])
     counts = Counter(value for each in objects for value in _values(each.get(wanted.field)))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], _text(item[0])))
     page = ordered[wanted.start : wanted.start + wanted.limit]
@@ -45,8 +43,6 @@ def facet(wanted: FacetField, objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 def stats(field: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
     """One entry of stats_results; the numbers are null where no object has one."""
-    if objects:
-        check_field(field, objects[0])
     values = [each.get(field) for each in objects]
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if objects and not numbers and any(value is not None for value in values):
@@ -64,9 +60,7 @@ def stats(field: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def sort_key(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, words by letters, nothing last."""
-    if value is None:
-        return (2, 0.0, "")
+    """Numbers by size, words by letters."""
     return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, _text(value).casefold())
 
 
@@ -77,9 +71,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _equal(wanted: str, value: Any) -> bool:
-    if "*" in wanted:
-        return re.fullmatch(".*".join(map(re.escape, wanted.split("*"))), _text(value), re.DOTALL) is not None
-    return wanted == _text(value)
+    return wildcards.matcher(wanted)(_text(value)) if wildcards.ANY in wanted else wanted == _text(value)
 
 
 def _between(condition: Condition, value: Any) -> bool:

@@ -3,6 +3,7 @@
 What cannot be said there is refused with a message that lists what can; nothing is silently left out.
 """
 
+import math
 import re
 from typing import Any, Literal, NamedTuple
 
@@ -61,10 +62,10 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
 def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
     """`sort` and `sortDir` of a `sortby` such as `avg_price asc, score desc`. Raises BadRequest."""
     orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
-    if not orders or orders[0] == ("score", "desc"):
-        return {}
     if any(order != ("score", "desc") for order in orders[1:]):
         raise errors.BadRequest("sortby: the service sorts by one field; only score desc can follow it")
+    if not orders or orders[0] == ("score", "desc"):
+        return {}
     name, direction = orders[0]
     field = known(book, name)
     if field is None or field.sort is None:
@@ -85,10 +86,15 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
 
 
 def _number(condition: Condition, end: str | None) -> str:
+    if end is None:
+        return ""
     try:
-        return "" if end is None else str(float(end))
+        number = float(end)
     except ValueError:
-        raise errors.BadRequest(f"{condition.field}: a range goes from number to number, not {end!r}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise errors.BadRequest(f"{condition.field}: a range goes from number to number, not {end[:40]!r}")
+    return str(number)
 
 
 def _uid(book: tables.Tables, kind: str, field: str, uid: str) -> str:

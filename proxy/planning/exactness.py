@@ -4,14 +4,14 @@ Rules of contract v3-rest.md §4: punctuation and case are ignored, unless exact
 The service ranks exact matches first, so the first part that is none ends the exact ones: that keeps `hits` honest.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from proxy.model import PartsMatchQuery
+from proxy.planning import wildcards
 from proxy.planning.operations import Found
 
-WILDCARD = "*"
+WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
 
 Keep = Callable[[Any, str | None], bool]
@@ -32,7 +32,7 @@ def normalise(number: str) -> str:
 
 def literal(pattern: str) -> str:
     """The longest piece of a number with wildcards: what a partial search is asked for."""
-    return max(pattern.split(WILDCARD), key=len)
+    return max(pattern.split(WILDCARD), key=lambda piece: len(normalise(piece)))
 
 
 def keeper(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Keep | None:
@@ -45,7 +45,14 @@ def keeper(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Keep | No
     if exact_only:
         return _equal(number) if query.mpn else _equal_or_sku(number)
     wanted = normalise(number)
-    return (lambda part, aka: wanted in (normalise(part.mpn), normalise(aka or ""))) if partial else None
+    if not partial:
+        return None
+    return lambda part, aka: normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
+
+
+def is_ranked(number: str) -> bool:
+    """Whether matches come first in a partial search: not where a pattern begins or goes on after its wildcard."""
+    return WILDCARD not in number.rstrip(WILDCARD)
 
 
 def narrow(query: PartsMatchQuery, found: Found, keep: Keep | None, partial: bool) -> Narrowed:
@@ -61,6 +68,12 @@ def narrow(query: PartsMatchQuery, found: Found, keep: Keep | None, partial: boo
     return Narrowed(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
 
 
+def pick(query: PartsMatchQuery, found: Found, keep: Keep | None) -> Narrowed:
+    """The asked for page of the matches among candidates; there are at least so many."""
+    kept = [part for part, aka in found.with_akas() if keep is None or keep(part, aka)]
+    return Narrowed(kept[query.start : query.start + query.limit], len(kept), certain=True)
+
+
 def _equal(number: str) -> Keep:
     return lambda part, aka: number in (part.mpn, aka)
 
@@ -73,6 +86,5 @@ def _equal_or_sku(number: str) -> Keep:
 
 def _like(pattern: str, exact_only: bool) -> Keep:
     prepare = str if exact_only else normalise
-    pieces = (re.escape(prepare(piece)) for piece in pattern.split(WILDCARD))
-    matches = re.compile(".*".join(pieces), re.DOTALL).fullmatch
-    return lambda part, aka: bool(matches(prepare(part.mpn)) or (aka and matches(prepare(aka))))
+    matches = wildcards.matcher(WILDCARD.join(map(prepare, pattern.split(WILDCARD))))
+    return lambda part, aka: matches(prepare(part.mpn)) or bool(aka and matches(prepare(aka)))

@@ -60,9 +60,11 @@ def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str
     return _facet([{"value": value, "count": count} for value, count in page], None)
 
 
-def drilldown_results(book: tables.Tables, found: Any, limit: int) -> dict[str, dict[str, Any]]:
-    """The facets of the specs that the service suggests, best first: their order is the rank."""
-    aggregations = getattr(found, "specAggs", [])[:limit]
+def drilldown_results(book: tables.Tables, found: Any, asked: Wanted, limit: int) -> dict[str, dict[str, Any]]:
+    """The facets of the specs that the service suggests, best first: their order is the rank. Specs that were asked
+    for by name stand among them in the answer, and are no suggestions."""
+    suggested = (each for each in getattr(found, "specAggs", []) if each.attribute.shortname not in asked.shortnames)
+    aggregations = list(suggested)[:limit]
     return {
         f"specs.{_key(book, each)}.value": _facet(
             [{"value": value, "count": count} for value, count in _spec_buckets(each)], rank

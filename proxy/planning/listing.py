@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from proxy import errors, model
-from proxy.planning import counting, lucene
+from proxy.planning import counting, lucene, wildcards
 from proxy.planning.lucene import Condition
 
 WORD = re.compile(r"\w+")
@@ -58,6 +58,9 @@ class Listing:
 
     def search(self, request: model.SearchRequest) -> Listed:
         """A page of matches with v3's counts. Raises BadRequest for fields that the objects do not have."""
+        _refuse_drilldown(request)
+        for field in _fields(request):
+            self._check(field)
         found = self._matching(request.q)
         conditions = [*_conditions(request.filters), *_queried(request.filter_queries)]
         hits = _sorted(self._passing(found, conditions), request.sortby)
@@ -82,12 +85,13 @@ class Listing:
         text = " ".join(q.casefold().split())
         if not text.strip("* "):
             return self._entries
-        if "*" in text:
-            like = _pattern(text)
+        if wildcards.ANY in text:
+            like = wildcards.matcher(text)
             found = [entry for entry in self._entries if any(_like(like, name) for name in entry.names)]
         else:
             found = self._with_words(WORD.findall(text))
-        return sorted(found, key=lambda entry: (_rank(entry, text), entry.names[0]))
+        best = text.strip("* ")
+        return sorted(found, key=lambda entry: (_rank(entry, best), entry.names[0]))
 
     def _with_words(self, words: list[str]) -> list[Entry]:
         """Entries that have a word beginning with each of these."""
@@ -129,12 +133,8 @@ def _rank(entry: Entry, text: str) -> int:
     return 2 if inside else 3
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)
-
-
-def _like(pattern: re.Pattern[str], name: str) -> bool:
-    return bool(pattern.fullmatch(name)) or any(pattern.fullmatch(word) for word in WORD.findall(name))
+def _like(like: Callable[[str], bool], name: str) -> bool:
+    return like(name) or any(map(like, WORD.findall(name)))
 
 
 def _conditions(filters: Iterable[tuple[str, tuple[str, ...]]]) -> list[Condition]:
@@ -146,19 +146,29 @@ def _queried(texts: Iterable[str]) -> list[Condition]:
 
 
 def _sorted(entries: list[Entry], sortby: str) -> list[Entry]:
-    """By one field or several; `score desc` is the order of the matches."""
-    for text in reversed([text.strip() for text in sortby.split(",") if text.strip()]):
-        field, direction = lucene.order(text)
+    """By one field or several, what has none last; `score desc` is the order of the matches."""
+    for field, direction in reversed(_orders(sortby)):
         if field == "score":
             entries = entries if direction == "desc" else entries[::-1]
             continue
-        if entries:
-            counting.check_field(field, entries[0].v3)
-        entries = sorted(entries, key=lambda e: counting.sort_key(e.v3.get(field)), reverse=direction == "desc")
+        with_one = [entry for entry in entries if entry.v3.get(field) is not None]
+        without = [entry for entry in entries if entry.v3.get(field) is None]
+        with_one.sort(key=lambda entry: counting.sort_key(entry.v3[field]), reverse=direction == "desc")
+        entries = with_one + without
     return entries
 
 
-def refuse_drilldown(request: model.SearchRequest) -> None:
+def _orders(sortby: str) -> list[tuple[str, str]]:
+    return [lucene.order(text) for text in sortby.split(",") if text.strip()]
+
+
+def _fields(request: model.SearchRequest) -> list[str]:
+    """The fields to sort and count by."""
+    ordered = [field for field, _ in _orders(request.sortby) if field != "score"]
+    return [*ordered, *(facet.field for facet in request.facets if facet.include), *(name for name, _ in request.stats)]
+
+
+def _refuse_drilldown(request: model.SearchRequest) -> None:
     """spec_drilldown is of parts only (contract v3-rest.md §1.1)."""
     if request.drilldown is not None and request.drilldown.include:
         raise errors.BadRequest("spec_drilldown works in /parts/search only")

@@ -84,6 +84,8 @@ def _joined(node: tree.Item) -> Iterator[Condition]:
     words = {str(child).strip().lower() for child in node.children if isinstance(child, tree.Word)}
     parts = [child for child in node.children if str(child).strip().lower() not in {"or", "and"}]
     found = [condition for child in parts for condition in _all(child)]
+    if not found:
+        raise _CannotError(f"{str(node).strip()[:40]!r} belongs to no field; put a value of several words in quotes")
     if "or" in words:
         yield _any(found)
     else:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from msgspec import structs
+
 from proxy.model import Context, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exactness
 from proxy.planning.operations import Ask, Document, Found
 
+CANDIDATES = 20  # parts that a pattern with an inner wildcard is looked for in: the service does not rank those
 PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
@@ -45,6 +48,7 @@ class MatchPlan:
         self._market = {"country": market.country, "currency": market.currency}
         self._single = single
         self._partial: set[int] = set()
+        self._unranked: set[int] = set()
         self.asks = list(self._plan())
 
     def counts(self, found: dict[int, Found]) -> list[Ask]:
@@ -66,6 +70,10 @@ class MatchPlan:
             number = query.mpn or query.mpn_or_sku or ""
             if query.q and not (number or query.sku):
                 yield self._search(self._documents.search, position, query, query.q)
+            elif not exactness.is_ranked(number):
+                self._unranked.add(position)
+                candidates = structs.replace(query, start=0, limit=max(CANDIDATES, query.start + query.limit))
+                yield self._search(self._documents.search_mpn, position, candidates, exactness.literal(number))
             elif exactness.WILDCARD in number or self._is_single(query, len(queries)):
                 self._partial.add(position)
                 yield self._search(self._documents.search_mpn, position, query, exactness.literal(number))
@@ -98,6 +106,8 @@ class MatchPlan:
 
     def _narrow(self, position: int, answer: Found) -> exactness.Narrowed:
         query, partial = self._request.queries[position], position in self._partial
+        if position in self._unranked:
+            return exactness.pick(query, answer, exactness.keeper(query, self._request.exact_only, partial=True))
         keep = exactness.keeper(query, self._request.exact_only, partial)
         return exactness.narrow(query, answer, keep, partial)
 

@@ -5,7 +5,6 @@ Made by the planners of this room, asked by upstream. Documents hold names from 
 
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,8 +14,7 @@ from proxy.mapping import compiler
 from proxy.planning import aggregations
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What the service answered to one query: part records, all hits, its own error.
 
     `akas` are the alternate MPNs that were hit, `whole` the result set where more of it is read.
@@ -33,8 +31,7 @@ class Found:
         return zip(self.parts, self.akas or [None] * len(self.parts), strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """One GraphQL request. `payload` is its JSON body, `parts_max` what it can cost at worst."""
 
     name: str
@@ -43,8 +40,7 @@ class Operation:
     parts_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """One operation, how its data reads, and the queries it answers by their position in the request."""
 
     operation: Operation

@@ -81,7 +81,7 @@ class SearchPlan:
         for position, each in enumerate(self.counted):
             answer = found[position].whole
             if each.drilldown is not None:
-                fields |= facets.drilldown_results(self._book, answer, each.drilldown.limit)
+                fields |= facets.drilldown_results(self._book, answer, self.wanted[position], each.drilldown.limit)
             fields |= {facet.field: facets.facet_result(self._book, facet, answer) for facet in each.facets}
             stats |= {field: facets.stats_result(self._book, field, answer) for field in each.stats}
             metadata |= facets.metadata(self._book, answer, [*fields, *stats])

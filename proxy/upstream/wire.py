@@ -53,13 +53,10 @@ async def post(session: aiohttp.ClientSession, request: Request) -> Reply:
 
 
 async def _post(session: aiohttp.ClientSession, request: Request, attempt: sessions.Attempt) -> Reply:
+    sessions.ATTEMPT.set(attempt)
     try:
         async with session.post(
-            request.url,
-            data=request.body,
-            headers=request.headers,
-            allow_redirects=False,
-            trace_request_ctx=attempt,
+            request.url, data=request.body, headers=request.headers, allow_redirects=False
         ) as response:
             return await _read(response, request.service)
     except TimeoutError as error:

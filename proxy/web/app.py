@@ -15,7 +15,7 @@ from proxy.planning import library
 from proxy.telemetry import metrics as metering
 from proxy.upstream import graphql, session, tokens
 from proxy.web import middleware, ops
-from proxy.web.v3 import routes
+from proxy.web.v3 import openapi, routes
 
 
 async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Application:
@@ -52,8 +52,9 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     )
     app = web.Application(middlewares=[middleware.frame(metrics, clock)])
     routes.Surface(way, rulebook, clock).add_to(app)
+    openapi.add_to(app, rulebook)
     ops.add_to(app, metrics, _ready(served, store))
-    app.on_cleanup.append(_closing(known.close, lists.close, store.close, http.close))
+    app.on_cleanup.append(_closing(lists.close, store.close, http.close))
     return app
 
 

@@ -32,7 +32,7 @@ class Module:
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """All nodes of the syntax tree, the module itself first."""
-        return tuple(ast.walk(ast.parse(self.text)))
+        return tuple(ast.walk(ast.parse(self.text, self.path)))
 
 
 @pytest.fixture(scope="session")

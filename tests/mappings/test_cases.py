@@ -1,45 +1,107 @@
 """Mappings as data. A folder beside this file is a case, and a new case is a new folder:
 
-request.txt      the target of a v3 request, `apikey` left out; lines after the first are remarks
-upstream.json    what the service answers, one item an operation in order
+request.txt      targets of v3 requests, one a line, after their method where it is not GET; all have the same reply.
+                 `apikey` is left out where it is the usual one. All other lines are remarks
+upstream.json    what the service answers, one item an operation in order; a text is the name of a file in answers/
 expected.json    the v3 reply; only what stands in it is compared, so a case can look at one field
+reply.json       where it is not a 200 of JSON: its `status`, `content_type`, `headers`, how its text `starts` and
+                 `ends` (expected.json is what stands between), or the whole `text`
 operations.json  what is asked of the service: the variables, and words that documents must (`asks`) or must not
-                 (`omits`) hold
+                 (`omits`) hold; no file, no operation
+settings.json    changes of the proxy's configuration
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import msgspec
 import pytest
 from support import running_proxy, scripted_upstream
 
-CASES = sorted(folder for folder in Path(__file__).parent.iterdir() if (folder / "request.txt").exists())
+HERE = Path(__file__).parent
+CASES = sorted(folder for folder in HERE.iterdir() if (folder / "request.txt").exists())
+TARGET = re.compile(r"(?:([A-Z]+) )?(/.+)")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_the_reply_and_the_operations_are_as_the_case_says(case: Path) -> None:
-    target = (case / "request.txt").read_text().splitlines()[0]
-    expected_operations = json.loads((case / "operations.json").read_text())
-    options = json.loads((case / "settings.json").read_text()) if (case / "settings.json").exists() else {}
+def _targets() -> list[Any]:
+    """Every case with each of its targets."""
+    found = []
+    for case in CASES:
+        lines = (case / "request.txt").read_text().splitlines()
+        targets = [match.groups() for line in lines if (match := TARGET.fullmatch(line))]
+        assert targets, f"{case.name}/request.txt has no target"
+        for number, (method, target) in enumerate(targets, 1):
+            name = f"{case.name}-{number}" if len(targets) > 1 else case.name
+            found.append(pytest.param(case, method or "GET", target, id=name))
+    return found
+
+
+@pytest.mark.parametrize("case, method, target", _targets())
+async def test_the_reply_and_the_operations_are_as_the_case_says(case: Path, method: str, target: str) -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says(*json.loads((case / "upstream.json").read_text()))
+        upstream.says(*(_answer(item) for item in _read(case, "upstream.json", [])))
+        options = _read(case, "settings.json", {})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
-        async with running_proxy.running(settings) as client:
-            response = await client.get(f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}")
-            reply = await response.json()
-    assert _part_of(reply, json.loads((case / "expected.json").read_text()), "reply") == []
-    assert len(upstream.asked) == len(expected_operations)
-    for asked, expected in zip(upstream.asked, expected_operations, strict=True):
-        assert _part_of(asked["variables"], expected["variables"], "variables") == []
-        assert asked["operationName"] == expected["operation"]
-        words = asked["query"].replace("{", " ").replace("(", " ").split()
-        assert [word for word in expected.get("asks", []) if word not in words] == []
-        assert [word for word in expected.get("omits", []) if word in words] == []
+        async with running_proxy.running(_one_by_one(settings)) as client:
+            response = await client.get(_with_key(target), method=method)
+            text = await response.text()
+    _check_reply(response, text, {"status": 200, "content_type": "application/json", **_read(case, "reply.json", {})})
+    if (case / "expected.json").exists():
+        frame = _read(case, "reply.json", {})
+        body = json.loads(text.removeprefix(frame.get("starts", "")).removesuffix(frame.get("ends", "")))
+        assert _part_of(body, _read(case, "expected.json", None), "reply") == []
+    _check_operations(upstream.asked, _read(case, "operations.json", []))
+
+
+def _read(case: Path, name: str, default: Any) -> Any:
+    path = case / name
+    return json.loads(path.read_text()) if path.exists() else default
+
+
+def _answer(item: Any) -> Any:
+    return json.loads((HERE / "answers" / item).read_text()) if isinstance(item, str) else item
+
+
+def _one_by_one(settings: Any) -> Any:
+    """With one connection, operations reach the service in the order they were planned."""
+    return msgspec.structs.replace(settings, upstream=msgspec.structs.replace(settings.upstream, connections=1))
+
+
+def _with_key(target: str) -> str:
+    if "apikey" in target:
+        return target
+    return f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}"
+
+
+def _check_reply(response: aiohttp.ClientResponse, text: str, expected: Any) -> None:
+    assert response.status == expected["status"], text
+    assert response.content_type == expected["content_type"]
+    for name, value in expected.get("headers", {}).items():
+        assert response.headers.get(name) == value, name
+    assert text.startswith(expected.get("starts", ""))
+    assert text.endswith(expected.get("ends", ""))
+    assert text == expected.get("text", text)
+
+
+def _check_operations(asked: list[Any], expected: list[Any]) -> None:
+    assert [one["operationName"] for one in asked] == [one["operation"] for one in expected]
+    for one, wanted in zip(asked, expected, strict=True):
+        assert _part_of(one["variables"], wanted["variables"], "variables") == []
+        words = one["query"].replace("{", " ").replace("(", " ").split()
+        assert [word for word in wanted.get("asks", []) if word not in words] == []
+        assert [word for word in wanted.get("omits", []) if word in words] == []
 
 
 def _part_of(whole: Any, part: Any, at: str) -> list[str]:
-    """Where `part` is not what `whole` holds. Lists must be as long; an object may hold more, unless `"...": false`."""
+    """Where `part` is not what `whole` holds. Lists must be as long; an object may hold more, unless `"...": false`.
+
+    `"..."` as a value is any value.
+    """
+    if part == "...":
+        return []
     if isinstance(part, dict) and isinstance(whole, dict):
         names = {name for name in part if name != "..."}
         extra = sorted(set(whole) - names) if part.get("...") is False else []

@@ -83,23 +83,40 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     for name in TEXTS:
         if not isinstance(given.get(name, ""), str):
             raise errors.BadRequest(f"{name} must be a string, not {_kind(given[name])}")
-    if not any(given.get(name) for name in TEXTS):
+    if not any(given.get(name, "").strip() for name in TEXTS):
         raise errors.BadRequest("Missing search filters")
+    _check_together(given)
     start, limit = (_whole(given, name) for name in ("start", "limit"))
     if limit > model.MATCH_LIMIT_MAX:
         raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {limit}")
     if start + limit > model.MATCH_WINDOW_MAX:
         raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}, not {start + limit}")
-    for name in ("mpn", "mpn_or_sku"):
-        _check_wildcards(name, given.get(name) or "")
+    for name in ("mpn", "mpn_or_sku", "sku"):
+        _check_number(name, given.get(name) or "")
     return given
 
 
-def _check_wildcards(name: str, number: str) -> None:
-    literals = exactness.normalise(number.replace(exactness.WILDCARD, ""))
-    if exactness.WILDCARD in number and len(literals) < exactness.LITERALS_MIN:
+def _check_together(given: dict[str, Any]) -> None:
+    """Filters that cannot be asked for at once are refused: none is silently left out."""
+    numbers = [name for name in ("mpn", "mpn_or_sku", "sku") if given.get(name)]
+    q = exactness.normalise(given.get("q", ""))
+    if q and any(q != exactness.normalise(given[name]) for name in numbers):
+        raise errors.BadRequest(f"q and {numbers[0]} cannot be asked for together")
+    if len(numbers) > 1 and any(exactness.WILDCARD in given[name] for name in numbers):
+        raise errors.BadRequest(f"{numbers[0]} and {numbers[1]} cannot be asked for together with wildcards")
+
+
+def _check_number(name: str, number: str) -> None:
+    """A number has letters or digits; wildcards beside enough of them, and in MPNs only."""
+    if number and not exactness.normalise(number):
+        raise errors.BadRequest(f"{name} has no letters or digits")
+    if exactness.WILDCARD not in number:
+        return
+    if name == "sku":
+        raise errors.BadRequest("sku takes no wildcards; the service finds whole SKUs only")
+    if len(exactness.normalise(exactness.literal(number))) < exactness.LITERALS_MIN:
         raise errors.BadRequest(
-            f"{name} needs at least {exactness.LITERALS_MIN} letters or digits beside its wildcards"
+            f"{name} needs at least {exactness.LITERALS_MIN} letters or digits in a row beside its *"
         )
 
 

@@ -5,16 +5,19 @@ Parameters of one endpoint are read in its own module.
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from proxy import errors, model
+from proxy.mapping.loader import Rulebook
 
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
 CALLBACK_MAX = 128
+NOTHING = frozenset({("",)})  # show[] with no known name: a view of no field
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
-SLICE = re.compile(r"\[?(-?\d*):(-?\d*)\]?", re.ASCII)
+SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
 
 class Style(NamedTuple):
@@ -23,6 +26,13 @@ class Style(NamedTuple):
     pretty_print: bool = False
     callback: str | None = None
     suppress_status_codes: bool = False
+
+
+class Shape(NamedTuple):
+    """What a reply shows: the view that everything is compiled for, and how far its lists are cut."""
+
+    view: model.View
+    cuts: dict[model.Path, slice]
 
 
 class Parameters:
@@ -75,21 +85,27 @@ class Parameters:
             raise errors.BadRequest("callback must be the name of a JavaScript function, like handle or app.handle")
         return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
 
-    def view(self, features: frozenset[str], known: frozenset[str]) -> model.View:
-        """include[], show[], hide[] and slice[]; of include[] only names that are `known` (others are ignored)."""
-        include = frozenset(self.texts("include")) & known
+    def shape(self, features: frozenset[str], book: Rulebook, name: str) -> Shape:
+        """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: views are kept,
+        and what clients make up must not be what they are kept by."""
+        include = frozenset(self.texts("include")) & book.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
-            return model.View(include, features=features)
-        return model.View(
+            return Shape(model.View(include, features=features), {})
+        cuts = {path: cut for path, cut in map(_slice, self._slices()) if book.knows(name, path)}
+        emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
+        show = frozenset(filter(None, self.texts("show")))
+        view = model.View(
             include,
-            frozenset(_path(text) for text in self.texts("show") if text),
-            frozenset(_path(text) for text in self.texts("hide") if text),
-            frozenset(_slice(name, values[-1]) for name, values in self._slices()),
+            _paths(show, book, name) or (NOTHING if show else frozenset()),
+            _paths(self.texts("hide"), book, name),
+            frozenset(cuts) - emptied,
+            emptied,
             features,
         )
+        return Shape(view, cuts)
 
-    def _slices(self) -> list[tuple[str, list[str]]]:
-        return [(name, values) for name, values in self._values.items() if name.startswith("slice[")]
+    def _slices(self) -> list[tuple[str, str]]:
+        return [(name, values[-1]) for name, values in self._values.items() if name.startswith("slice[")]
 
 
 def _bare(name: str) -> str:
@@ -101,14 +117,19 @@ def _bare(name: str) -> str:
     return name
 
 
-def _path(text: str) -> model.Path:
-    return tuple(text.split("."))
+def _paths(texts: Iterable[str], book: Rulebook, name: str) -> frozenset[model.Path]:
+    """The dotted paths among these that lead to a field."""
+    paths = (tuple(text.split(".")) for text in texts)
+    return frozenset(path for path in paths if book.knows(name, path))
 
 
-def _slice(name: str, value: str) -> tuple[model.Path, int | None, int | None]:
-    """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2)."""
+def _slice(given: tuple[str, str]) -> tuple[model.Path, slice]:
+    """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2); an empty range is written as `[:0]`."""
+    name, value = given
     found = SLICE.fullmatch(value.strip())
     if not found:
-        raise errors.BadRequest(f"{name} must be a range like [0:5], not {value[:40]!r}")
+        raise errors.BadRequest(f"{name[:60]} must be a range like [0:5], not {value[:40]!r}")
     start, stop = (int(number) if number else None for number in found.groups())
-    return _path(name[6:-1]), start, stop
+    if stop is not None and 0 <= stop <= (start or 0):
+        start, stop = None, 0
+    return tuple(name[6:-1].split(".")), slice(start, stop)

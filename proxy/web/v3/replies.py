@@ -1,6 +1,7 @@
 """How a v3 reply looks on the wire: JSON, pretty JSON, JSONP, gzip (contract v3-rest.md §2, §5, §6)."""
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from aiohttp import web
 from proxy import errors
 from proxy.web.v3.parameters import Style
 
+ALLOWED = "GET, HEAD, OPTIONS"
 GZIP_FROM = 512  # bytes; below, the header costs more than it saves
 
 
@@ -23,6 +25,8 @@ def failed(error: errors.BridgeError, style: Style, request: web.Request) -> web
     response = _respond(error_body(error, style), 200 if style.suppress_status_codes else error.status, style, request)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
+    if error.status == 405:
+        response.headers["Allow"] = ALLOWED
     return response
 
 
@@ -51,8 +55,17 @@ def _respond(body: bytes, status: int, style: Style, request: web.Request) -> we
         body=body,
         status=status,
         content_type="application/javascript" if style.callback else "application/json",
+        charset="utf-8" if style.callback else None,  # a page in another encoding would read it as its own
         headers={"X-Content-Type-Options": "nosniff"} if style.callback else None,
     )
-    if len(body) >= GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+    if len(body) >= GZIP_FROM and _takes_gzip(request.headers.get("Accept-Encoding", "")):
         response.enable_compression(web.ContentCoding.gzip)
+        response.headers["Vary"] = "Accept-Encoding"
     return response
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """Whether Accept-Encoding names gzip, and not to refuse it (RFC 9110 §12.5.3)."""
+    if "gzip" not in accepted:
+        return False
+    return re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

@@ -14,7 +14,6 @@ from proxy.web.v3 import match, replies, search
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.web.v3.parameters import Parameters
 
-ALLOWED = "GET, HEAD, OPTIONS"
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
 APPLICATION = web.RequestKey("application", str)  # whose request it is, for the log
@@ -37,7 +36,7 @@ class Surface:
 
     def __init__(self, pipeline: Pipeline, rulebook: Rulebook, clock: Clock) -> None:
         self._pipeline = pipeline
-        self._includable = {endpoint.object: rulebook.includable(endpoint.object) for endpoint in ENDPOINTS}
+        self._rulebook = rulebook
         self._clock = clock
         self._answers: dict[str, Answer] = {
             "match": self._match,
@@ -73,18 +72,19 @@ class Surface:
         """contract v3-rest.md §4."""
         raws = match.decode(asked.parameters.text("queries"))
         request = model.PartsMatchRequest(tuple(map(match.query, raws)), asked.parameters.flag("exact_only"))
-        outcomes = await self._pipeline.match_parts(asked.application, request, self._view(endpoint, asked))
+        application, view = self._asker(endpoint, asked)
+        outcomes = await self._pipeline.match_parts(application, request, view)
         return match.reply(raws, request, outcomes, self._msec(asked))
 
     async def _search(self, endpoint: Endpoint, asked: Asked) -> Any:
         """contract v3-rest.md §1.1, §3.6; who is asked for where is in the answer to parts only."""
         request = search.request(asked.parameters)
-        view = self._view(endpoint, asked)
+        application, view = self._asker(endpoint, asked)
         if endpoint.object != "Part":
-            items, listed = await self._pipeline.search_listed(asked.application, endpoint.object, request, view)
+            items, listed = await self._pipeline.search_listed(application, endpoint.object, request, view)
             return search.response(request, items, listed, self._msec(asked))
-        items, found = await self._pipeline.search_parts(asked.application, request, view)
-        context = asked.application.context
+        items, found = await self._pipeline.search_parts(application, request, view)
+        context = application.context
         return {
             **search.response(request, items, found, self._msec(asked)),
             "user_country": context.country,
@@ -109,13 +109,15 @@ class Surface:
         return found[uid]
 
     async def _objects(self, endpoint: Endpoint, asked: Asked, uids: list[str]) -> dict[str, Any]:
-        view = self._view(endpoint, asked)
+        application, view = self._asker(endpoint, asked)
         if endpoint.object == "Part":
-            return await self._pipeline.parts(asked.application, uids, view)
-        return await self._pipeline.listed(asked.application, endpoint.object, uids, view)
+            return await self._pipeline.parts(application, uids, view)
+        return await self._pipeline.listed(application, endpoint.object, uids, view)
 
-    def _view(self, endpoint: Endpoint, asked: Asked) -> model.View:
-        return asked.parameters.view(asked.application.features, self._includable[endpoint.object])
+    def _asker(self, endpoint: Endpoint, asked: Asked) -> tuple[Application, model.View]:
+        """Who asks, with the request's own cuts, and the view."""
+        shape = asked.parameters.shape(asked.application.features, self._rulebook, endpoint.object)
+        return asked.application.cutting(shape.cuts), shape.view
 
     def _msec(self, asked: Asked) -> int:
         return int((self._clock.monotonic() - asked.started) * 1000)
@@ -124,5 +126,5 @@ class Surface:
 async def other_method(request: web.Request) -> web.StreamResponse:
     """OPTIONS says what there is; everything else v3 never had."""
     if request.method == "OPTIONS":
-        return web.Response(status=204, headers={"Allow": ALLOWED})
+        return web.Response(status=204, headers={"Allow": replies.ALLOWED})
     raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")

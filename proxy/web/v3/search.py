@@ -54,7 +54,9 @@ def response(asked: model.SearchRequest, items: list[dict[str, Any]], result: An
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
     """`filter[fields][brand.name][]=X`, the last brackets at will."""
     found = []
-    for name in parameters.names("filter[fields]["):
+    for name in parameters.names("filter["):
+        if name == "filter[queries]":
+            continue
         field = FIELD.fullmatch(name)
         if field is None or field[3] is not None:
             raise errors.BadRequest(f"{name[:60]} must be like filter[fields][brand.name][]")

@@ -14,9 +14,9 @@ def counted() -> metrics.Metrics:
 
 
 def test_what_was_counted_is_in_the_text(counted):
-    counted.requests.labels("/v3/parts/match", "200").inc()
-    counted.parts.labels("demo").inc(3)
-    counted.upstream_seconds.labels("supSearchMpn").observe(0.02)
+    counted.requests["/v3/parts/match", "200"].inc()
+    counted.parts["demo"].inc(3)
+    counted.upstream_seconds["supSearchMpn"].observe(0.02)
     text = counted.text().decode()
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
     assert 'v3bridge_parts_returned_total{application="demo"} 3.0' in text
@@ -25,7 +25,7 @@ def test_what_was_counted_is_in_the_text(counted):
 
 def test_two_processes_worth_of_metrics_do_not_meet(counted):
     other = metrics.Metrics(prometheus_client.CollectorRegistry())
-    counted.answers.labels("hit").inc()
+    counted.answers["hit"].inc()
     assert 'outcome="hit"' not in other.text().decode()
 
 

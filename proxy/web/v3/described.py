@@ -1,0 +1,157 @@
+"""The parameters of v3's endpoints as data: what markdown.py and openapi.py say of them.
+
+Limits and defaults are the constants that their readers use; a test holds names and kinds against what is really read.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proxy import model
+from proxy.web.v3 import match, parameters, routes, search
+from proxy.web.v3.endpoints import Endpoint
+
+Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
+FIELD = "<field>"  # stands for the name of a field
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter, by the name it is sent under. `source` is a section of contract v3-rest.md.
+
+    `default` is what its absence means, `maximum` the end of a whole number's range, which begins with 0.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    source: str
+    default: Any = None
+    maximum: int | None = None
+    required: bool = False
+
+    @property
+    def head(self) -> str | None:
+        """What stands before the name of a field, such as `facet[fields]`; None where the name holds none."""
+        head, bracket, _ = self.name.partition(f"[{FIELD}]")
+        return head if bracket else None
+
+    @property
+    def option(self) -> str:
+        """What is said of the field, such as `include`; empty where the parameter is the field's value itself."""
+        return self.name.partition(f"[{FIELD}]")[2].strip("[]")
+
+
+def of(endpoint: Endpoint) -> tuple[Parameter, ...]:
+    """The parameters that an endpoint has beside the global ones."""
+    if endpoint.action == "search":
+        return (*SEARCH, *DRILLDOWN) if endpoint.object == "Part" else SEARCH
+    return {"match": MATCH, "get_multi": GET_MULTI, "get": GET}[endpoint.action]
+
+
+APIKEY = Parameter(
+    "apikey", "text", "who asks: a key that an application of the configuration lists", "§2", required=True
+)
+
+GLOBALS = (
+    Parameter("include[]", "texts", "adds fields that are hidden otherwise; unknown names are ignored", "§2.3"),
+    Parameter("show[]", "texts", "keeps only these fields; dotted paths such as `offers.sku` reach inside", "§2.4"),
+    Parameter("hide[]", "texts", "drops these fields; dotted paths too", "§2.4"),
+    Parameter(
+        f"slice[{FIELD}]", "slice", "keeps a part of a list, as in Python: `[0:5]` or `0:5`; dotted paths too", "§2"
+    ),
+    Parameter("pretty_print", "flag", "keys in alphabetical order, four spaces, `\\uXXXX` beyond ASCII", "§2", False),
+    Parameter(
+        "callback",
+        "text",
+        "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
+        f"A name, dotted at will, of at most {parameters.CALLBACK_MAX} letters",
+        "§2",
+    ),
+    Parameter("suppress_status_codes", "flag", "errors come with status 200", "§2", False),
+    Parameter("userkey", "text", "ignored, as every unknown parameter", "§2"),
+)
+
+GET = (Parameter("uid", "text", "in the path: 16 hex digits", "§1", required=True),)
+
+GET_MULTI = (
+    Parameter(
+        "uid[]",
+        "texts",
+        f"the uids, {routes.UIDS_MAX} different ones at most; what is not known is left out of the reply",
+        "§1",
+        required=True,
+    ),
+)
+
+MATCH = (
+    Parameter(
+        "queries",
+        "queries",
+        f"a JSON list of at most {model.MATCH_QUERIES_MAX} queries, see below",
+        "§4",
+        required=True,
+    ),
+    Parameter("exact_only", "flag", "punctuation and case count", "§4", False),
+)
+
+_NAMED = {
+    "q": "free text, for what has no part number",
+    "mpn": "the maker's part number; `*` stands for anything",
+    "brand": "only parts of this brand",
+    "sku": "a seller's number",
+    "seller": "only parts that this seller offers; their offers are all shown",
+    "mpn_or_sku": "either number; `*` stands for anything",
+}
+
+QUERY = (
+    *(Parameter(name, "text", meaning, "§4", match.DEFAULTS[name]) for name, meaning in _NAMED.items()),
+    Parameter(
+        "start",
+        "whole",
+        f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
+        "§4",
+        match.DEFAULTS["start"],
+        model.MATCH_WINDOW_MAX,
+    ),
+    Parameter("limit", "whole", "parts at most", "§4", match.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
+    Parameter("reference", "any", "the caller's own, returned as it came, of any JSON type", "§4"),
+)
+
+_APART = "counts without the filters on its own field"
+_TOGETHER = f"; {search.FACETS_MAX} facets, facet queries and stats a request at most"
+
+SEARCH = (
+    Parameter("q", "text", "words; empty finds everything", "§1.1", model.SearchRequest().q),
+    Parameter("start", "whole", "results to leave out", "§1.1", model.SearchRequest().start, model.SEARCH_START_MAX),
+    Parameter("limit", "whole", "results at most", "§1.1", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+    Parameter("sortby", "text", "`<field> asc` or `<field> desc`", "§1.1", model.SearchRequest().sortby),
+    Parameter(f"filter[fields][{FIELD}][]", "texts", "only what has one of these values", "§1.1"),
+    Parameter(
+        "filter[queries][]",
+        "texts",
+        "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason",
+        "§1.1",
+    ),
+    Parameter(f"facet[fields][{FIELD}][include]", "flag", f"counts the field's values{_TOGETHER}", "§1.1", False),
+    Parameter(f"facet[fields][{FIELD}][exclude_filter]", "flag", _APART, "§1.1", False),
+    Parameter(f"facet[fields][{FIELD}][start]", "whole", "values to leave out", "§1.1", 0, model.SEARCH_START_MAX),
+    Parameter(
+        f"facet[fields][{FIELD}][limit]",
+        "whole",
+        "values at most",
+        "§1.1",
+        model.FacetField("").limit,
+        model.SEARCH_LIMIT_MAX,
+    ),
+    Parameter("facet[queries][]", "texts", "counts the hits of a filter query", "§1.1"),
+    Parameter(f"stats[{FIELD}][include]", "flag", "smallest, largest and more of a field's numbers", "§1.1", False),
+    Parameter(f"stats[{FIELD}][exclude_filter]", "flag", _APART, "§1.1", False),
+)
+
+DRILLDOWN = (
+    Parameter("spec_drilldown[include]", "flag", "facets of the specs that narrow the search best", "§1.1", False),
+    Parameter("spec_drilldown[exclude_filter]", "flag", "counts without filters on specs", "§1.1", False),
+    Parameter(
+        "spec_drilldown[limit]", "whole", "specs at most", "§1.1", model.Drilldown().limit, model.SEARCH_LIMIT_MAX
+    ),
+)

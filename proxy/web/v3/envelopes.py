@@ -1,0 +1,272 @@
+"""What stands around v3's objects, as data: replies, their request echo, counts, errors (contract v3-rest.md §3.6, §5).
+
+Read by markdown.py and openapi.py; the replies themselves are written in match.py, search.py, replies.py and planning's
+facets.py and counting.py. The tests hold real replies against this. show[] and hide[] do not touch envelopes.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy.web.v3 import match
+from proxy.web.v3.endpoints import Endpoint
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+NULL: Schema = {"type": "null"}
+ANY: Schema = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its JSON schema, and what a client finds in it. `parts_only`: only where parts are searched."""
+
+    name: str
+    schema: Schema
+    meaning: str
+    parts_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """An object of a reply. Its fields are always there, but those in `optional`. `class_` is its `__class__`."""
+
+    name: str
+    fields: tuple[Field, ...]
+    class_: str | None = None
+    optional: frozenset[str] = frozenset()
+
+    def schema(self) -> Schema:
+        """Its JSON schema."""
+        properties = {"__class__": {"const": self.class_}} if self.class_ else {}
+        properties |= {field.name: {**field.schema, "description": field.meaning} for field in self.fields}
+        required = [name for name in properties if name not in self.optional]
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def ref(name: str) -> Schema:
+    """A schema of the components by name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def list_of(schema: Schema) -> Schema:
+    """A JSON list."""
+    return {"type": "array", "items": schema}
+
+
+def by_key(schema: Schema) -> Schema:
+    """An object whose keys are data."""
+    return {"type": "object", "additionalProperties": schema}
+
+
+def either(*schemas: Schema) -> Schema:
+    """Any of some schemas."""
+    return {"anyOf": list(schemas)}
+
+
+def answer(endpoint: Endpoint) -> Schema:
+    """The body of an endpoint's 200."""
+    return {
+        "match": ref("PartsMatchResponse"),
+        "search": ref(f"{endpoint.object}SearchResponse"),
+        "get_multi": by_key(ref(endpoint.object)),
+        "get": ref(endpoint.object),
+    }[endpoint.action]
+
+
+def components() -> dict[str, Schema]:
+    """All envelopes as schemas by name; the two of a search once for each object that is searched."""
+    schemas = {each.name: each.schema() for each in ALL if each not in SEARCHED}
+    for name in SEARCHABLE:
+        schemas |= {f"{name}{each.name}": _of(name, each).schema() for each in SEARCHED}
+    return schemas
+
+
+def _of(name: str, envelope: Envelope) -> Envelope:
+    """An envelope of a search, for one object."""
+    own = {"results": list_of(ref(f"{name}SearchResult")), "item": ref(name)}
+    shown = [field for field in envelope.fields if name == "Part" or not field.parts_only]
+    fields = tuple(replace(field, schema=own.get(field.name, field.schema)) for field in shown)
+    return replace(envelope, fields=fields)
+
+
+MATCH = (
+    Envelope(
+        "PartsMatchResponse",
+        (
+            Field("msec", WHOLE, "milliseconds that the proxy took"),
+            Field("request", ref("PartsMatchRequest"), "what was asked"),
+            Field("results", list_of(ref("PartsMatchResult")), "one for each query, in their order"),
+        ),
+        "PartsMatchResponse",
+    ),
+    Envelope(
+        "PartsMatchRequest",
+        (
+            Field("queries", list_of(ref("PartsMatchQuery")), "as they were sent, with defaults filled in"),
+            Field("exact_only", FLAG, "as it was understood"),
+        ),
+        "PartsMatchRequest",
+    ),
+    Envelope(
+        "PartsMatchQuery",
+        tuple(Field(name, ANY, "as it was sent, of any JSON type; else the default") for name in match.DEFAULTS),
+        "PartsMatchQuery",
+    ),
+    Envelope(
+        "PartsMatchResult",
+        (
+            Field("items", list_of(ref("Part")), "the page of parts"),
+            Field("hits", WHOLE, "all matches; 0 where there are none or the query has an error"),
+            Field("reference", ANY, "the query's own, of the same JSON type"),
+            Field("error", either(TEXT, NULL), "what is wrong with this query; the others are answered"),
+        ),
+        "PartsMatchResult",
+    ),
+)
+
+
+SEARCHABLE = ("Part", "Brand", "Category", "Seller")
+NUMBER: Schema = either({"type": "number"}, NULL)
+COUNT: Schema = either(WHOLE, NULL)
+_LISTS_ONLY = "of brands, categories and sellers; null of parts, because the service does not compute it"
+
+SEARCHED = (
+    Envelope(
+        "SearchResponse",
+        (
+            Field("request", ref("SearchRequest"), "what was asked"),
+            Field("results", list_of(ref("SearchResult")), "the page"),
+            Field("hits", WHOLE, "all that was found"),
+            Field("msec", WHOLE, "milliseconds that the proxy took"),
+            Field("facet_results", ref("FacetResults"), "the counts that were asked for"),
+            Field("stats_results", by_key(ref("SearchStatsResult")), "by field"),
+            Field("spec_metadata", by_key(ref("SearchSpecMetadata")), "by key, for each spec that was counted"),
+            Field("user_country", TEXT, "parts only: the `country` of the configuration", parts_only=True),
+            Field("user_currency", TEXT, "parts only: the `currency` of the configuration", parts_only=True),
+        ),
+        "SearchResponse",
+    ),
+    Envelope(
+        "SearchResult",
+        (
+            Field("item", either(*(ref(name) for name in SEARCHABLE)), "what was found"),
+            Field("snippet", either(TEXT, NULL), "of parts the service's description of the hit, else null as in v3"),
+        ),
+        "SearchResult",
+    ),
+)
+
+SEARCH = (
+    *SEARCHED,
+    Envelope(
+        "SearchRequest",
+        (
+            Field("q", TEXT, "as it was sent"),
+            Field("start", WHOLE, "with its default"),
+            Field("limit", WHOLE, "with its default"),
+            Field("sortby", TEXT, "with its default"),
+            Field("filter", ref("FilterEcho"), "as it was sent"),
+            Field("facet", ref("FacetEcho"), "as it was understood"),
+            Field("stats", by_key(ref("StatsOptions")), "by field"),
+            Field("spec_drilldown", ref("DrilldownOptions"), "only where it was asked for"),
+        ),
+        "SearchRequest",
+        optional=frozenset({"spec_drilldown"}),
+    ),
+    Envelope(
+        "FilterEcho",
+        (
+            Field("fields", by_key(list_of(TEXT)), "values by field; a single one is a list too"),
+            Field("queries", list_of(TEXT), "as they were sent"),
+        ),
+    ),
+    Envelope(
+        "FacetEcho",
+        (
+            Field("fields", by_key(ref("FacetOptions")), "by field"),
+            Field("queries", list_of(TEXT), "as they were sent"),
+        ),
+    ),
+    Envelope(
+        "FacetOptions",
+        (
+            Field("include", FLAG, "with its default"),
+            Field("exclude_filter", FLAG, "with its default"),
+            Field("start", WHOLE, "with its default"),
+            Field("limit", WHOLE, "with its default"),
+        ),
+    ),
+    Envelope(
+        "StatsOptions",
+        (Field("include", FLAG, "true: others are not echoed"), Field("exclude_filter", FLAG, "with its default")),
+    ),
+    Envelope(
+        "DrilldownOptions",
+        (
+            Field("include", FLAG, "with its default"),
+            Field("exclude_filter", FLAG, "with its default"),
+            Field("limit", WHOLE, "with its default"),
+        ),
+    ),
+    Envelope(
+        "FacetResults",
+        (
+            Field("fields", by_key(ref("SearchFacetResult")), "by field; spec_drilldown adds the specs it found"),
+            Field("queries", by_key(ref("FacetCount")), "by filter query"),
+        ),
+    ),
+    Envelope(
+        "SearchFacetResult",
+        (
+            Field("facets", list_of(ref("FacetValue")), "the values, the most frequent first"),
+            Field("missing", COUNT, f"how many have no value, {_LISTS_ONLY}"),
+            Field("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
+        ),
+        "SearchFacetResult",
+    ),
+    Envelope(
+        "FacetValue",
+        (
+            Field("value", {"type": ["string", "number", "boolean"]}, "of parts always a string"),
+            Field("count", WHOLE, "how many have it"),
+        ),
+    ),
+    Envelope("FacetCount", (Field("count", WHOLE, "how many hits pass the query"),)),
+    Envelope(
+        "SearchStatsResult",
+        (
+            Field("min", NUMBER, "the smallest number, of specs in SI base units"),
+            Field("max", NUMBER, "the largest number"),
+            Field("mean", NUMBER, f"the average, {_LISTS_ONLY}"),
+            Field("stddev", NUMBER, f"the spread, {_LISTS_ONLY}"),
+            Field("count", COUNT, f"how many have a number, {_LISTS_ONLY}"),
+            Field("missing", COUNT, f"how many have none, {_LISTS_ONLY}"),
+            Field("spec_drilldown_rank", NULL, "null: the service ranks no statistics"),
+        ),
+        "SearchStatsResult",
+    ),
+    Envelope(
+        "SearchSpecMetadata",
+        (
+            Field("key", TEXT, "v3's name of the spec"),
+            Field("name", TEXT, "the spec's name for people"),
+            Field("datatype", {"enum": ["string", "integer", "decimal"]}, "as in SpecMetadata"),
+            Field("unit", either(ref("SearchSpecUnit"), NULL), "null where the spec has none"),
+        ),
+    ),
+    Envelope(
+        "SearchSpecUnit",
+        (Field("name", TEXT, "such as `ohms`"), Field("symbol", either(TEXT, NULL), "such as `Ω`")),
+        "UnitOfMeasurement",
+    ),
+)
+
+ERRORS = tuple(
+    Envelope(name, (Field("message", TEXT, "what is wrong, in words"),), name)
+    for name in ("ClientErrorResponse", "ServerErrorResponse")
+)
+
+ALL = (*MATCH, *SEARCH, *ERRORS)

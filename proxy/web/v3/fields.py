@@ -1,0 +1,53 @@
+"""Which fields the parameters of an endpoint can name: for markdown.py and openapi.py.
+
+Parts are searched by the service, which can do what mappings/search.yaml says. Brands, sellers and categories are
+searched here, by every field that they have.
+"""
+
+from typing import Literal
+
+from proxy.mapping import loader
+from proxy.planning import criteria
+from proxy.web.v3 import shapes
+from proxy.web.v3.described import FIELD, Parameter
+
+SPECS = "specs.<key>.value"
+SPECS_PATTERN = f"^{criteria.SPEC.pattern}$"
+Use = Literal["filter", "facet", "stats", "sort"]
+USES: dict[str | None, Use] = {"filter[fields]": "filter", "facet[fields]": "facet", "stats": "stats"}
+
+
+def named(book: loader.Rulebook, name: str, parameter: Parameter) -> list[str]:
+    """The fields of object `name` that a parameter can name, specs not among them; none where it names no fields."""
+    match parameter.name:
+        case "include[]":
+            return [field for field in book.rules[name].fields if field in book.includable(name)]
+        case "show[]" | "hide[]":
+            return shapes.paths_of(book, name)
+        case "sortby":
+            return ["score", *usable(book, name, "sort")]
+        case slices if slices == f"slice[{FIELD}]":
+            return shapes.lists_of(book, name)
+    use = USES.get(parameter.head)
+    return usable(book, name, use) if use else []
+
+
+def usable(book: loader.Rulebook, name: str, use: Use) -> list[str]:
+    """The fields that a search of such objects can filter, count or sort by; specs go without saying."""
+    if name == "Part":
+        return [field for field, can in book.tables.search.items() if _can(can, use)]
+    shown = book.rules[name].fields
+    return [field for field in shown if use != "stats" or _is_number(book, name, field)]
+
+
+def takes_specs(name: str, parameter: Parameter) -> bool:
+    """Whether a parameter can name `specs.<key>.value` too."""
+    return name == "Part" and (parameter.head in USES or parameter.name == "sortby")
+
+
+def _can(can: object, use: Use) -> bool:
+    return bool(getattr(can, use, None)) or (use == "filter" and bool(getattr(can, "stock", False)))
+
+
+def _is_number(book: loader.Rulebook, name: str, field: str) -> bool:
+    return shapes.field(book, name, field).get("type") in ("integer", "number")

@@ -1,0 +1,113 @@
+"""Parameters as OpenAPI has them: for openapi.py.
+
+OpenAPI has no word for a name with a field's name inside. `facet[fields][brand.name][include]` is therefore one object
+parameter `facet[fields]` in the style deepObject, whose brackets go as deep as the object.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from proxy import model
+from proxy.mapping import loader
+from proxy.web.v3 import described, fields, routes, search
+from proxy.web.v3 import parameters as readers
+from proxy.web.v3.described import Parameter
+from proxy.web.v3.endpoints import Endpoint
+from proxy.web.v3.envelopes import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of
+
+KINDS: dict[described.Kind, Schema] = {
+    "text": TEXT,
+    "texts": list_of(TEXT),
+    "flag": FLAG,
+    "whole": {**WHOLE, "minimum": 0},
+    "slice": {"type": "string", "pattern": f"^{readers.SLICE.pattern}$"},
+    "any": ANY,
+}
+LIMITS: dict[str, Schema] = {
+    "callback": {"maxLength": readers.CALLBACK_MAX, "pattern": f"^({readers.CALLBACK.pattern})?$"},
+    "uid[]": {"minItems": 1, "maxItems": routes.UIDS_MAX},
+    "facet[fields]": {"maxProperties": search.FACETS_MAX},
+    "stats": {"maxProperties": search.FACETS_MAX},
+}
+# Recorded v3 uids, contract v3-rest.md §1 and §3.2.
+UIDS = {
+    "Part": "bd4d768f82c5628a",
+    "Brand": "2239e3330e2df5fe",
+    "Category": "8a1e4714bb3951d9",
+    "Seller": "2c3be9310496fffc",
+}
+
+
+def parameters(book: loader.Rulebook, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    """All parameters of an endpoint but the apikey, which is its security scheme."""
+    wanted = (*described.of(endpoint), *described.GLOBALS)
+    for parameter in wanted:
+        if parameter.head is None:
+            yield _single(book, endpoint, parameter)
+    for head in dict.fromkeys(parameter.head for parameter in wanted if parameter.head):
+        yield _by_field(book, endpoint, [parameter for parameter in wanted if parameter.head == head])
+
+
+def _single(book: loader.Rulebook, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
+    place = "path" if f"{{{parameter.name}}}" in endpoint.path else "query"
+    made: dict[str, Any] = {
+        "name": parameter.name,
+        "in": place,
+        "required": parameter.required,
+        "description": parameter.meaning,
+    }
+    if parameter.kind == "queries":
+        return made | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
+    made["schema"] = _schema(parameter) | LIMITS.get(parameter.name, {})
+    if parameter.kind == "texts" and (known := fields.named(book, endpoint.object, parameter)):
+        made["schema"] |= list_of(either({"enum": known}, TEXT))
+    if parameter.name in ("uid", "uid[]"):
+        made["example"] = UIDS[endpoint.object] if place == "path" else [UIDS[endpoint.object]]
+    return made
+
+
+def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
+    """One object for the parameters that begin alike: field to value, or field to options."""
+    first = group[0]
+    options = {parameter.option: {**_schema(parameter), "description": parameter.meaning} for parameter in group}
+    value = options.get("") or {
+        "type": "object",
+        "properties": options,
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    schema: Schema = {
+        "type": "object",
+        "properties": dict.fromkeys(fields.named(book, endpoint.object, first), value),
+        "additionalProperties": value if first.kind == "slice" else False,
+    }
+    if fields.takes_specs(endpoint.object, first):
+        schema["patternProperties"] = {fields.SPECS_PATTERN: value}
+    schema |= LIMITS.get(first.head or "", {})
+    names = ", ".join(parameter.name for parameter in group)
+    return {
+        "name": first.head,
+        "in": "query",
+        "description": f"{names}: brackets go as deep as the object",
+        "style": "deepObject",
+        "explode": True,
+        "schema": schema,
+    }
+
+
+def _queries() -> Schema:
+    properties = {
+        key.name: {**(either(_schema(key), NULL) if key.kind != "any" else ANY), "description": key.meaning}
+        for key in described.QUERY
+    }
+    query = {"type": "object", "properties": properties, "description": "unknown keys are ignored"}
+    return {**list_of(query), "maxItems": model.MATCH_QUERIES_MAX}
+
+
+def _schema(parameter: Parameter) -> Schema:
+    schema = dict(KINDS[parameter.kind])
+    if parameter.maximum is not None:
+        schema["maximum"] = parameter.maximum
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    return schema

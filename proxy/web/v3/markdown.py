@@ -1,0 +1,237 @@
+"""docs/v3-surface.md as text: every path, parameter, field and error, from the data that openapi.py is made of.
+
+`v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the rulebook.
+"""
+
+from collections import Counter, defaultdict
+
+from proxy.mapping import coverage, loader, tables
+from proxy.planning import criteria
+from proxy.web.v3 import described, envelopes, fields, parameters, refusals, shapes
+from proxy.web.v3.described import Parameter
+from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
+from proxy.web.v3.wording import anchor, code, default, joined, kind, table, value
+
+HEAD = """\
+# The v3 surface
+
+What became of every path, parameter and field of v3. This page is generated from `mappings/` and the route table. A
+test fails while it is stale; this renews it:
+
+```sh
+.venv/bin/v3bridge surface > docs/v3-surface.md
+```
+
+Machines read the same as OpenAPI 3.1 at `/v3/openapi.json`, for which no apikey is needed. § are sections of the
+contract, v3-rest.md.
+
+"""
+COVERAGE = """\
+| coverage | the value is |
+| --- | --- |
+| exact | the service's, in v3's form |
+| derived | made from the service's, and how |
+| constant | always the same, and why |
+| no source | empty: the service has none, and why |
+
+`include[]` marks fields that are there only when asked for. Where a field needs a feature that the application's plan
+lacks, a client sees the field's empty value. "Read from" is the path in the service's schema: `^` is the object around,
+`$asked` the uid that was asked for, and `String` a plain value that the object is made from.
+
+"""
+SEARCHES = """\
+The service searches parts: what it cannot do is a 400 that lists what it can. A `sortby` may end in `, score desc`.
+Facets and statistics of specs need the plan feature TECH_SPECS. `<key>` is v3's name of a spec, such as `resistance`.
+
+"""
+LISTS = """\
+Brands, categories and sellers are searched in the proxy, by every field they have. Names match word by word, each word
+from its beginning; aliases count. `*` stands for anything, in `q` and in filters. `spec_drilldown` is a 400 here.
+
+"""
+ACTIONS: dict[Action, str] = {
+    "match": "Match",
+    "search": "Search",
+    "get_multi": "Several objects by uid",
+    "get": "One object by uid",
+}
+PLURALS = {"Part": "parts", "Brand": "brands", "Category": "categories", "Seller": "sellers"}
+
+Section = tuple[str, str]
+
+
+def page(book: loader.Rulebook) -> str:
+    """The whole page."""
+    names = _order(book)
+    sections: list[Section] = [
+        ("Endpoints", _endpoints()),
+        ("Parameters of every endpoint", _globals(book)),
+        *_actions(),
+        ("What searches of parts can name", SEARCHES + _parts(book)),
+        ("What other searches can name", LISTS + _lists(book)),
+        ("Objects", COVERAGE + _counted(book)),
+        *((name, _object(book, name)) for name in names),
+        ("Replies", "What stands around the objects. `show[]` and `hide[]` leave it as it is.\n\n"),
+        *((each.name, _envelope(each)) for each in envelopes.ALL),
+        ("Errors", _errors()),
+    ]
+    below = {*names, *(each.name for each in envelopes.ALL)}
+    contents = "".join(f"- {anchor(title)}\n" for title, _ in sections if title not in below)
+    bodies = "".join(f"{'###' if title in below else '##'} {title}\n\n{body}" for title, body in sections)
+    return f"{HEAD}{contents}\n{bodies}".rstrip("\n") + "\n"
+
+
+def _endpoints() -> str:
+    text = (
+        f"All are read with GET under {joined(code(PREFIXES))}, a slash at the end at will. HEAD and OPTIONS work too."
+    )
+    rows = [(code([each.path]), _answer(each), each.cost) for each in ENDPOINTS]
+    return f"{text}\n\n" + table(("path", "answers", "parts billed"), rows)
+
+
+def _answer(endpoint: Endpoint) -> str:
+    one = kind(envelopes.ref(endpoint.object))
+    alias = f", as {code([endpoint.alias_of])}" if endpoint.alias_of else ""
+    return {
+        "match": kind(envelopes.answer(endpoint)),
+        "search": f"{kind(envelopes.ref('SearchResponse'))} of {one}",
+        "get_multi": f"{one} by uid, without `__class__`",
+        "get": one + alias,
+    }[endpoint.action]
+
+
+def _globals(book: loader.Rulebook) -> str:
+    yes, no = (code(sorted(words - {""})) for words in (parameters.TRUE, parameters.FALSE))
+    forms = (
+        f"True is {yes}, in any case of letters, or a name without a value; false is {no}. Several texts are sent as "
+        "`name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"
+    )
+    included = {name: book.includable(name) for name in PLURALS}
+    rows = [(kind(envelopes.ref(name)), code(_ordered(book, name, found))) for name, found in included.items() if found]
+    known = "What `include[]` knows:\n\n" + table(("object", "fields"), rows)
+    return forms + _table((described.APIKEY, *described.GLOBALS)) + known
+
+
+def _ordered(book: loader.Rulebook, name: str, some: frozenset[str]) -> list[str]:
+    return [field for field in book.rules[name].fields if field in some]
+
+
+def _actions() -> list[Section]:
+    """Endpoints with the same parameters together."""
+    groups: dict[tuple[Action, tuple[Parameter, ...]], list[Endpoint]] = defaultdict(list)
+    for endpoint in ENDPOINTS:
+        groups[endpoint.action, described.of(endpoint)].append(endpoint)
+    order = list(ACTIONS)
+    ordered = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+    return [(_title(action, group), _action(own, group)) for (action, own), group in ordered]
+
+
+def _title(action: Action, group: list[Endpoint]) -> str:
+    plurals = [PLURALS[name] for name in dict.fromkeys(endpoint.object for endpoint in group)]
+    return f"{ACTIONS[action]} of {joined(', '.join(plurals))}" if action == "search" else ACTIONS[action]
+
+
+def _action(own: tuple[Parameter, ...], group: list[Endpoint]) -> str:
+    text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own)}"
+    if group[0].action == "match":
+        text += "A query is an object. What is wrong with one is its own `error`; the others are answered.\n\n"
+        text += _table(described.QUERY, "key")
+    return text
+
+
+def _table(some: tuple[Parameter, ...], first: str = "parameter") -> str:
+    rows = [(code([each.name]), value(each), default(each), each.meaning, each.source) for each in some]
+    return table((first, "value", "default", "meaning", "§"), rows)
+
+
+def _parts(book: loader.Rulebook) -> str:
+    entries = {**book.tables.search, fields.SPECS: criteria.known(book.tables, fields.SPECS)}
+    rows = [
+        (code([name]), _filter(name, can), _yes(can.facet), _yes(name == fields.SPECS), _yes(can.sort))
+        for name, can in entries.items()
+        if can is not None
+    ]
+    return table(("field", "filter", "facet", "stats", "sortby"), rows)
+
+
+def _filter(name: str, can: tables.SearchField) -> str:
+    if can.stock:
+        return "`[1 TO *]`: in stock"
+    if can.filter is None:
+        return f"no: {can.instead}" if can.instead else "no"
+    return "uids" if can.uid else "values, `[1 TO 5]`" if name == fields.SPECS else "values"
+
+
+def _yes(able: object) -> str:
+    return "yes" if able else "no"
+
+
+def _lists(book: loader.Rulebook) -> str:
+    uses: tuple[fields.Use, ...] = ("filter", "stats")
+    rows = [
+        (kind(envelopes.ref(name)), *(code(fields.usable(book, name, use)) or "none" for use in uses))
+        for name in PLURALS
+        if name != "Part"
+    ]
+    return table(("object", "filter, facet, sortby", "stats"), rows)
+
+
+def _order(book: loader.Rulebook) -> list[str]:
+    """Objects in reading order: a part, then what it holds, then the others."""
+    found: list[str] = []
+    waiting = ["Part", *book.rules]
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found.append(name)
+            targets = [book.rules[name].rule(field).target for field in book.rules[name].fields]
+            waiting[:0] = [target for target in targets if target]
+    return found
+
+
+def _counted(book: loader.Rulebook) -> str:
+    count = Counter(row.kind for row in coverage.rows(book))
+    numbers = ", ".join(f"{number} {word}" for word, number in count.most_common())
+    return f"{count.total()} fields: {joined(numbers)}.\n\n"
+
+
+def _object(book: loader.Rulebook, name: str) -> str:
+    rows = [row for row in coverage.rows(book) if row.object == name]
+    class_name = book.rules[name].class_
+    said = {None: "", "": "It has no `__class__`. "}.get(class_name, f"Its `__class__` is `{class_name}`. ")
+    lines = [
+        (_field(row), kind(shapes.field(book, name, row.field)), row.kind, _read(row), _why(book, row)) for row in rows
+    ]
+    return f"{said}Source: {rows[0].source}.\n\n" + table(
+        ("field", "type", "coverage", "read from", "how, or why"), lines
+    )
+
+
+def _field(row: coverage.Row) -> str:
+    marks = ["`include[]`"] * row.include + [f"feature {row.feature}"] * bool(row.feature)
+    return code([row.field]) + (f" ({', '.join(marks)})" if marks else "")
+
+
+def _read(row: coverage.Row) -> str:
+    return code([row.upstream]) if row.upstream else ""
+
+
+def _why(book: loader.Rulebook, row: coverage.Row) -> str:
+    """A constant's value is its type already."""
+    return (book.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
+
+
+def _envelope(envelope: envelopes.Envelope) -> str:
+    said = {None: "It has no `__class__`.\n\n", envelope.name: ""}.get(
+        envelope.class_, f"Its `__class__` is `{envelope.class_}`.\n\n"
+    )
+    rows = [(code([each.name]), kind(each.schema), each.meaning) for each in envelope.fields]
+    return said + table(("field", "type", "what is in it"), rows)
+
+
+def _errors() -> str:
+    rows = [
+        (each.status, kind(envelopes.ref(each.v3_class)), (each.__doc__ or "").partition("\n")[0])
+        for each in refusals.kinds()
+    ]
+    return table(("status", "body", "when"), rows)

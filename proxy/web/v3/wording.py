@@ -1,0 +1,88 @@
+"""JSON schemas and tables in words, as Markdown: for markdown.py."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from proxy.web.v3.described import Parameter
+from proxy.web.v3.envelopes import Schema
+
+CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
+
+
+def kind(schema: Schema) -> str:
+    """A schema in a few words; objects of the page are links."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'], ensure_ascii=False)}`"
+    if "enum" in schema:
+        return " or ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(kind(choice) for choice in schema["anyOf"]))
+    return _plain(schema)
+
+
+def _plain(schema: Schema) -> str:
+    match schema.get("type"):
+        case "array":
+            return f"list of {kind(schema['items'])}"
+        case "object" if "additionalProperties" in schema:
+            return f"object of {kind(schema['additionalProperties'])}"
+        case list(names):
+            return " or ".join(names)
+        case None:
+            return "any"
+        case name:
+            return "uid" if schema.get("pattern") == "^[0-9a-f]{16}$" else str(name)
+
+
+def value(parameter: Parameter) -> str:
+    """What a parameter takes."""
+    words = {
+        "text": "text",
+        "texts": "texts",
+        "flag": "true or false",
+        "whole": f"0 to {parameter.maximum}",
+        "slice": "range",
+        "queries": "JSON",
+        "any": "any JSON",
+    }
+    return words[parameter.kind]
+
+
+def default(parameter: Parameter) -> str:
+    """What its absence means."""
+    if parameter.required:
+        return "required"
+    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
+    """A Markdown table, a blank line after it."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join("| " + " | ".join(_cell(text) for text in line) + " |\n" for line in lines) + "\n"
+
+
+def code(texts: Iterable[str]) -> str:
+    """Names side by side."""
+    return ", ".join(f"`{text}`" for text in texts)
+
+
+def joined(text: str) -> str:
+    """`a, b, c` as `a, b and c`."""
+    return " and ".join(text.rsplit(", ", 1))
+
+
+def anchor(title: str) -> str:
+    """A link to a heading of the page."""
+    name = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{name})"
+
+
+def _cell(text: Any) -> str:
+    """One line, with nothing that Markdown would take for a column or a tag."""
+    line = str(text).replace("|", "\\|").replace("\n", " ")
+    return CODE_OR_TAG.sub(lambda found: found[1] or "\\<", line)

@@ -1,0 +1,40 @@
+"""An event loop in a thread, for servers that must go on while a test blocks. Used by the fixtures of this folder."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 30.0  # seconds for a server to start or to end
+
+
+class Background:
+    """Runs while its block does; what was entered ends with it, the last first."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="servers", daemon=True)
+        self._stack = AsyncExitStack()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            self._run(self._stack.aclose())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(PATIENCE)
+            self._loop.close()
+
+    def enter(self, server: AbstractAsyncContextManager[T]) -> T:
+        """Start a server; gives what its `async with` would."""
+        return self._run(self._stack.enter_async_context(server))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)

@@ -1,0 +1,134 @@
+"""A user's browser: Debian's Chromium, driven by selenium, in front of pages that another origin serves.
+
+The tests block while the browser works, so the servers run in a thread of their own. Nothing leaves the machine: the
+browser resolves no name, and all that would ask the network by itself is switched off.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from html import escape
+from pathlib import Path
+
+import pytest
+import yarl
+from aiohttp import web
+from browser.background import Background
+from selenium import webdriver
+from support import running_proxy, scripted_upstream
+
+from proxy import config
+from proxy.sandbox import app, settings
+
+PAGES = Path(__file__).parent / "pages"
+PATIENCE = 20  # seconds for one page
+
+SWITCHES = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-proxy-server",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+
+@pytest.fixture(scope="session")
+def browser(
+    needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[webdriver.Chrome]:
+    """One for all tests. selenium is told where everything is, so that it looks for no download."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = needs_program("chromium")
+    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(switch)
+    service = webdriver.ChromeService(executable_path=needs_program("chromedriver"))
+    with _no_proxies_of_this_machine():
+        driver = webdriver.Chrome(options, service)
+    try:
+        driver.set_page_load_timeout(PATIENCE)
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def background() -> Iterator[Background]:
+    """Where the servers run."""
+    with Background() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def page_url(background: Background) -> Callable[..., str]:
+    """The address of a page of this folder, with `{name}` in it filled in, at an origin that is not the proxy's."""
+    site = background.enter(_serving_pages())
+
+    def url(name: str, **words: str) -> str:
+        return str(site.with_path(f"/{name}").with_query(words))
+
+    return url
+
+
+@pytest.fixture(scope="session")
+def proxy_url(background: Background) -> str:
+    """A proxy in front of the sandbox."""
+    return background.enter(_proxy_on_sandbox())
+
+
+@pytest.fixture(scope="session")
+def upstream(background: Background) -> scripted_upstream.ScriptedUpstream:
+    """An upstream that says what a test wants."""
+    return background.enter(scripted_upstream.running())
+
+
+@pytest.fixture(scope="session")
+def scripted_proxy_url(background: Background, upstream: scripted_upstream.ScriptedUpstream) -> str:
+    """A proxy in front of `upstream`."""
+    chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+    return background.enter(running_proxy.running(chosen)).url
+
+
+@contextmanager
+def _no_proxies_of_this_machine() -> Iterator[None]:
+    """selenium reads the environment when it connects; its driver is on this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+            patch.delenv(name, raising=False)
+            patch.delenv(name.upper(), raising=False)
+        yield
+
+
+@asynccontextmanager
+async def _proxy_on_sandbox() -> AsyncIterator[str]:
+    async with app.running(settings.Settings()) as sandbox:
+        account = sandbox.account
+        own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
+        chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
+        async with running_proxy.running(chosen) as client:
+            yield client.url
+
+
+@asynccontextmanager
+async def _serving_pages() -> AsyncIterator[yarl.URL]:
+    server = web.Application()
+    server.router.add_get("/{name}", _page)
+    runner = web.AppRunner(server, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield yarl.URL.build(scheme="http", host="127.0.0.1", port=runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+async def _page(request: web.Request) -> web.Response:
+    """As the user's own server would send it: addresses are written into attributes as HTML wants them."""
+    text = (PAGES / request.match_info["name"]).read_text(encoding="utf-8")
+    for word, value in request.query.items():
+        text = text.replace(f"{{{word}}}", escape(value))
+    return web.Response(text=text, content_type="text/html")

@@ -1,0 +1,160 @@
+"""A web page of another origin that loads searches with `<script>`, as it did from v3 (contract v3-rest.md §2, §6)."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+from support import running_proxy, scripted_upstream
+
+PATIENCE = 20  # seconds
+KEY = running_proxy.KEY
+SEARCH = f"/v3/parts/search?apikey={KEY}&q=SN74S74N&include[]=short_description&limit=4"
+
+FLIP_FLOPS = {
+    ("SN74S74N", "Texas Instruments"),
+    ("SN74S74N", "Signetics"),
+    ("SN74S74N", "Vishay Siliconix"),
+    ("SN74S74N", "AMD"),
+}
+
+# Ends a string, a call, a line, a comment and a script, each to run something.
+HOSTILE = (
+    """"'); ruined = 1; //</script><script>ruined = 1</script><img src=x onerror='ruined = 1'>\u2028*/ruined = 1;\\"""
+)
+
+Opens = Callable[..., None]
+
+
+@pytest.fixture
+def opened(browser: Chrome, page_url: Callable[..., str], proxy_url: str) -> Opens:
+    """Opens the page whose script is this target of the proxy, and waits until the page has loaded."""
+
+    def open_page(target: str, proxy: str = proxy_url) -> None:
+        browser.get(page_url("table.html", proxy=proxy, target=target))
+
+    return open_page
+
+
+def state(browser: Chrome) -> str:
+    return browser.find_element(By.ID, "state").text
+
+
+def rows(browser: Chrome) -> list[list[str]]:
+    """What a user reads in the table, all of it at one moment."""
+    cells = "Array.from(row.cells, cell => cell.innerText)"
+    found: list[list[str]] = browser.execute_script(
+        f"return Array.from(document.getElementById('rows').rows, row => {cells})"
+    )
+    return found
+
+
+def ruined(browser: Chrome) -> bool:
+    """Whether anything ran that was data."""
+    return bool(browser.execute_script("return typeof ruined !== 'undefined'"))
+
+
+def test_a_page_of_another_origin_shows_a_search_as_a_table(browser: Chrome, opened: Opens) -> None:
+    opened(f"{SEARCH}&callback=show")
+    assert state(browser) == "6 parts found"
+    assert {(mpn, maker) for mpn, maker, _, _ in rows(browser)} == FLIP_FLOPS
+    best = rows(browser)[0]
+    assert best[1:3] == [
+        "Texas Instruments",
+        "Dual D-type positive-edge-triggered flip-flop with preset and clear",
+    ]
+    assert best[3].startswith("$0.")
+
+
+def test_the_callback_can_be_a_function_of_an_object(browser: Chrome, opened: Opens) -> None:
+    opened(f"{SEARCH}&callback=app.show")
+    assert len(rows(browser)) == 4
+    assert browser.execute_script("return app.parts.length") == 4  # it was called as a method of its object
+
+
+@pytest.mark.parametrize(
+    "target,message",
+    [
+        (f"{SEARCH}&limit=101", "ClientErrorResponse: limit must be a whole number between 0 and 100, not '101'"),
+        (SEARCH.replace(KEY, "no-such-key"), "ClientErrorResponse: Forbidden request"),
+    ],
+    ids=["bad_request", "unknown_key"],
+)
+def test_an_error_reaches_the_callback_when_status_codes_are_suppressed(
+    browser: Chrome, opened: Opens, target: str, message: str
+) -> None:
+    opened(f"{target}&callback=show&suppress_status_codes=true")
+    assert state(browser) == message
+    assert rows(browser) == []
+
+
+def test_an_error_with_its_status_code_fails_the_script(browser: Chrome, opened: Opens) -> None:
+    opened(f"{SEARCH}&limit=101&callback=show")
+    assert state(browser) == "no reply"
+
+
+@pytest.mark.parametrize("callback", ["show(1);ruined=1;//", "ruined=show", "</script><script>ruined=1</script>"])
+def test_a_callback_that_is_no_name_of_a_function_runs_nothing(browser: Chrome, opened: Opens, callback: str) -> None:
+    opened(f"{SEARCH}&{urlencode({'callback': callback, 'suppress_status_codes': 'true'})}")
+    assert (state(browser), rows(browser)) == ("no reply", [])
+    assert not ruined(browser)
+
+
+def hostile_answer() -> dict[str, Any]:
+    part = {"id": "1", "mpn": HOSTILE, "shortDescription": HOSTILE, "manufacturer": {"name": HOSTILE}}
+    result = {"hits": 1, "results": [{"description": HOSTILE, "part": part}]}
+    return {"data": {"supSearch": result}}
+
+
+@pytest.fixture
+def hostile_target(upstream: scripted_upstream.ScriptedUpstream) -> str:
+    """A target of the scripted proxy; its answer has the hostile text wherever there is text."""
+    upstream.says(hostile_answer())
+    return f"{SEARCH}&show[]=mpn&show[]=manufacturer.name&show[]=short_description&callback=show"
+
+
+def test_text_that_would_break_out_of_a_script_stays_text(
+    browser: Chrome, opened: Opens, scripted_proxy_url: str, hostile_target: str
+) -> None:
+    opened(hostile_target, scripted_proxy_url)
+    assert state(browser) == "1 parts found"
+    assert browser.find_element(By.CSS_SELECTOR, "#rows td").get_property("textContent") == HOSTILE
+    assert browser.find_elements(By.TAG_NAME, "img") == []
+    assert not ruined(browser)
+
+
+def test_a_reply_opened_as_a_page_is_text(browser: Chrome, scripted_proxy_url: str, hostile_target: str) -> None:
+    browser.get(f"{scripted_proxy_url}{hostile_target}")
+    assert browser.execute_script("return document.contentType") == "application/javascript"
+    assert browser.find_elements(By.TAG_NAME, "img") == []
+    assert not ruined(browser)
+
+
+def test_a_grid_puts_page_after_page_where_it_belongs(
+    browser: Chrome, page_url: Callable[..., str], proxy_url: str
+) -> None:
+    browser.get(page_url("grid.html", proxy=proxy_url, key=KEY))
+    waits = WebDriverWait(browser, PATIENCE)
+    waits.until(lambda _: len(rows(browser)) == 10)
+    hits = browser.find_element(By.ID, "hits").text
+    assert int(hits.removesuffix(" parts")) > 20
+    browser.find_element(By.ID, "more").click()
+    waits.until(lambda _: len(rows(browser)) == 20)
+    assert [row[0] for row in rows(browser)] == [str(number) for number in range(1, 21)]
+    assert len(set(browser.execute_script("return data.filter(Boolean).map(part => part.uid)"))) == 20
+    assert browser.find_element(By.ID, "hits").text == hits
+    assert all(brand and text for _, _, brand, text in rows(browser))
+
+
+def test_a_grid_can_be_sorted(browser: Chrome, page_url: Callable[..., str], proxy_url: str) -> None:
+    browser.get(page_url("grid.html", proxy=proxy_url, key=KEY))
+    waits = WebDriverWait(browser, PATIENCE)
+    waits.until(lambda _: len(rows(browser)) == 10)
+    before = [row[1] for row in rows(browser)]
+    browser.find_element(By.ID, "by-mpn").click()
+    waits.until(lambda _: [row[1] for row in rows(browser)] not in ([], before))
+    after = [row[1] for row in rows(browser)]
+    assert after == sorted(after)

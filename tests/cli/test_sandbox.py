@@ -1,0 +1,85 @@
+"""`v3bridge sandbox`: the upstream by itself, with addresses and credentials that work as printed."""
+
+import json
+import signal
+import urllib.parse
+import urllib.request
+
+import pytest
+
+COUNT = "{ supCategories { id numParts } }"
+MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
+
+
+def _post(address, body, **headers):
+    with urllib.request.urlopen(urllib.request.Request(address, body, headers), timeout=30) as response:
+        return json.loads(response.read())
+
+
+class Shown:
+    """What the command printed, used as a client of the GraphQL service does."""
+
+    def __init__(self, lines):
+        self.names = [line.split()[0] for line in lines]
+        self.values = dict(line.split() for line in lines)
+
+    def token(self):
+        form = {"grant_type": "client_credentials", "scope": "supply.domain"}
+        form |= {name: self.values[name] for name in ("client_id", "client_secret")}
+        return _post(self.values["token_url"], urllib.parse.urlencode(form).encode())
+
+    def ask(self, query):
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token()['access_token']}"}
+        return _post(self.values["graphql_url"], json.dumps({"query": query}).encode(), **headers)["data"]
+
+
+@pytest.fixture
+def opens(starts):
+    """Starts a sandbox and reads what it prints."""
+    return lambda *arguments: Shown(starts("sandbox", "--port", "0", *arguments).until("client_secret"))
+
+
+def _parts_in_all(shown):
+    return max(category["numParts"] for category in shown.ask(COUNT)["supCategories"])
+
+
+def test_it_prints_addresses_and_credentials_that_bring_a_token(opens):
+    shown = opens()
+    answer = shown.token()
+    assert shown.names == ["sandbox", "graphql_url", "token_url", "client_id", "client_secret"]
+    assert (answer["token_type"], answer["expires_in"]) == ("Bearer", 86_400)
+    assert _parts_in_all(shown) >= 300
+
+
+def test_parts_are_generated_up_to_the_number_asked_for(opens):
+    assert _parts_in_all(opens("--parts", "1500")) == 1500
+
+
+def test_a_file_of_ones_own_parts_is_loaded(opens, tmp_path):
+    file = tmp_path / "own.jsonl"
+    file.write_text(json.dumps({"mpn": "OUR-OWN-1", "manufacturer": "Our Workshop"}) + "\n")
+    found = opens("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
+    assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
+
+
+def test_a_line_that_cannot_be_used_is_named_with_its_file(runs, tmp_path):
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"mpn": "A1", "manufacturer": "TI"}\n{"mpn": "A2"}\n')
+    done = runs("sandbox", "--port", "0", "--catalog", str(file))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"v3bridge: {file}:2: ")
+    assert "manufacturer" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_there_is_named(runs):
+    done = runs("sandbox", "--port", "0", "--catalog", "no-such.jsonl")
+    assert done.returncode == 2
+    assert done.stderr == "v3bridge: no-such.jsonl: cannot be read: No such file or directory\n"
+
+
+def test_a_signal_ends_it_cleanly(starts):
+    sandbox = starts("sandbox", "--port", "0")
+    sandbox.until("client_secret")
+    assert sandbox.stop(signal.SIGTERM) == 0
+    assert sandbox.errors == ""

@@ -1,0 +1,132 @@
+"""`v3bridge serve`: what it prints works, what is wrong with its set-up is said, and it ends when told to."""
+
+import http.client
+import json
+import shlex
+import signal
+import socket
+import urllib.parse
+
+import pytest
+
+WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from proxy.cli.main import main; main()"
+CONFIG = """
+listen: {port: 0}
+applications:
+  shop:
+    apikeys: ["a-key-of-our-own"]
+"""
+
+
+def _get(address):
+    """What curl -g gets: the target goes out as it is written. Status, JSON."""
+    parts = urllib.parse.urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=30)
+    try:
+        connection.request("GET", address.partition(parts.netloc)[2])
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def _address(lines):
+    """The address in the printed curl line, split into words as a shell does."""
+    words = shlex.split(lines[-1])
+    assert words[:2] == ["curl", "-g"]
+    assert len(words) == 3
+    return words[2]
+
+
+@pytest.mark.parametrize("python", [("-m", "proxy"), ("-c", WITHOUT_UVLOOP)], ids=["as it comes", "without uvloop"])
+def test_the_printed_curl_line_gets_real_parts(starts, python):
+    serving = starts("serve", "--port", "0", python=python)
+    lines = serving.until("curl")
+    status, reply = _get(_address(lines))
+    assert "on the embedded sandbox" in lines[0]
+    assert status == 200
+    assert {part["mpn"] for part in reply["results"][0]["items"]} == {"SN74S74N"}
+    assert serving.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in serving.errors
+
+
+def test_the_first_line_says_where_v3_clients_find_it(starts):
+    lines = starts("serve", "--port", "0").until("curl")
+    url = next(word for word in lines[0].split() if word.startswith("http://"))
+    assert _address(lines).startswith(f"{url}/parts/match?")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_it_cleanly(starts, name):
+    serving = starts("serve", "--port", "0")
+    serving.until("curl")
+    assert serving.stop(getattr(signal, name)) == 0
+    assert serving.errors == ""
+
+
+def test_port_on_the_command_line_comes_before_the_file(starts, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG.replace("port: 0", "port: 1"))
+    lines = starts("serve", "--config", str(file), "--port", str(port)).until("curl")
+    assert f"http://127.0.0.1:{port}/v3" in lines[0]
+
+
+def test_a_key_that_is_not_the_example_is_never_printed(starts, tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    serving = starts("serve", "--config", str(file))
+    lines = serving.until("curl")
+    address = _address(lines)
+    assert "apikey=YOUR_APIKEY&" in address
+    assert "a-key-of-our-own" not in "\n".join(lines)
+    assert _get(address)[0] == 403
+    assert _get(address.replace("YOUR_APIKEY", "a-key-of-our-own"))[0] == 200
+    serving.stop(signal.SIGTERM)
+    assert "a-key-of-our-own" not in serving.errors
+
+
+def test_it_serves_from_a_sandbox_that_runs_by_itself(starts, tmp_path):
+    shown = dict(line.split() for line in starts("sandbox", "--port", "0").until("client_secret"))
+    file = tmp_path / "own.yaml"
+    file.write_text(f"""
+upstream: {{graphql_url: "{shown["graphql_url"]}", token_url: "{shown["token_url"]}"}}
+applications:
+  demo: {{client_id: "{shown["client_id"]}", client_secret: "{shown["client_secret"]}", apikeys: [EXAMPLE_KEY]}}
+""")
+    lines = starts("serve", "--config", str(file), "--port", "0").until("curl")
+    assert "sandbox" not in lines[0]
+    assert _get(_address(lines))[1]["results"][0]["hits"] > 0
+
+
+@pytest.mark.parametrize("command", ["serve", "sandbox"])
+def test_a_port_that_is_taken_is_one_line_and_exit_code_2(runs, command):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = runs(command, "--port", str(port))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"v3bridge: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --host or --port\n"
+    )
+
+
+def test_a_mistake_in_the_configuration_names_file_line_and_key(runs, tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text("listen:\n  port: somewhere\napplications: {demo: {apikeys: [EXAMPLE_KEY]}}\n")
+    done = runs("serve", "--config", str(file))
+    assert done.returncode == 2
+    assert done.stderr.startswith("v3bridge: own.yaml:2:3: listen.port: 'somewhere' is not accepted")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_configuration_that_is_not_there_is_named(runs):
+    done = runs("serve", "--config", "no-such.yaml")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "v3bridge: no-such.yaml: cannot be read: No such file or directory\n",
+    )

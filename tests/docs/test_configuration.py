@@ -1,0 +1,112 @@
+"""docs/configuration.md says what proxy/config does: keys, defaults, what is accepted, and what mistakes look like."""
+
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import msgspec
+import pytest
+import yaml
+
+from proxy import config, errors
+from proxy.config import mistakes
+
+SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
+
+
+def _settings(kind=config.Config, prefix=""):
+    """Every dotted key → its struct and its own name; the blocks themselves are no rows, but two have a meaning."""
+    for field in msgspec.structs.fields(kind):
+        name = f"{prefix}{field.name}"
+        block = _block(kind, field.name)
+        if block is None or field.name in ("upstream", "applications"):
+            yield name, field, kind
+        if block is not None:
+            yield from _settings(block, f"{name}.NAME." if field.name == "applications" else f"{name}.")
+
+
+def _block(kind, name):
+    """The struct that a setting is a block of, where it is one."""
+    hint = get_type_hints(kind)[name]
+    choices = [hint, *get_args(hint)]
+    return next((c for c in choices if isinstance(c, type) and issubclass(c, msgspec.Struct)), None)
+
+
+SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/configuration.md"]
+
+
+@pytest.fixture(scope="module")
+def rows(page):
+    return {row[0].strip("`"): row[1:] for row in page.table("key")}
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    """Loads a configuration as a user's file."""
+    (tmp_path / "nexar-secret").write_text("a-secret\n")
+
+    def load_text(text):
+        file = tmp_path / "config.yaml"
+        file.write_text(text)
+        return config.load(file, SECRETS)
+
+    return load_text
+
+
+def test_every_key_has_its_row_and_no_row_is_left_over(rows):
+    assert set(rows) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_default_is_the_codes(rows, name):
+    field, _ = SETTINGS[name]
+    stated = rows[name][0]
+    if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
+        assert stated == "required"
+    elif field.default is None:
+        assert stated == "none"
+    else:
+        value = yaml.safe_load(stated.strip("`"))
+        assert (value, type(value)) == (field.default, type(field.default))
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name not in ("upstream", "applications")])
+def test_what_a_key_accepts_is_what_its_error_says(rows, name):
+    field, kind = SETTINGS[name]
+    assert rows[name][1] == mistakes.accepted(kind, field.name)
+
+
+def test_every_example_is_accepted(pages, load):
+    blocks = [block for name in ("README.md", "docs/configuration.md") for block in pages[name].blocks("yaml", "")]
+    assert len(blocks) >= 5
+    assert all(load(block.text).applications for block in blocks)
+
+
+def test_every_credential_form_of_the_examples_is_resolved(page, load):
+    example = next(block for block in page.blocks("yaml") if "file:" in block.text)
+    found = {name: one.client_secret.reveal() for name, one in load(example.text).applications.items()}
+    assert found == {
+        "from-the-environment": "a-secret",
+        "from-a-file": "a-secret",
+        "in-the-file": "the secret, in quotes",
+    }
+
+
+def test_the_digest_shown_is_that_of_the_key_shown(page, load):
+    key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
+    example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
+    assert config.digest(key) in load(example.text).applications["demo"].apikeys
+
+
+def test_every_mistake_gives_the_message_below_it(page, load):
+    blocks = page.blocks()
+    pairs = [(block, blocks[n + 1]) for n, block in enumerate(blocks) if block.word == "mistake"]
+    assert len(pairs) >= 6
+    for mistake, message in pairs:
+        with pytest.raises(errors.ConfigError) as caught:
+            load(mistake.text)
+        assert f"v3bridge: {caught.value.message}\n" == message.text

@@ -1,0 +1,162 @@
+"""docs/costs.md, measured: what the sandbox's counter and its traffic say of each row."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from support import running_proxy
+
+from proxy import config
+from proxy.sandbox import accounts, app, settings
+from proxy.sandbox.catalog import store
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/costs.md").read_text(encoding="utf-8")
+OTHER_KEY, OTHER_APPLICATION_KEY = "ANOTHER_KEY", "KEY_OF_ANOTHER_APPLICATION"
+ONE = 'queries=[{"mpn":"SN74S74N"}]'
+OPERATIONS = ("supSearchMpn", "supMultiMatch")
+
+
+class Cost(NamedTuple):
+    """Of one or several requests."""
+
+    shown: int
+    billed: int
+    asked: int
+    tokens: int
+
+
+class Counted:
+    """A proxy on a sandbox, asked and billed."""
+
+    def __init__(self, client: running_proxy.Client, sandbox: app.Sandbox) -> None:
+        self._client, self._sandbox = client, sandbox
+
+    async def cost(self, parameters: str, times: int = 1, key: str = running_proxy.KEY) -> Cost:
+        """Ask so many times at the same moment; the parts shown are those of one reply."""
+        before = self._figures()
+        target = f"/v3/parts/match?apikey={key}&{quote(parameters, safe='=&')}"
+        replies = await asyncio.gather(*(self._client.get(target) for _ in range(times)))
+        reply: Any = await replies[0].json()
+        assert {one.status for one in replies} == {200}
+        shown = sum(len(result["items"]) for result in reply["results"])
+        return Cost(shown, *(now - then for now, then in zip(self._figures(), before, strict=True)))
+
+    def _figures(self) -> tuple[int, int, int]:
+        used = self._sandbox.accounting.used(self._sandbox.account.application_id)
+        return used, self._sandbox.requests.graphql, self._sandbox.requests.tokens
+
+
+Opens = Callable[..., AbstractAsyncContextManager[Counted]]
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    opened = store.open_catalog(None, None, 1)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def opens(catalog: store.Catalog) -> Opens:
+    """Opens a fresh proxy on a fresh sandbox; both applications share the account, so that both are counted."""
+
+    @asynccontextmanager
+    async def opened(single_query: str = "supSearchMpn", seconds: float = 0) -> AsyncIterator[Counted]:
+        account = accounts.READY
+        mine = {
+            "client_id": config.ClientId(account.client_id),
+            "client_secret": config.Secret(account.client_secret),
+            "apikeys": tuple(config.digest(key) for key in (running_proxy.KEY, OTHER_KEY)),
+        }
+        async with AsyncExitStack() as stack:
+            sandbox = await stack.enter_async_context(app.running(settings.Settings(), catalog=catalog))
+            chosen = running_proxy.settings(
+                sandbox.graphql_url,
+                sandbox.token_url,
+                application=mine,
+                translation={"single_query": single_query},
+                answers={"seconds": seconds},
+            )
+            other = msgspec.structs.replace(
+                chosen.applications["demo"], apikeys=(config.digest(OTHER_APPLICATION_KEY),)
+            )
+            chosen = msgspec.structs.replace(chosen, applications={**chosen.applications, "other": other})
+            yield Counted(await stack.enter_async_context(running_proxy.running(chosen)), sandbox)
+
+    return opened
+
+
+@pytest.fixture(scope="module")
+def rows(pages):
+    """The rows of a table of the page."""
+    return pages["docs/costs.md"].table
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_one_query_costs_what_its_row_says(rows, opens, operation):
+    measured = [row for row in rows("request") if row[1] in (operation, "either")]
+    assert len(measured) > 10
+    async with opens(operation) as counted:
+        for request, _, *figures in measured:
+            cost = await counted.cost(request.strip("`"))
+            assert (request, *map(str, cost[:3])) == (request, *figures)
+
+
+async def test_many_queries_are_split_as_their_rows_say(rows, opens):
+    lines = (ROOT / "proxy/sandbox/catalog/data/parts.jsonl").read_text(encoding="utf-8").splitlines()
+    numbers = list(dict.fromkeys(json.loads(line)["mpn"] for line in lines))[:20]
+    async with opens() as counted:
+        for limit, most, asked in (map(int, row) for row in rows("limit of each")):
+            queries = json.dumps([{"mpn": number, "limit": limit} for number in numbers])
+            cost = await counted.cost(f"queries={queries}")
+            assert (most, asked) == (20 * limit, cost.asked)
+            assert 20 <= cost.billed == cost.shown <= most
+
+
+async def test_the_same_question_again_costs_what_its_rows_say(rows, opens):
+    measured = {}
+    async with opens(seconds=60) as counted:
+        measured["the first time"] = await counted.cost(ONE)
+        measured["once more, at once"] = await counted.cost(ONE)
+        measured["by another apikey of the same application"] = await counted.cost(ONE, key=OTHER_KEY)
+        measured["by another application"] = await counted.cost(ONE, key=OTHER_APPLICATION_KEY)
+        measured["with other `include[]`"] = await counted.cost(f"{ONE}&include[]=specs")
+    async with opens(seconds=0) as counted:
+        await counted.cost(ONE)
+        measured["once more, with kept answers off"] = await counted.cost(ONE)
+        measured["ten clients at the same moment, kept answers off"] = await counted.cost(ONE, times=10)
+    stated = {when: (int(billed), int(asked)) for when, _, billed, asked in rows("when")}
+    assert stated == {when: (cost.billed, cost.asked) for when, cost in measured.items()}
+
+
+async def test_tokens_cost_what_their_rows_say(rows, opens):
+    measured = {}
+    async with opens() as counted:
+        measured["the first request"] = (await counted.cost(ONE)).tokens
+        measured["the next ones"] = (await counted.cost(ONE)).tokens + (await counted.cost(ONE, times=5)).tokens
+    async with opens() as counted:
+        measured["fifty first requests at the same moment"] = (await counted.cost(ONE, times=50)).tokens
+    assert {what: int(figure) for what, figure in rows("what")} == measured
+
+
+def test_the_numbers_in_the_text_are_the_codes():
+    from proxy.gateway import quota
+    from proxy.planning import match
+    from proxy.upstream import tokens
+
+    words = " ".join(PAGE.split())
+    windows = [f"{window.count:,}".replace(",", " ") for window in tokens.WINDOWS]
+    assert f"exceed {match.PARTS_MAX} parts" in words
+    assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words
+    assert f"{windows[2]} in 12 hours and {windows[3]} a week" in words
+    assert quota.PROBE_SECONDS == 600
+    assert "one try every ten minutes" in words
+    assert re.search(r"Set `translation\.single_query: supMultiMatch`", words)

@@ -1,0 +1,149 @@
+"""docs/mappings.md describes every word of a rule; its examples are the real ones, and its how-to works as written."""
+
+import asyncio
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy import model
+from proxy.config import FEATURES
+from proxy.kit import located_yaml, shipped
+from proxy.mapping import compiler, coverage, loader, paths, rules, transforms
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "mappings"
+CASE_FILES = {"request.txt", "operations.json", "upstream.json", "expected.json"}
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/mappings.md"]
+
+
+def _words(page):
+    return [row[0].strip("`") for row in page.table("word")]
+
+
+def _names(kind):
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+def _real():
+    """All objects of the mapping files, as they are written."""
+    found = {}
+    for file in FOLDER.glob("*.yaml"):
+        if file.name not in loader.TABLES:
+            found |= located_yaml.load(file).data
+    return found
+
+
+def _parse(block):
+    return located_yaml.loads(block.text, f"docs/mappings.md:{block.line}").data
+
+
+def test_every_word_of_an_object_and_of_a_rule_is_described_and_no_other(page):
+    described = _words(page)
+    assert len(described) == len(set(described))
+    assert set(described) == _names(rules.ObjectRules) | _names(rules.FieldRule)
+    assert _names(rules.Feed) <= _names(rules.FieldRule)
+
+
+def test_every_word_is_used_in_an_example(page):
+    examples = "".join(block.text for block in page.blocks("yaml"))
+    unused = [word for word in _words(page) if not re.search(rf"\b{word}:", examples)]
+    assert unused == []
+
+
+def test_every_example_stands_in_the_mapping_files_like_that(page):
+    real = _real()
+    blocks = page.blocks("yaml", "")
+    assert len(blocks) >= 8
+    for block in blocks:
+        for name, said in _parse(block).items():
+            fields = said.pop("fields", {})
+            assert said == {word: real[name][word] for word in said}, name
+            assert fields == {field: real[name]["fields"][field] for field in fields}, name
+
+
+def test_the_files_that_are_named_are_there_and_every_kind_of_file_is_named(page):
+    named = {row[0].strip("`") for row in page.table("file")}
+    assert [pattern for pattern in named if not list(ROOT.glob(pattern))] == []
+    assert {f"mappings/{name}" for name in loader.TABLES} <= named
+
+
+def test_every_form_of_a_path_is_one(page):
+    forms = [row[0].strip("`") for row in page.table("form")]
+    origins = {paths.parse(form).origin for form in forms}
+    assert origins == {"here", "above", "context"}
+
+
+def test_the_context_is_what_the_request_knows(page):
+    (row,) = [row for row in page.table("form") if row[0] == "`$currency`"]
+    assert set(re.findall(r"`\$(\w+)`", row[1])) == set(model.Context.__struct_fields__)
+
+
+@pytest.fixture
+def followed(page, tmp_path, monkeypatch):
+    """The mappings folder and the case folder after the how-to has been followed."""
+    folder = shutil.copytree(FOLDER, tmp_path / "mappings")
+    (schema,) = page.blocks("graphql")
+    _insert(folder / "schema.graphql", f"type {schema.word} {{\n", schema.text)
+    (rule,) = page.blocks("yaml", "new")
+    for name, said in _parse(rule).items():
+        lines = rule.text.split("  fields:\n")[1]
+        _insert(folder / "part.yaml", f"{name}:\n", "", after="  fields:\n", lines=lines)
+        assert said["fields"].keys().isdisjoint(_real()[name]["fields"])
+    (function,) = page.blocks("python", "new")
+    names = dict(vars(transforms))
+    exec(compile(function.text, "docs/mappings.md", "exec"), names)
+    monkeypatch.setitem(transforms.TRANSFORMS, "price_pair", names["price_pair"])
+    case = tmp_path / "average_price"
+    case.mkdir()
+    for block in page.blocks():
+        if block.word in CASE_FILES:
+            (case / block.word).write_text(block.text, encoding="utf-8")
+    return folder, case
+
+
+def _insert(file, head, text, after="", lines=""):
+    whole = file.read_text(encoding="utf-8")
+    start = whole.index(head) + len(head)
+    start = whole.index(after, start) + len(after)
+    file.write_text(whole[:start] + text + lines + whole[start:], encoding="utf-8")
+
+
+def test_the_new_field_is_loaded_compiled_and_in_the_table(followed):
+    book = loader.load(followed[0])
+    view = model.View(book.includable("Part"), features=frozenset(FEATURES))
+    rows = {f"{row.object}.{row.field}": row.kind for row in coverage.rows(book)}
+    assert "medianPrice1000" in compiler.compile_object(book, "Part", view).selection
+    assert rows["Part.avg_price_v2"] == "derived"
+
+
+def test_the_new_case_has_its_four_files_and_passes(followed, monkeypatch):
+    folder, case = followed
+    assert {file.name for file in case.iterdir()} == CASE_FILES
+    find = shipped.path
+    monkeypatch.setattr(shipped, "path", lambda name: folder if name == "mappings" else find(name))
+    _run(case)
+
+
+def test_the_new_case_fails_without_the_field(followed):
+    with pytest.raises(AssertionError):
+        _run(followed[1])
+
+
+def _run(case):
+    """Run a copy of tests/mappings' own runner beside the case, with whatever parameters it finds there."""
+    runner = shutil.copy(ROOT / "tests/mappings/test_cases.py", case.parent)
+    spec = importlib.util.spec_from_file_location("mapping_cases", runner)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    test = module.test_the_reply_and_the_operations_are_as_the_case_says
+    (parameters,) = [mark.args[1] for mark in test.pytestmark if mark.name == "parametrize"]
+    assert len(parameters) == 1
+    asyncio.run(test(*getattr(parameters[0], "values", parameters)))

@@ -1,0 +1,110 @@
+"""All documents: links lead somewhere, blocks are what they say, files and commands that are named are there."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import graphql
+import pytest
+import yaml
+from support import running_proxy, scripted_upstream
+
+ROOT = Path(__file__).parents[2]
+NAMES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+FILE = re.compile(
+    r"`((?:proxy|mappings|docs|tests|bench|\.ci)/[\w./-]*|[\w.-]+\.(?:md|toml|yaml)|Makefile)`",
+)
+OF_THE_READER = {"our.yaml", "tests/mappings/average_price/"}  # files that a page asks its reader to write
+PARSERS = {
+    "json": json.loads,
+    "yaml": yaml.safe_load,
+    "python": ast.parse,
+    "graphql": lambda text: graphql.parse(f"type Any {{ {text} }}"),
+}
+
+
+def _anchors(text):
+    """The names of a page's headings as GitHub makes them."""
+    heads = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_internal_link_leads_to_a_file_and_a_heading(pages, name):
+    broken = []
+    for link in LINK.findall(pages[name].text):
+        path, _, anchor = link.partition("#")
+        if "://" in path:
+            continue
+        target = (ROOT / name).parent / path if path else ROOT / name
+        if not target.exists() or (anchor and anchor not in _anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_block_is_what_it_says(pages, name):
+    for block in pages[name].blocks():
+        assert block.language or name == "CHANGELOG.md", f"{name}:{block.line} does not say its language"
+        if block.language in PARSERS:
+            assert PARSERS[block.language](block.text) is not None, f"{name}:{block.line}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shell_blocks_are_valid_shell(pages, name):
+    shell = shutil.which("sh")
+    for block in pages[name].blocks("sh"):
+        done = subprocess.run([shell, "-n"], input=block.text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{name}:{block.line}: {done.stderr}"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
+def test_every_file_that_is_named_is_there(pages, name):
+    prose = re.sub(r"^ *```.*?^ *```", "", pages[name].text, flags=re.MULTILINE | re.DOTALL)
+    found = {path for path in FILE.findall(prose) if "*" not in path} - OF_THE_READER
+    places = {path: (ROOT / path, ROOT / "docs" / path) for path in found}
+    assert [path for path, both in places.items() if not any(place.exists() for place in both)] == []
+
+
+def test_every_page_of_docs_is_linked_from_the_readme(pages):
+    linked = set(LINK.findall(pages["README.md"].text))
+    assert {name for name in pages if name != "README.md"} <= linked
+
+
+def test_every_target_that_is_named_is_in_the_makefile(pages):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    named = {target for page in pages.values() for target in re.findall(r"`make ([a-z]+)", page.text)}
+    assert named <= targets
+
+
+def test_every_room_of_the_package_has_its_row_in_the_architecture(pages):
+    rows = {row[0].strip("`").removeprefix("proxy/").rstrip("/") for row in pages["ARCHITECTURE.md"].table("place")}
+    rooms = {
+        path.name for path in (ROOT / "proxy").iterdir() if path.name[0] not in "_." and path.suffix in ("", ".py")
+    }
+    assert rooms <= rows
+
+
+def test_every_client_has_a_way_that_the_page_explains(pages):
+    page = pages["docs/pointing-clients.md"]
+    text = page.text.partition("## Client by client")[0].lower()
+    ways = {word.strip() for row in page.table("client") for word in row[1].split(",")}
+    assert len(page.table("client")) >= 13
+    assert [way for way in ways if way.lower() not in text] == []
+
+
+async def test_a_client_with_http_proxy_set_reaches_the_proxy_and_nothing_else():
+    async with scripted_upstream.running() as upstream:
+        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(settings) as client:
+            asked = f'http://octopart.com/api/v3/parts/match?apikey={running_proxy.KEY}&queries=[{{"mpn":"X1"}}]'
+            async with client.session.get(asked, proxy=client.url) as found:
+                assert (await found.json())["__class__"] == "PartsMatchResponse"
+            async with client.session.get("http://example.com/index.html", proxy=client.url) as other:
+                assert other.status == 404

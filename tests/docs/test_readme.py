@@ -1,0 +1,135 @@
+"""README.md: its commands are there, its curl line works, and the output that it shows is the real one, shortened."""
+
+import http.client
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from proxy import config
+
+ROOT = Path(__file__).parents[2]
+CUT = "..."
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["README.md"]
+
+
+@pytest.fixture(scope="module")
+def console(page):
+    """The curl line, and what is shown below it."""
+    (block,) = page.blocks("console")
+    command, _, output = block.text.removeprefix("$ ").partition("\n")
+    return command, output
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What the running command prints, up to its curl line."""
+    command = [sys.executable, "-m", "proxy", "serve", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        lines = []
+        for line in process.stdout:
+            lines.append(line.strip())
+            if line.strip().startswith("curl"):
+                break
+        yield lines
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def reply(printed):
+    """What the printed curl line gets; the target goes out as written, as with curl -g."""
+    _, host, target = re.fullmatch(r"(http://([^/]+))(/.*)", shlex.split(printed[-1])[2]).groups()
+    connection = http.client.HTTPConnection(host, timeout=30)
+    connection.request("GET", target)
+    try:
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
+def _json(shown):
+    """Shortened JSON as JSON: a line `...` is the key "..." of an object or the last element of a list."""
+    lines, inside = [], []
+    for line in shown.splitlines():
+        words = line.strip().rstrip(",")
+        if words[:1] in ("}", "]"):
+            inside.pop()
+        if words[-1:] in ("{", "["):
+            inside.append(words[-1])
+        cut = f'"{CUT}": 0,' if inside[-1:] == ["{"] else f'"{CUT}",'
+        lines.append(cut if words == CUT else line)
+    return json.loads(re.sub(r",\s*([}\]])", r"\1", "\n".join(lines)))
+
+
+def _differences(shown, real, at="reply"):
+    """Where what is shown is not the reply, apart from what is cut."""
+    if isinstance(shown, dict) and isinstance(real, dict):
+        keys = shown.keys() - {CUT}
+        wrong = keys - real.keys() if CUT in shown else keys ^ real.keys()
+        return [f"{at}.{key}" for key in wrong] + [
+            line for key in keys & real.keys() for line in _differences(shown[key], real[key], f"{at}.{key}")
+        ]
+    if isinstance(shown, list) and isinstance(real, list):
+        kept = shown[:-1] if shown[-1:] == [CUT] else shown
+        if len(kept) > len(real) or (kept == shown and len(kept) != len(real)):
+            return [f"{at}: {len(kept)} of {len(real)}"]
+        return [line for n, one in enumerate(kept) for line in _differences(one, real[n], f"{at}[{n}]")]
+    return [] if shown == real else [f"{at}: {shown!r}, really {real!r}"]
+
+
+def test_the_curl_line_is_the_one_that_is_printed(console, printed):
+    port = config.Listen().port
+    assert re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", printed[-1]) == console[0]
+
+
+def test_the_output_shown_is_the_real_one_shortened(console, reply):
+    assert _differences(_json(console[1]), reply) == []
+
+
+@pytest.mark.parametrize(
+    "shown,real",
+    [
+        ('{\n"a": 1\n}', {"a": 2}),
+        ('{\n"a": 1\n}', {"a": 1, "b": 2}),
+        ('{\n...\n"c": 1\n}', {"a": 1}),
+        ('{\n"a": [\n1\n]\n}', {"a": [1, 2]}),
+        ('{\n"a": [\n1,\n2,\n...\n]\n}', {"a": [1]}),
+    ],
+)
+def test_output_that_is_not_the_real_one_would_be_found(shown, real):
+    assert _differences(_json(shown), real) != []
+
+
+def test_the_commands_are_targets_of_the_makefile(page, needs_program):
+    make = needs_program("make")
+    commands = re.findall(r"\bmake [a-z]+(?: ARGS=\"[^\"]*\")?", page.text)
+    assert {"make run", "make test"} <= set(commands)
+    for command in commands:
+        words = [make, "-n", *shlex.split(command)[1:]]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+
+
+def test_a_configuration_of_ones_own_reaches_the_command(page, needs_program):
+    (command,) = set(re.findall(r'make run ARGS="--config [^"]+"', page.text))
+    words = [needs_program("make"), "-n", *shlex.split(command)[1:]]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].endswith("v3bridge serve --config our.yaml")
+
+
+def test_the_command_is_the_one_that_is_installed(page):
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert set(re.findall(r"\.venv/bin/(\w+)", page.text)) == set(scripts)
+
+
+def test_it_fits_a_screen_or_two(page):
+    assert len(page.text.splitlines()) <= 130

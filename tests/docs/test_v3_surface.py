@@ -1,0 +1,131 @@
+"""docs/v3-surface.md is what the program says of itself, and what it says of parameters is what is really read."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support import running_proxy, scripted_upstream
+from typer import testing
+
+from proxy.cli import main
+from proxy.kit import shipped
+from proxy.mapping import coverage, loader
+from proxy.web.v3 import described, endpoints, envelopes, fields, markdown, match, parameters, shapes
+
+PAGE = Path(__file__).parents[2] / "docs/v3-surface.md"
+RENEW = "v3bridge surface > docs/v3-surface.md"
+UNREAD = {"userkey"}  # described because clients send it
+REFUSED = {"spec_drilldown["}  # looked for where it is not described: there it is refused
+FIELD = "brand.name"
+
+
+@pytest.fixture(scope="module")
+def book():
+    return loader.load(shipped.path("mappings"))
+
+
+def test_the_page_is_up_to_date(book):
+    fresh = markdown.page(book)
+    assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/v3-surface.md is stale; renew it with: {RENEW}"
+
+
+def test_the_page_says_how_it_is_renewed(pages):
+    assert RENEW in pages["docs/v3-surface.md"].blocks("sh")[0].text
+
+
+def test_the_command_prints_the_page(book):
+    done = testing.CliRunner().invoke(main.app, ["surface"])
+    assert (done.exit_code, done.stdout) == (0, markdown.page(book))
+
+
+def test_every_endpoint_is_on_the_page_with_its_cost(pages):
+    rows = {row[0].strip("`"): row[2] for row in pages["docs/v3-surface.md"].table("path")}
+    assert rows == {each.path: each.cost for each in endpoints.ENDPOINTS}
+    assert len(rows) == 14
+
+
+def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages, book):
+    told = [(row[0].split("`")[1], row[2]) for row in pages["docs/v3-surface.md"].table("field") if len(row) == 5]
+    known = [(row.field, row.kind) for row in coverage.rows(book)]
+    assert sorted(told[len(book.tables.search) + 1 :]) == sorted(known)
+
+
+def test_what_has_no_source_says_why_and_what_a_client_sees(pages):
+    told = [row for row in pages["docs/v3-surface.md"].table("field") if len(row) == 5 and row[2] == "no source"]
+    assert len(told) >= 10
+    assert [row for row in told if not re.fullmatch(r".{10,}; a client sees (null|\[\])", row[4])] == []
+
+
+@pytest.mark.parametrize("name", ["Part", "Brand", "Category", "Seller"])
+def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book, name):
+    known = set(shapes.paths_of(book, name))
+    by_name = {each.name: fields.named(book, name, each) for each in described.GLOBALS}
+    assert set(by_name["include[]"]) == book.includable(name)
+    assert set(by_name[f"slice[{described.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
+
+
+def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults():
+    assert {key.name: key.default for key in described.QUERY} == match.DEFAULTS
+    echo = next(each for each in envelopes.MATCH if each.name == "PartsMatchQuery")
+    assert [field.name for field in echo.fields] == list(match.DEFAULTS)
+
+
+class _Reads:
+    """Which parameters were asked for, and as what: name → kinds, and (default, maximum) of whole numbers."""
+
+    def __init__(self, monkeypatch):
+        self.texts, self.flags, self.wholes, self.starts = set(), set(), {}, set()
+        real = parameters.Parameters
+        monkeypatch.setattr(real, "text", self._noting(real.text, self.texts.add))
+        monkeypatch.setattr(real, "texts", self._noting(real.texts, self.texts.add))
+        monkeypatch.setattr(real, "flag", self._noting(real.flag, self.flags.add))
+        monkeypatch.setattr(real, "names", self._noting(real.names, self.starts.add))
+        monkeypatch.setattr(real, "whole", self._noting(real.whole, self._whole))
+
+    @staticmethod
+    def _noting(real, note):
+        def read(self, name, *more):
+            note(name, *more)
+            return real(self, name, *more)
+
+        return read
+
+    def _whole(self, name, default, maximum):
+        self.wholes[name] = (default, maximum)
+
+
+def _read_as(parameter):
+    """The name that code asks for: without the brackets of an array, with a field in its place."""
+    return parameter.name.removesuffix("[]").replace(described.FIELD, FIELD)
+
+
+def _target(endpoint, own):
+    """A request that makes the code look at everything there is."""
+    sent = [f"{_read_as(each)}=1" for each in own if each.kind in ("flag", "whole", "texts")]
+    slices = "&slice[offers]=0:1&show[]=mpn&hide[]=mpn&queries=[]"
+    path = endpoint.path.replace("{uid}", "bd4d768f82c5628a")
+    return f"/v3{path}?apikey={running_proxy.KEY}&{'&'.join(sent)}{slices}"
+
+
+@pytest.fixture
+async def client():
+    """A proxy whose upstream knows nothing."""
+    async with scripted_upstream.running() as upstream:
+        upstream.says({"data": {}})
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(settings) as client:
+            yield client
+
+
+@pytest.mark.parametrize("endpoint", endpoints.ENDPOINTS, ids=lambda endpoint: endpoint.path)
+async def test_the_parameters_that_are_described_are_those_that_are_read(endpoint, client, monkeypatch):
+    told = [described.APIKEY, *described.of(endpoint), *described.GLOBALS]
+    own = {_read_as(each): each for each in told if f"{{{each.name}}}" not in endpoint.path}
+    reads = _Reads(monkeypatch)
+    await client.get(_target(endpoint, described.of(endpoint)))
+    flags = {name for name, each in own.items() if each.kind == "flag"}
+    wholes = {name: (each.default, each.maximum) for name, each in own.items() if each.kind == "whole"}
+    elsewhere = {name for name, each in own.items() if each.kind == "slice"} | UNREAD
+    assert (reads.flags, reads.wholes) == (flags, wholes)
+    assert set(own) - elsewhere <= reads.texts <= set(own)
+    assert [start for start in reads.starts - REFUSED if not any(name.startswith(start) for name in own)] == []

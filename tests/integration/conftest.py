@@ -1,0 +1,96 @@
+"""A sandbox and a proxy over sockets, fresh for every test; both live by a clock that stands until it is turned.
+
+The catalog and the sandbox's signing key are made once: nothing changes them. aiohttp keeps a clock of its own.
+"""
+
+import io
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import structlog
+from integration.house import House, Starts
+from support import running_proxy
+
+from proxy import config
+from proxy.kit import clock
+from proxy.sandbox import app, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
+from proxy.telemetry import log
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Iterator[store.Catalog]:
+    opened = store.open_catalog()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def signing_key() -> keys.SigningKey:
+    return keys.generate()
+
+
+@pytest.fixture(autouse=True)
+def written() -> Iterator[io.StringIO]:
+    """What the log says during a test, set up as the command line sets it up."""
+    stream = io.StringIO()
+    root = logging.getLogger()
+    level = root.level
+    log.configure("debug", "json", stream)
+    yield stream
+    structlog.reset_defaults()
+    root.setLevel(level)
+    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
+        root.removeHandler(handler)
+
+
+@pytest.fixture
+def time() -> clock.ManualClock:
+    """2023-11-14T22:13:20Z, until it is turned."""
+    return clock.ManualClock()
+
+
+@pytest.fixture
+def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> Starts:
+    """`async with start(...) as house`. `sandbox` are fields of its Settings, the rest is the proxy's configuration.
+
+    `upstream_time` gives the sandbox a clock of its own; `urls` replaces addresses that the proxy is given.
+    """
+
+    @asynccontextmanager
+    async def started(
+        sandbox: Mapping[str, Any] | None = None,
+        upstream_time: clock.Clock | None = None,
+        urls: Mapping[str, str] | None = None,
+        **changes: Any,
+    ) -> AsyncIterator[House]:
+        chosen = settings.Settings(**(sandbox or {}))
+        async with app.running(chosen, clock=upstream_time or time, catalog=catalog, key=signing_key) as upstream:
+            own = {
+                "client_id": config.ClientId(upstream.account.client_id),
+                "client_secret": config.Secret(upstream.account.client_secret),
+            }
+            changes["application"] = own | changes.get("application", {})
+            addresses = {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, **(urls or {})}
+            async with running_proxy.running(running_proxy.settings(**addresses, **changes), time) as proxy:
+                yield House(proxy, upstream, time)
+
+    return started
+
+
+@pytest.fixture
+async def house(start: Starts) -> AsyncIterator[House]:
+    """The house with everything at its usual, but that no answers are kept."""
+    async with start() as ready:
+        yield ready
+
+
+@pytest.fixture
+async def nobody(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
+    """An address at which nobody listens any more."""
+    async with app.running(settings.Settings(), clock=time, catalog=catalog, key=signing_key) as gone:
+        return gone.url

@@ -1,0 +1,108 @@
+"""The whole house of a test: a sandbox, a proxy in front of it, the clock of both, and questions to either.
+
+Made by the fixture `start` of this folder. `raw` speaks HTTP byte by byte, for what no HTTP library would send.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import yarl
+from support import running_proxy
+
+from proxy.kit import clock
+from proxy.sandbox import accounts, app
+
+
+class RawReply(NamedTuple):
+    """An HTTP reply as it came: header names in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class House:
+    """A proxy and the sandbox that it asks."""
+
+    proxy: running_proxy.Client
+    sandbox: app.Sandbox
+    time: clock.ManualClock
+
+    @property
+    def billed(self) -> int:
+        """Parts that the sandbox has billed this month."""
+        return self.sandbox.accounting.used(self.sandbox.account.application_id)
+
+    @property
+    def asked(self) -> list[dict[str, Any]]:
+        """The variables of every GraphQL request so far."""
+        return [dict(variables) for _, variables in self.sandbox.seen]
+
+    async def reply(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> Any:
+        """The PartsMatchResponse to some queries."""
+        return await self.proxy.match(json.dumps(queries), more, key)
+
+    async def results(self, *queries: dict[str, Any], more: str = "") -> list[Any]:
+        """The results to some queries."""
+        return list((await self.reply(*queries, more=more))["results"])
+
+    async def failure(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> RawReply:
+        """The reply to queries that are expected to fail."""
+        return await self.get(target(*queries, more=more, key=key))
+
+    async def get(self, path: str, method: str = "GET") -> RawReply:
+        """The reply to any request target."""
+        async with self.proxy.session.request(method, yarl.URL(self.proxy.url + path, encoded=True)) as response:
+            return RawReply(response.status, lowered(response.headers.items()), await response.read())
+
+    async def raw(self, first_line: bytes, *headers: bytes) -> RawReply:
+        """Send a request line and headers as they are, and read until the proxy closes."""
+        return await raw(self.port, first_line, *headers)
+
+    @property
+    def port(self) -> int:
+        """Where the proxy listens."""
+        return int(self.proxy.url.rpartition(":")[2])
+
+
+Starts = Callable[..., AbstractAsyncContextManager[House]]
+
+
+def target(*queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> str:
+    """The request target of a /parts/match."""
+    return f"/v3/parts/match?apikey={key}&queries={quote(json.dumps(queries))}{more}"
+
+
+def lowered(items: Any) -> dict[str, str]:
+    """Headers by their names in lower case."""
+    return {name.lower(): value for name, value in items}
+
+
+def account(**changes: Any) -> tuple[accounts.Account, ...]:
+    """The sandbox's accounts: one, with a plan of the test's own."""
+    fields = {"name": "A plan", "application_id": "app-1", "client_id": "client-1", "client_secret": "secret-1"}
+    return (accounts.Account(**{**fields, **changes}),)
+
+
+async def raw(port: int, first_line: bytes, *headers: bytes) -> RawReply:
+    """One request over one connection, which the proxy closes after its reply."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        head = b"\r\n".join([first_line, b"Host: 127.0.0.1", b"Connection: close", *headers])
+        writer.write(head + b"\r\n\r\n")
+        received = await reader.read()
+    finally:
+        writer.close()
+    top, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = top.decode("latin-1").split("\r\n")
+    return RawReply(int(first.split()[1]), lowered(line.split(": ", 1) for line in lines), body)

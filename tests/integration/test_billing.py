@@ -1,0 +1,114 @@
+"""What each endpoint costs, in parts, by the sandbox's own counter: what endpoints.py says of it in words.
+
+/parts/match has more to it: test_match_cost.py.
+"""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House
+from support import running_proxy
+
+from proxy.web.v3 import endpoints
+
+TI = "9cf2558336484335"
+OLD, NEW = "103cdb613d20cffb", "bd4d768f82c5628a"
+NOBODY = "ffffffffffffffff"
+R = "specs.resistance.value"
+
+MATCH = [
+    ([{"mpn": "SN74S74N", "limit": 20}], 6),  # of a single number, partial matches too
+    ([{"mpn": "SN74S74N", "limit": 20}, {"mpn": "SN74S74N", "limit": 20}], 8),  # of several, matches alone
+    ([{"mpn": "none-such"}], 0),
+]
+COUNTS = (
+    "facet[fields][brand.name][include]=1&facet[fields][brand.name][exclude_filter]=1"
+    f"&facet[fields][{R}][include]=1&stats[{R}][include]=1&stats[{R}][exclude_filter]=1"
+    f"&facet[queries][]={R}:[1000+TO+*]&facet[queries][]=avg_avail:[1+TO+*]"
+    "&spec_drilldown[include]=1&spec_drilldown[exclude_filter]=1"
+)
+COSTS = [
+    *((f"/v3/parts/match?queries={quote(json.dumps(queries))}", parts) for queries, parts in MATCH),
+    ("/v3/parts/search?q=resistor", 10),
+    ("/v3/parts/search?q=resistor&limit=100", 55),
+    ("/v3/parts/search?q=resistor&start=50", 5),
+    ("/v3/parts/search?q=resistor&start=55", 0),
+    ("/v3/parts/search?q=resistor&limit=0", 0),
+    ("/v3/parts/search?q=none-such", 0),
+    ("/v3/parts/search?q=resistor&limit=7&show[]=mpn", 7),
+    ("/v3/parts/search?q=resistor&limit=7&show[]=no_such_field", 7),
+    (f"/v3/parts/search?q=resistor&limit=2&filter[fields][brand.name][]=Yageo&{COUNTS}", 2),
+    (f"/v3/parts/search?q=resistor&limit=0&filter[fields][brand.name][]=Yageo&{COUNTS}", 0),
+    (f"/v3/parts/{TI}", 1),
+    (f"/v3/parts/{OLD}", 1),
+    (f"/v3/parts/{NOBODY}", 0),
+    ("/v3/parts/no-uid", 0),
+    (f"/v3/parts/get_multi?uid[]={TI}&uid[]={NOBODY}&uid[]={TI}&uid[]=no-uid", 1),  # unknown ones and repeated ones
+    (f"/v3/parts/get_multi?uid[]={TI}&uid[]={NEW}", 2),
+    (f"/v3/parts/get_multi?uid[]={OLD}&uid[]={NEW}", 2),  # two uids, though they lead to one part
+    ("/v3/brands/search?q=texas&facet[fields][name][include]=1", 0),
+    ("/v3/brands/2239e3330e2df5fe", 0),
+    ("/v3/brands/get_multi?uid[]=2239e3330e2df5fe", 0),
+    ("/v3/sellers/search?q=*", 0),
+    ("/v3/sellers/2c3be9310496fffc", 0),
+    ("/v3/seller/2c3be9310496fffc", 0),
+    ("/v3/sellers/get_multi?uid[]=2c3be9310496fffc", 0),
+    ("/v3/categories/search?stats[num_parts][include]=1", 0),
+    ("/v3/categories/8a1e4714bb3951d9", 0),
+    ("/v3/categories/get_multi?uid[]=8a1e4714bb3951d9", 0),
+]
+
+
+async def ask(house: House, target: str) -> Any:
+    return await house.proxy.get(f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}")
+
+
+@pytest.mark.parametrize("target, parts", COSTS, ids=lambda value: str(value)[:60])
+async def test_parts_billed(house: House, target: str, parts: int) -> None:
+    response = await ask(house, target)
+    assert response.status in (200, 404)
+    assert house.billed == parts
+    metrics = await (await house.proxy.get("/metrics")).text()
+    assert f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in metrics or not parts
+
+
+def test_the_table_has_every_endpoint() -> None:
+    paths = {target.partition("?")[0].removeprefix("/v3") for target, _ in COSTS}
+    for endpoint in endpoints.ENDPOINTS:
+        start = endpoint.path.partition("{")[0]
+        assert any(path == start or (start.endswith("/") and path.startswith(start)) for path in paths), endpoint.path
+
+
+def test_lists_are_said_to_be_free_and_parts_are_not() -> None:
+    said = {endpoint.path: endpoint.cost.startswith("nothing") for endpoint in endpoints.ENDPOINTS}
+    assert all(free is not path.startswith("/parts") for path, free in said.items())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v3/parts/search?limit=101",
+        "/v3/parts/search?sortby=x",
+        "/v3/parts/search?facet[queries][]=x",
+        "/v3/parts/get_multi",
+        "/v3/parts/match?queries=x",
+        "/v3/parts/search?callback=a(b",
+        f"/v3/parts/{TI}?slice[offers]=x",
+    ],
+)
+async def test_a_mistake_costs_nothing_and_asks_nothing(house: House, target: str) -> None:
+    assert (await ask(house, target)).status == 400
+    assert (house.billed, house.sandbox.requests.graphql) == (0, 0)
+
+
+async def test_an_answer_that_is_kept_is_not_billed_again(start: Any) -> None:
+    async with start(answers={"seconds": 60}) as house:
+        for _ in range(3):
+            await ask(house, f"/v3/parts/search?q=resistor&limit=2&{COUNTS}")
+            await ask(house, f"/v3/parts/{TI}")
+        assert house.billed == 3
+        house.time.advance(61)
+        await ask(house, f"/v3/parts/{TI}")
+        assert house.billed == 4

@@ -1,0 +1,234 @@
+"""An upstream that breaks its word: nulls, gaps, wrong types, HTML, nothing, half an answer, odd statuses.
+
+A client gets a v3 error of the right class and status, or the errors of its own queries; never a 500, never a trace.
+"""
+
+import asyncio
+import copy
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from integration.house import RawReply, raw, target
+from support import running_proxy, scripted_upstream
+from support.scripted_upstream import Answer
+
+MORE = "&include[]=specs&include[]=datasheets&include[]=category_uids&include[]=cad_models&include[]=descriptions"
+COMPANY = {"id": "370", "name": "Texas Instruments", "homepageUrl": None}
+DOCUMENT = {"name": "Datasheet", "pageCount": 1, "createdAt": "2012-05-15T17:51:59Z", "url": "u", "creditString": "c",
+            "mimeType": "application/pdf"}  # fmt: skip
+OFFER = {"sku": "296", "eligibleRegion": "US", "inventoryLevel": 7, "packaging": None, "moq": 1, "clickUrl": "u",
+         "prices": [{"quantity": 1, "price": 0.647, "currency": "USD"}], "updated": "2023-11-14T22:13:20.123Z",
+         "factoryLeadDays": None, "onOrderQuantity": None, "factoryPackQuantity": None, "orderMultiple": None,
+         "multipackQuantity": 1}  # fmt: skip
+FORMATS = ("Altium", "Eagle", "Orcad", "Kicad")
+PART = {
+    "v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "manufacturer": COMPANY, "octopartUrl": "https://octopart.com/x",
+    "sellers": [{"company": {**COMPANY, "displayFlag": "US"}, "isAuthorized": True, "offers": [OFFER]}],
+    "descriptions": [{"text": "A flip-flop", "creditString": "Newark"}],
+    "documentCollections": [{"name": "Datasheets", "documents": [DOCUMENT]}], "bestDatasheet": DOCUMENT,
+    "cad": {f"has{name}": True for name in FORMATS} | {f"downloadUrl{name}": "u" for name in FORMATS},
+    "specs": [{"attribute": {"shortname": "numberofpins", "name": "Number of Pins"}, "value": "14", "siValue": "14",
+               "valueType": "number", "unitsName": "", "unitsSymbol": "", "displayValue": "14"}],
+    "category": {"id": "4215", "name": "Logic", "ancestors": [{"id": "4161", "name": "Electronic Parts"}]},
+}  # fmt: skip
+MATCH = {"hits": 1, "error": None, "parts": [PART]}
+GOOD = {"data": {"supMultiMatch": [MATCH, {"hits": 0, "error": None, "parts": []}]}}
+HTML = b"<html><body>Bad Gateway</body></html>"
+BROKE = [{"message": "Unexpected Execution Error"}]
+
+TWO = target({"mpn": "SN74S74N"}, {"mpn": "X"}, more=MORE)
+UNREADABLE, REFUSED = (502, "ServerErrorResponse"), (200, "PartsMatchResponse")
+
+
+@asynccontextmanager
+async def before(*answers: Any) -> AsyncIterator[int]:
+    """The port of a proxy whose upstream says these things."""
+    async with scripted_upstream.running() as upstream:
+        upstream.says(*answers)
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(chosen) as proxy:
+            yield int(proxy.url.rpartition(":")[2])
+
+
+async def reply_to(*answers: Any, asked: str = TWO) -> RawReply:
+    async with before(*answers) as port:
+        return await raw(port, f"GET {asked} HTTP/1.1".encode())
+
+
+def with_(value: Any, *path: str | int, of: Any = GOOD) -> Any:
+    """A copy of `of` with another value at the end of a path."""
+    whole = copy.deepcopy(of)
+    place = whole
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return whole
+
+
+def in_part(value: Any, *path: str | int) -> Any:
+    return with_(value, "data", "supMultiMatch", 0, "parts", 0, *path)
+
+
+async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
+    reply = await reply_to(GOOD)
+    assert (reply.status, [len(result["items"]) for result in reply.json["results"]]) == (200, [1, 0])
+
+
+@pytest.mark.parametrize(
+    "answer, expected",
+    [
+        (b"", UNREADABLE),
+        (b"null", UNREADABLE),
+        (b"[]", UNREADABLE),
+        (b"7", UNREADABLE),
+        (b"{}", UNREADABLE),
+        (b"\xff\xfe", UNREADABLE),
+        (b'{"data": {"supMultiMatch": [', UNREADABLE),
+        (b"[" * 5_000, UNREADABLE),
+        (Answer(HTML, content_type="text/html"), UNREADABLE),
+        (Answer(GOOD, cut_after=60), UNREADABLE),
+        ({"data": None}, UNREADABLE),
+        ({"data": {}}, UNREADABLE),
+        ({"data": {"supMultiMatch": None}}, UNREADABLE),
+        ({"data": {"supMultiMatch": []}}, UNREADABLE),
+        ({"data": {"supMultiMatch": [MATCH]}}, UNREADABLE),
+        ({"data": {"supMultiMatch": [MATCH] * 3}}, UNREADABLE),
+        ({"data": {"supSearch": {"hits": 0}}}, UNREADABLE),
+        ({"errors": "It broke."}, UNREADABLE),
+        ({"errors": []}, UNREADABLE),
+        ({"errors": BROKE}, REFUSED),
+        ({"errors": BROKE, "data": None}, REFUSED),
+        (Answer({"errors": BROKE}, 400), REFUSED),
+        (Answer({"errors": BROKE}, 500), REFUSED),
+        ({"errors": [{"message": "x" * 100_000}]}, REFUSED),
+        ({"errors": BROKE, **GOOD}, REFUSED),
+        (Answer(GOOD, 500), REFUSED),
+        (Answer(HTML, 400), UNREADABLE),
+        (Answer(HTML, 401), UNREADABLE),
+        (Answer(GOOD, 401), UNREADABLE),
+        (Answer(HTML, 403), UNREADABLE),
+        (Answer(HTML, 404), UNREADABLE),
+        (Answer(HTML, 302, headers={"Location": "http://127.0.0.1:9/"}), UNREADABLE),
+        (Answer(HTML, 429), (429, "ClientErrorResponse")),
+        (Answer(HTML, 500), UNREADABLE),
+        (Answer(HTML, 502), UNREADABLE),
+        (Answer(HTML, 503), (503, "ServerErrorResponse")),
+        (Answer(HTML, 504), UNREADABLE),
+        (in_part("an id", "manufacturer", "id"), UNREADABLE),
+        (in_part("-1", "manufacturer", "id"), UNREADABLE),
+        (in_part("9" * 30, "sellers", 0, "company", "id"), UNREADABLE),
+        (in_part("yesterday", "sellers", 0, "offers", 0, "updated"), UNREADABLE),
+        (in_part("", "sellers", 0, "offers", 0, "updated"), UNREADABLE),
+        (in_part("2023-02-30T00:00:00.1Z", "documentCollections", 0, "documents", 0, "createdAt"), UNREADABLE),
+        (in_part("x", "category", "ancestors", 0, "id"), UNREADABLE),
+        (in_part(None, "sellers"), UNREADABLE),
+        (in_part([None], "sellers"), UNREADABLE),
+        (in_part("7", "sellers", 0, "offers", 0, "inventoryLevel"), UNREADABLE),
+        (in_part(None, "sellers", 0, "offers", 0, "prices", 0, "currency"), UNREADABLE),
+        (in_part("", "sellers", 0, "offers", 0, "prices", 0, "currency"), REFUSED),
+        (in_part("12 pF", "specs", 0, "siValue"), REFUSED),
+        (in_part(None, "category"), REFUSED),
+    ],
+)  # fmt: skip
+async def test_what_the_service_says_becomes(answer: Any, expected: tuple[int, str]) -> None:
+    reply = await reply_to(answer)
+    assert (reply.status, reply.json["__class__"]) == expected
+    assert reply.status == 200 or set(reply.json) == {"__class__", "message"}
+    assert b"Traceback" not in reply.body
+    assert b"Internal" not in reply.body
+    assert b"<html>" not in reply.body
+    assert len(reply.body) < 20_000
+
+
+async def test_what_it_refuses_is_the_error_of_every_query_that_was_asked_together() -> None:
+    reply = await reply_to({"errors": [{"message": "one"}, {"message": "two"}, {"message": "one"}]})
+    assert [(result["error"], result["hits"]) for result in reply.json["results"]] == [("one; two", 0)] * 2
+
+
+async def test_an_error_of_one_match_is_the_error_of_its_query() -> None:
+    reply = await reply_to(with_("no such maker", "data", "supMultiMatch", 1, "error"))
+    assert [result["error"] for result in reply.json["results"]] == [None, "no such maker"]
+
+
+async def test_a_wait_that_the_service_asks_for_is_passed_on() -> None:
+    for status in (429, 503):
+        reply = await reply_to(Answer(HTML, status, headers={"Retry-After": "17"}))
+        assert (reply.status, reply.headers["retry-after"]) == (status, "17")
+
+
+async def test_a_request_that_may_have_been_billed_is_not_sent_twice() -> None:
+    async with scripted_upstream.running() as upstream:
+        upstream.says(Answer(HTML, 502))
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(chosen) as proxy:
+            await raw(int(proxy.url.rpartition(":")[2]), f"GET {TWO} HTTP/1.1".encode())
+    assert len(upstream.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "0001-01-01T00:00:00+14:00",
+        pytest.param(
+            "20 characters, a Z:Z", marks=pytest.mark.xfail(strict=True, reason="20 characters pass as they are")
+        ),
+    ],
+)
+async def test_a_moment_that_is_none_cannot_be_translated(moment: str) -> None:
+    reply = await reply_to(in_part(moment, "sellers", 0, "offers", 0, "updated"))
+    assert (reply.status, reply.json["__class__"]) == UNREADABLE
+
+
+def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths to everything inside a JSON value."""
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in below:
+        yield (*at, step)
+        yield from places(inner, (*at, step))
+
+
+NOTHING = object()
+wrong = st.sampled_from(
+    [NOTHING, None, "", "text", "-1", 0, -1, 1.5, 10**30, True, [], {}, [None], [{}], [[]], "é\x00", "1" * 5000]
+)
+
+
+def broken(changes: list[tuple[tuple[str | int, ...], Any]]) -> Any:
+    """The good answer with some values replaced or taken out; a path that is gone by then is passed over."""
+    whole = copy.deepcopy(GOOD)
+    for path, value in changes:
+        place: Any = whole
+        try:
+            for step in path[:-1]:
+                place = place[step]
+            if value is NOTHING:
+                del place[path[-1]]
+            else:
+                place[path[-1]] = value
+        except (LookupError, TypeError):
+            continue
+    return whole
+
+
+async def test_no_value_in_no_place_makes_anything_but_a_v3_reply() -> None:
+    loop = asyncio.get_running_loop()
+    async with scripted_upstream.running() as upstream:
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(chosen) as proxy:
+            port = int(proxy.url.rpartition(":")[2])
+
+            @settings(max_examples=300, deadline=None, database=None)
+            @given(st.lists(st.tuples(st.sampled_from(list(places(GOOD))), wrong), min_size=1, max_size=3))
+            def asks(changes: list[tuple[tuple[str | int, ...], Any]]) -> None:
+                upstream.says(broken(changes))
+                asked = raw(port, f"GET {TWO} HTTP/1.1".encode())
+                reply = asyncio.run_coroutine_threadsafe(asked, loop).result(30)
+                assert (reply.status, reply.json["__class__"]) in (UNREADABLE, REFUSED), json.dumps(broken(changes))
+                assert b"Internal" not in reply.body
+
+            await asyncio.to_thread(asks)

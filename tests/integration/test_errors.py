@@ -1,0 +1,129 @@
+"""What a client sees when it cannot be served: contract v3-rest.md §5, row by row."""
+
+import json
+
+import pytest
+from integration.house import House, RawReply, Starts, account, target
+
+ONE = {"mpn": "SN74S74N"}
+FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'
+
+
+def shape(reply: RawReply) -> tuple[int, str]:
+    assert set(reply.json) == {"__class__", "message"}
+    assert isinstance(reply.json["message"], str)
+    assert reply.json["message"]
+    return reply.status, reply.json["__class__"]
+
+
+@pytest.mark.parametrize("key", ["unknown", "example_key", "EXAMPLE_KEY%20", "EXAMPLE_KEY&apikey=other"])
+async def test_an_unknown_key_gets_the_recorded_body(house: House, key: str) -> None:
+    failure = await house.failure(ONE, key=key)
+    assert (failure.status, failure.body, len(failure.body)) == (403, FORBIDDEN, 74)
+    assert failure.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/v3/parts/match", "/v3/parts/match?apikey=", "/api/v3/parts/match/?queries=[]"])
+async def test_no_key_is_a_400(house: House, path: str) -> None:
+    failure = await house.get(path)
+    assert shape(failure) == (400, "ClientErrorResponse")
+    assert failure.json["message"] == "apikey argument missing"
+
+
+@pytest.mark.parametrize(
+    "parameters, says",
+    [
+        ("", "queries argument missing"),
+        ("&queries=", "queries argument missing"),
+        ("&queries=[", "not valid JSON"),
+        ("&queries=[{'mpn':'X'}]", "not valid JSON"),
+        ("&queries=%ff%fe", "not valid JSON"),
+        ('&queries=["%5Cud800"]', "not valid JSON"),
+        ("&queries=" + "[" * 5_000, "not valid JSON"),
+        ('&queries={"mpn":"X"}', "must be a JSON list of objects, not an object"),
+        ("&queries=7", "must be a JSON list of objects, not 7"),
+        ("&queries=null", "must be a JSON list of objects, not null"),
+        ('&queries=[{"mpn":"X"}]&exact_only=perhaps', "exact_only must be true or false, not 'perhaps'"),
+        ('&queries=[{"mpn":"X"}]&pretty_print=2', "pretty_print must be true or false, not '2'"),
+        ('&queries=[{"mpn":"X"}]&callback=alert(1)', "callback must be the name of a JavaScript function"),
+        ('&queries=[{"mpn":"X"}]&slice[offers]=some', "slice[offers] must be a range like [0:5], not 'some'"),
+    ],
+)
+async def test_a_parameter_that_makes_no_sense_is_a_400_that_names_it(house: House, parameters: str, says: str) -> None:
+    failure = await house.get(f"/v3/parts/match?apikey=EXAMPLE_KEY{parameters}")
+    assert shape(failure) == (400, "ClientErrorResponse")
+    assert says in failure.json["message"]
+    assert house.sandbox.requests.graphql == 0
+
+
+async def test_twenty_queries_are_answered_and_twenty_one_are_a_400(house: House) -> None:
+    assert len(await house.results(*[{**ONE, "limit": 0}] * 20)) == 20
+    failure = await house.failure(*[ONE] * 21)
+    assert shape(failure) == (400, "ClientErrorResponse")
+    assert "at most 20 queries a request, not 21" in failure.json["message"]
+
+
+async def test_no_queries_at_all_are_an_empty_reply(house: House) -> None:
+    assert await house.results() == []
+
+
+@pytest.mark.parametrize("path", ["/", "/v3", "/v3/nothing", "/api/v4/parts/match", "/v3/parts/match/more", "/..%2f"])
+async def test_other_paths_are_a_404(house: House, path: str) -> None:
+    assert shape(await house.get(path)) == (404, "ClientErrorResponse")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+async def test_other_methods_are_a_405(house: House, method: str) -> None:
+    failure = await house.get(target(ONE), method)
+    assert shape(failure) == (405, "ClientErrorResponse")
+    assert house.sandbox.requests.graphql == 0
+
+
+async def test_options_says_what_there_is(house: House) -> None:
+    answer = await house.get("/v3/parts/match", "OPTIONS")
+    assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+
+
+async def test_an_error_is_pretty_or_wrapped_like_any_reply(house: House) -> None:
+    pretty = await house.get("/v3/parts/match?pretty_print=1")
+    wrapped = await house.get("/v3/parts/match?callback=cb&suppress_status_codes=true")
+    assert pretty.body == json.dumps(pretty.json, sort_keys=True, indent=4).encode()
+    assert (pretty.status, wrapped.status) == (400, 200)
+    assert wrapped.body.startswith(b"/**/cb({")
+    assert b"apikey argument missing" in wrapped.body
+
+
+async def test_an_upstream_that_is_down_is_a_503(start: Starts, nobody: str) -> None:
+    async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
+        failure = await house.failure(ONE)
+        ready = await house.get("/ready")
+    assert shape(failure) == (503, "ServerErrorResponse")
+    assert "cannot be reached" in failure.json["message"]
+    assert nobody not in failure.json["message"]
+    assert ready.status == 200
+
+
+async def test_an_identity_service_that_is_down_is_a_503(start: Starts, nobody: str) -> None:
+    async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
+        failure = await house.failure(ONE)
+        ready = await house.get("/ready")
+    assert shape(failure) == (503, "ServerErrorResponse")
+    assert "identity service cannot be reached" in failure.json["message"]
+    assert (ready.status, ready.json["status"]) == (503, "not ready")
+    assert "application demo" in ready.json["reason"]
+
+
+async def test_credentials_that_are_refused_are_a_502_that_names_the_application_only(start: Starts) -> None:
+    async with start(application={"client_id": "someone-else"}) as house:
+        failure = await house.failure(ONE)
+        again = await house.failure(ONE)
+        assert house.sandbox.requests.tokens == 1
+    assert shape(failure) == shape(again) == (502, "ServerErrorResponse")
+    assert "refuses application demo: invalid_client" in failure.json["message"]
+    assert "someone-else" not in failure.json["message"]
+
+
+async def test_a_currency_that_the_service_refuses_becomes_the_querys_own_error(start: Starts) -> None:
+    async with start(sandbox={"accounts": account()}, application={"currency": "XXX"}) as house:
+        (result,) = await house.results(ONE)
+    assert (result["items"], result["hits"], result["error"]) == ([], 0, "currency 'XXX' is not supported")

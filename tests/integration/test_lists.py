@@ -1,0 +1,119 @@
+"""Brands, sellers and categories against the sandbox: searched here, free of charge (contract v3-rest.md §1, §1.1)."""
+
+from typing import Any
+
+import pytest
+from integration.house import House, Starts
+from support import running_proxy
+
+ROOT = "8a1e4714bb3951d9"
+
+
+async def get(house: House, target: str, status: int = 200) -> Any:
+    response = await house.proxy.get(f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}")
+    assert response.status == status, await response.text()
+    return await response.json()
+
+
+def names(reply: Any) -> list[str]:
+    return [result["item"]["name"] for result in reply["results"]]
+
+
+async def test_texas_finds_texas_instruments_first_and_then_the_brands_it_bought(house: House) -> None:
+    reply = await get(house, "/v3/brands/search?q=texas")
+    first, *others = names(reply)
+    assert first == "Texas Instruments"
+    assert {"Burr Brown", "TAOS", "Klixon", "Nextgen"} <= set(others)
+    assert reply["results"][0]["item"]["uid"] == "2239e3330e2df5fe"
+    assert [result["snippet"] for result in reply["results"]] == [None] * reply["hits"]
+    assert not {"user_country", "user_currency"} & set(reply)
+
+
+async def test_newark_is_found_by_wildcards_first(house: House) -> None:
+    assert names(await get(house, "/v3/sellers/search?q=*newark*"))[0] == "Newark"
+
+
+@pytest.mark.parametrize("path, least", [("brands", 50), ("sellers", 100), ("categories", 100)])
+async def test_pages_follow_each_other_and_cover_everything(house: House, path: str, least: int) -> None:
+    first = await get(house, f"/v3/{path}/search?limit=100&sortby=name+asc")
+    second = await get(house, f"/v3/{path}/search?limit=100&start=100&sortby=name+asc")
+    found = names(first) + names(second)
+    assert first["hits"] == len(found) >= least
+    assert found == sorted(found, key=str.casefold)
+    objects = [result["item"] for page in (first, second) for result in page["results"]]
+    assert len({each["uid"] for each in objects}) == len(objects)
+
+
+@pytest.mark.parametrize("path", ["brands", "sellers", "categories"])
+async def test_everything_that_is_found_is_found_by_its_uid(house: House, path: str) -> None:
+    found = [result["item"] for result in (await get(house, f"/v3/{path}/search?limit=100"))["results"]]
+    by_uid = await get(house, f"/v3/{path}/get_multi?" + "&".join(f"uid[]={each['uid']}" for each in found))
+    assert by_uid == {each["uid"]: each for each in found}
+    assert await get(house, f"/v3/{path}/{found[7]['uid']}") == found[7]
+
+
+async def test_categories_are_a_tree(house: House) -> None:
+    found = {
+        result["item"]["uid"]: result["item"]
+        for start in (0, 100)
+        for result in (await get(house, f"/v3/categories/search?limit=100&start={start}"))["results"]
+    }
+    for uid, each in found.items():
+        assert all(found[child]["parent_uid"] == uid for child in each["children_uids"])
+        assert each["ancestor_uids"][-1:] == ([each["parent_uid"]] if each["parent_uid"] else [])
+        assert each["ancestor_names"] == [found[above]["name"] for above in each["ancestor_uids"]]
+    assert [uid for uid, each in found.items() if each["parent_uid"] is None] == [ROOT]
+
+
+async def test_filters_facets_and_stats_agree(house: House) -> None:
+    counted = "facet[fields][parent_uid][include]=1&stats[num_parts][include]=1"
+    reply = await get(house, f"/v3/categories/search?limit=100&{counted}")
+    top = reply["facet_results"]["fields"]["parent_uid"]["facets"][0]
+    below = await get(house, f"/v3/categories/search?limit=100&filter[fields][parent_uid][]={top['value']}&{counted}")
+    assert below["hits"] == top["count"] == len(below["results"])
+    sizes = [result["item"]["num_parts"] for result in below["results"]]
+    stats = below["stats_results"]["num_parts"]
+    assert (stats["min"], stats["max"], stats["count"]) == (min(sizes), max(sizes), len(sizes))
+    assert stats["mean"] == pytest.approx(sum(sizes) / len(sizes))
+    assert reply["facet_results"]["fields"]["parent_uid"]["missing"] == 1
+
+
+async def test_an_unknown_field_is_refused_with_those_there_are(house: House) -> None:
+    for asked in ("filter[fields][x][]=1", "filter[queries][]=x:1", "sortby=x+asc", "facet[fields][x][include]=1"):
+        for q in ("", "none-such"):
+            reply = await get(house, f"/v3/sellers/search?q={q}&{asked}", 400)
+            assert reply["message"] == (
+                "there is no field 'x'; there are uid, name, homepage_url, display_flag, has_ecommerce, id"
+            )
+
+
+@pytest.mark.parametrize("name", ["brands", "sellers", "categories"])
+async def test_an_unknown_uid_is_a_404(house: House, name: str) -> None:
+    reply = await get(house, f"/v3/{name}/ffffffffffffffff", 404)
+    assert reply["__class__"] == "ClientErrorResponse"
+
+
+async def test_a_list_is_fetched_once_and_again_after_a_day_behind_the_backs_of_those_who_ask(house: House) -> None:
+    for _ in range(3):
+        await get(house, "/v3/brands/search?q=texas")
+        await get(house, "/v3/brands/2239e3330e2df5fe")
+    assert house.sandbox.requests.graphql == 1
+    house.time.advance(86_400)
+    for _ in range(3):
+        assert names(await get(house, "/v3/brands/search?q=texas"))[0] == "Texas Instruments"
+    assert house.sandbox.requests.graphql <= 2
+    assert house.billed == 0
+
+
+async def test_while_there_is_no_list_the_error_is_v3s(start: Starts, nobody: str) -> None:
+    async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
+        reply = await get(house, "/v3/brands/search?q=texas", 503)
+        assert reply["__class__"] == "ServerErrorResponse"
+        assert (await get(house, "/v3/sellers/2c3be9310496fffc", 503))["__class__"] == "ServerErrorResponse"
+
+
+async def test_no_pattern_holds_up_the_service(house: House) -> None:
+    patterns = ("*" * 1000 + "zq", "*e" * 400 + "zq", "e*" * 400)
+    for pattern in patterns:
+        assert (await get(house, f"/v3/brands/search?q={pattern}"))["hits"] == 0
+        assert (await get(house, f"/v3/brands/search?filter[fields][name][]={pattern}"))["hits"] == 0

@@ -1,0 +1,169 @@
+"""parts/match against the sandbox: what v3 called a match (contract v3-rest.md §4), seen by a client."""
+
+from typing import Any
+
+import pytest
+from integration.house import House
+
+SN74S74N = {"mpn": "SN74S74N"}
+INCLUDES = {
+    "short_description", "descriptions", "imagesets", "datasheets", "compliance_documents", "reference_designs",
+    "cad_models", "specs", "category_uids", "external_links", "broker_listings",
+}  # fmt: skip
+
+
+def mpns(result: Any) -> list[str]:
+    return [item["mpn"] for item in result["items"]]
+
+
+def makers(result: Any) -> list[str]:
+    return [item["brand"]["name"] for item in result["items"]]
+
+
+async def test_a_number_of_four_makers_has_four_hits_and_three_items(house: House) -> None:
+    (result,) = await house.results(SN74S74N)
+    assert (result["hits"], result["error"], result["reference"]) == (4, None, None)
+    assert makers(result) == ["Texas Instruments", "Signetics", "Vishay Siliconix"]
+    assert {item["uid"] for item in result["items"]} >= {"5ec397c9af088104"}
+
+
+async def test_start_and_limit_turn_the_pages(house: House) -> None:
+    (first,) = await house.results({**SN74S74N, "limit": 2})
+    (second,) = await house.results({**SN74S74N, "limit": 2, "start": 2})
+    (third,) = await house.results({**SN74S74N, "limit": 2, "start": 4})
+    (none,) = await house.results({**SN74S74N, "limit": 0})
+    assert makers(first) + makers(second) == ["Texas Instruments", "Signetics", "Vishay Siliconix", "AMD"]
+    assert [page["hits"] for page in (first, second, third, none)] == [4, 4, 4, 4]
+    assert third["items"] == none["items"] == []
+
+
+@pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
+async def test_both_ways_to_ask_for_one_number_give_the_same(start: Any, single: str) -> None:
+    async with start(translation={"single_query": single}) as house:
+        (result,) = await house.results({**SN74S74N, "limit": 20})
+        (prefix,) = await house.results({"mpn": "SN74S7", "limit": 20})
+    assert mpns(result) == ["SN74S74N"] * 4
+    assert (result["hits"], prefix["hits"], prefix["items"]) == (4, 0, [])
+
+
+@pytest.mark.parametrize("number", ["ATMEGA328P-PU", "atmega328ppu", "ATmega 328P/PU"])
+async def test_punctuation_and_case_do_not_count(house: House, number: str) -> None:
+    (alone,) = await house.results({"mpn": number})
+    (among, _) = await house.results({"mpn": number}, SN74S74N)
+    assert sorted(mpns(alone)) == sorted(mpns(among)) == ["ATMEGA328P-PU", "ATMEGA328PPU"]
+    assert alone["hits"] == among["hits"] == 2
+
+
+async def test_with_exact_only_they_do(house: House) -> None:
+    more = "&exact_only=true"
+    (alone,) = await house.results({"mpn": "ATMEGA328P-PU"}, more=more)
+    several = await house.results({"mpn": "ATMEGA328PPU"}, {"mpn": "atmega328p-pu"}, {"mpn": "ATMEGA328"}, more=more)
+    assert (mpns(alone), alone["hits"]) == (["ATMEGA328P-PU"], 1)
+    assert [(mpns(result), result["hits"]) for result in several] == [(["ATMEGA328PPU"], 1), ([], 0), ([], 0)]
+
+
+async def test_exact_only_takes_a_sku_letter_by_letter_too(house: House) -> None:
+    exact, other = await house.results({"mpn_or_sku": "67K1122"}, {"mpn_or_sku": "67k-1122"}, more="&exact_only=1")
+    assert (mpns(exact), other["items"]) == (["SN74S74N"], [])
+
+
+async def test_a_star_stands_for_anything(house: House) -> None:
+    (result,) = await house.results({"mpn": "atmega328*", "limit": 20})
+    assert result["hits"] == len(result["items"]) == 5
+    assert all(mpn.startswith("ATMEGA328") for mpn in mpns(result))
+    (inside,) = await house.results({"mpn": "ATMEGA*PU", "limit": 20})
+    assert set(mpns(inside)) >= {"ATMEGA328P-PU", "ATMEGA328PPU"}
+    assert all(mpn.startswith("ATMEGA") and mpn.endswith("PU") for mpn in mpns(inside))
+
+
+async def test_a_sku_finds_its_part_with_the_offers_of_all_sellers(house: House) -> None:
+    (result,) = await house.results({"sku": "67K1122"})
+    (item,) = result["items"]
+    assert (item["mpn"], item["brand"]["name"], result["hits"]) == ("SN74S74N", "Texas Instruments", 1)
+    sellers = {offer["seller"]["name"] for offer in item["offers"]}
+    assert len(sellers) > 10
+    assert {offer["seller"]["name"] for offer in item["offers"] if offer["sku"] == "67K1122"} == {"Newark"}
+
+
+async def test_a_seller_narrows_to_parts_it_lists_and_leaves_their_offers_alone(house: House) -> None:
+    right, wrong, listed = await house.results(
+        {"sku": "67K1122", "seller": "Newark"},
+        {"sku": "67K1122", "seller": "Digi-Key"},
+        {**SN74S74N, "seller": "Mouser"},
+    )
+    assert (right["hits"], wrong["hits"], listed["hits"]) == (1, 0, 1)
+    assert len({offer["seller"]["name"] for offer in listed["items"][0]["offers"]}) > 10
+
+
+async def test_mpn_or_sku_takes_both(house: House) -> None:
+    by_sku, by_mpn = await house.results({"mpn_or_sku": "67K1122"}, {"mpn_or_sku": "SN74S74N"})
+    assert (makers(by_sku), by_mpn["hits"]) == (["Texas Instruments"], 4)
+
+
+@pytest.mark.parametrize("brand", ["Texas Instruments", "texas instruments", "TI", "Texas Instrument"])
+async def test_a_brand_need_not_be_written_exactly(house: House, brand: str) -> None:
+    (result,) = await house.results({**SN74S74N, "brand": brand})
+    assert (makers(result), result["hits"]) == (["Texas Instruments"], 1)
+
+
+async def test_free_text_and_a_brand_alone_are_answered(house: House) -> None:
+    (text,) = await house.results({"q": "flip-flop"})
+    (narrowed,) = await house.results({"q": "flip flop", "brand": "Texas Instruments"})
+    (brand,) = await house.results({"brand": "Texas Instruments"})
+    assert text["hits"] > len(text["items"]) == 3
+    assert set(makers(narrowed)) == set(makers(brand)) == {"Texas Instruments"}
+
+
+async def test_an_alternate_number_finds_the_part_under_its_own(house: House) -> None:
+    (alone,) = await house.results({"mpn": "6N137"})
+    (among, _) = await house.results({"mpn": "6n-137"}, SN74S74N)
+    assert mpns(alone) == mpns(among) == ["6N137-000E"]
+
+
+async def test_of_merged_parts_the_survivor_is_returned(house: House) -> None:
+    (result,) = await house.results({"mpn": "206062-1"})
+    (item,) = result["items"]
+    assert item["uid"] == "bd4d768f82c5628a"
+
+
+async def test_references_come_back_with_their_type_and_duplicates_are_kept(house: House) -> None:
+    references: list[Any] = [0, "a:b", 1.5, None, True, [1, {"x": None}], {"row": 7}, "", 12345678901234567890123]
+    reply = await house.reply(*({**SN74S74N, "limit": 1, "reference": reference} for reference in references))
+    assert [result["reference"] for result in reply["results"]] == references
+    assert [query["reference"] for query in reply["request"]["queries"]] == references
+    assert [type(result["reference"]) for result in reply["results"]] == list(map(type, references))
+
+
+async def test_the_request_is_echoed_with_all_nine_keys(house: House) -> None:
+    reply = await house.reply({"sku": "67K1122", "unknown": 1}, more="&exact_only")
+    assert reply["request"] == {
+        "__class__": "PartsMatchRequest",
+        "exact_only": True,
+        "queries": [
+            {
+                "__class__": "PartsMatchQuery",
+                "q": "", "mpn": None, "brand": None, "sku": "67K1122", "seller": None, "mpn_or_sku": None,
+                "start": 0, "limit": 3, "reference": None,
+            }
+        ],
+    }  # fmt: skip
+    assert (reply["__class__"], type(reply["msec"])) == ("PartsMatchResponse", int)
+
+
+async def test_all_includes_add_their_fields_and_none_is_there_without(house: House) -> None:
+    (plain,) = await house.results(SN74S74N)
+    (full,) = await house.results(SN74S74N, more="".join(f"&include[]={name}" for name in INCLUDES))
+    bare = {"__class__", "uid", "mpn", "manufacturer", "brand", "octopart_url", "offers", "redirected_uids"}
+    assert {frozenset(item) for item in plain["items"]} == {frozenset(bare)}
+    assert {frozenset(item) for item in full["items"]} == {frozenset(bare | INCLUDES)}
+    item = full["items"][0]
+    assert item["category_uids"][0] == "8a1e4714bb3951d9"
+    assert {spec["__class__"] for spec in item["specs"].values()} == {"SpecValue"}
+    assert item["specs"]["case_package"]["value"] == ["PDIP"]
+    assert item["datasheets"][0]["__class__"] == "Datasheet"
+
+
+async def test_a_bad_query_among_good_ones_has_an_error_of_its_own(house: House) -> None:
+    empty, good, many = await house.results({}, SN74S74N, {"mpn": "X", "limit": 21})
+    assert (empty["error"], empty["items"], good["hits"], good["error"]) == ("Missing search filters", [], 4, None)
+    assert many["error"] == "limit must be between 0 and 20, not 21"

@@ -1,0 +1,99 @@
+"""What a /parts/match costs: parts by the sandbox's own counter, and requests (contract graphql.md §2.1, §6)."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House, Starts
+
+SINGLE = {"mpn": "SN74S74N"}
+MPNS = (
+    "SN74S74N", "ATMEGA328P-PU", "1N4007", "6N137-000E", "IRF540NPBF", "LM386N-1/NOPB", "C0603C104K5RACTU",
+    "MFR-25FBF52-1K", "IRFZ44NPBF", "2N7002,215", "SN74S74D", "SN74S74NE4", "22-23-2021", "FLUKE-424D",
+    "105017-0001", "206062-1", "ATMEGA328PPU", "AD9361BBCZ-REEL", "LPC1768FBD100,551", "4062",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "queries, single, parts, requests, hits",
+    [
+        # One number: supSearchMpn bills partial matches as well, up to the limit; a second request, which returns no
+        # parts, counts the hits where the page leaves them open.
+        ([SINGLE], "supSearchMpn", 3, 2, [4]),
+        ([SINGLE], "supMultiMatch", 3, 1, [4]),
+        ([{**SINGLE, "limit": 20}], "supSearchMpn", 6, 1, [4]),
+        ([{**SINGLE, "limit": 20}], "supMultiMatch", 4, 1, [4]),
+        ([{**SINGLE, "limit": 0}], "supSearchMpn", 0, 2, [4]),
+        ([{**SINGLE, "limit": 1}], "supSearchMpn", 1, 2, [4]),
+        ([{"mpn": "SN74S7"}], "supSearchMpn", 3, 1, [0]),
+        ([{"mpn": "SN74S7"}], "supMultiMatch", 0, 1, [0]),
+        ([{"mpn": "none-such-number"}], "supSearchMpn", 0, 1, [0]),
+        # Everything else is asked together, and only matches are billed.
+        ([SINGLE, SINGLE], "supSearchMpn", 6, 1, [4, 4]),
+        ([{**SINGLE, "brand": "TI"}], "supSearchMpn", 1, 1, [1]),
+        ([{"sku": "67K1122"}], "supSearchMpn", 1, 1, [1]),
+        ([{"mpn_or_sku": "67K1122"}], "supSearchMpn", 1, 1, [1]),
+        ([{"sku": "67K1122", "seller": "Digi-Key"}], "supSearchMpn", 0, 1, [0]),
+        ([{"q": "flip-flop"}], "supSearchMpn", 3, 1, [7]),
+        ([{"mpn": "atmega328*"}], "supMultiMatch", 3, 1, [5]),
+        ([{"mpn": "atmega328*", "limit": 20}], "supMultiMatch", 5, 1, [5]),
+        ([{"q": "flip-flop"}, {"mpn": "atmega328*"}, SINGLE, {"sku": "67K1122"}], "supSearchMpn", 10, 3, [7, 5, 4, 1]),
+        # A mistake costs nothing.
+        ([{}], "supSearchMpn", 0, 0, [0]),
+        ([{"mpn": "a*"}, {"mpn": "X", "limit": 21}, 7], "supSearchMpn", 0, 0, [0, 0, 0]),
+    ],
+)
+async def test_parts_billed_and_requests_made(
+    start: Starts, queries: list[Any], single: str, parts: int, requests: int, hits: list[int]
+) -> None:
+    async with start(translation={"single_query": single}) as house:
+        results = await house.results(*queries)
+        assert [result["hits"] for result in results] == hits
+        assert (house.billed, house.sandbox.requests.graphql) == (parts, requests)
+        assert (
+            f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in await metrics(house) or not requests
+        )
+
+
+async def metrics(house: House) -> str:
+    return await (await house.proxy.get("/metrics")).text()
+
+
+async def test_twenty_queries_of_twenty_are_asked_in_requests_of_at_most_a_hundred_parts(house: House) -> None:
+    queries = [{"mpn": mpn, "limit": 20, "reference": mpn} for mpn in MPNS]
+    results = await house.results(*queries)
+    assert [result["reference"] for result in results] == list(MPNS)
+    assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
+    asked = [variables["queries"] for variables in house.asked]
+    assert len(asked) == 4
+    assert all(sum(query["limit"] for query in chunk) <= 100 for chunk in asked)
+    in_order = sorted(asked, key=lambda chunk: MPNS.index(chunk[0]["mpn"]))
+    assert [query["mpn"] for chunk in in_order for query in chunk] == list(MPNS)
+    assert house.billed == sum(len(result["items"]) for result in results)
+
+
+async def test_twenty_queries_of_the_usual_three_are_one_request(house: House) -> None:
+    results = await house.results(*({"mpn": mpn} for mpn in MPNS))
+    assert house.sandbox.requests.graphql == 1
+    assert house.billed == sum(len(result["items"]) for result in results)
+    assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
+
+
+async def test_what_the_reply_does_not_show_is_not_asked_for(house: House) -> None:
+    await house.results(SINGLE, SINGLE)
+    await house.results(SINGLE, SINGLE, more="&hide[]=offers")
+    (document, _), (hidden, _) = house.sandbox.seen
+    assert ("sellers" in document, "sellers" in hidden) == (True, False)
+    assert "specs" not in document
+
+
+async def test_nothing_that_a_client_sends_becomes_part_of_a_document(house: House) -> None:
+    odd = "zz} evil { __typename"
+    more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"
+    await house.results({"mpn": odd, "brand": odd}, {"sku": odd, "reference": odd}, more=more)
+    assert [variables["queries"] for variables in house.asked] == [
+        [{"mpn": odd, "manufacturer": odd, "start": 0, "limit": 3}, {"sku": odd, "start": 0, "limit": 3}]
+    ]
+    assert not any("evil" in document for document, _ in house.sandbox.seen)
+    assert "evil" in json.dumps(house.asked)

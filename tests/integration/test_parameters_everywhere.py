@@ -1,0 +1,174 @@
+"""Global parameters at every endpoint, and what show, hide, slice and include leave unasked: contract v3-rest.md §2."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House
+from support import running_proxy
+
+TI = "9cf2558336484335"
+QUERIES = quote('[{"mpn":"SN74S74N"},{"mpn":"none-such"}]')
+TARGETS = [
+    f"/v3/parts/match?queries={QUERIES}",
+    "/v3/parts/search?q=flip-flop&limit=2",
+    f"/v3/parts/get_multi?uid[]={TI}",
+    f"/v3/parts/{TI}",
+    "/v3/brands/search?q=texas",
+    "/v3/brands/get_multi?uid[]=2239e3330e2df5fe",
+    "/v3/brands/2239e3330e2df5fe",
+    "/v3/categories/search?q=resist*",
+    "/v3/categories/get_multi?uid[]=8a1e4714bb3951d9",
+    "/v3/categories/8a1e4714bb3951d9",
+    "/v3/sellers/search?q=digi",
+    "/v3/sellers/get_multi?uid[]=2c3be9310496fffc",
+    "/v3/sellers/2c3be9310496fffc",
+]
+PARTS = TARGETS[:4]
+
+
+async def get(house: House, target: str, more: str = "", **options: Any) -> Any:
+    mark = "&" if "?" in target else "?"
+    return await house.proxy.get(f"{target}{mark}apikey={running_proxy.KEY}{more}", **options)
+
+
+def still(body: Any) -> Any:
+    """A reply without the time that it took."""
+    return {**body, "msec": 0} if "msec" in body else body
+
+
+def objects(body: Any) -> list[Any]:
+    """The Parts, Brands … of a reply, whatever the endpoint."""
+    if "results" not in body:
+        return [body] if "uid" in body or "__class__" in body else list(body.values())
+    return [each for result in body["results"] for each in (result["items"] if "items" in result else [result["item"]])]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_all_forms_of_a_reply_say_the_same(house: House, target: str) -> None:
+    plain = still(await (await get(house, target)).json())
+    pretty = await (await get(house, target, "&pretty_print=1")).text()
+    assert pretty.isascii()
+    assert pretty == json.dumps(json.loads(pretty), indent=4, sort_keys=True)
+    wrapped = await get(house, target, "&callback=app.handle")
+    script = await wrapped.text()
+    assert wrapped.content_type == "application/javascript"
+    both = await (await get(house, target, "&callback=f&pretty_print=true&suppress_status_codes=1")).text()
+    other = await (await get(house, target.replace("/v3/", "/api/v3/").replace("?", "/?"), "&userkey=x")).json()
+    said = [json.loads(pretty), json.loads(script[15:-2]), json.loads(both[6:-2]), other]
+    assert [still(each) for each in said] == [plain] * 4
+    assert (script[:15], script[-2:], both[:6]) == ("/**/app.handle(", ");", "/**/f(")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_head_has_the_headers_of_get_and_no_body(house: House, target: str) -> None:
+    found, head = [await get(house, target, method=method) for method in ("GET", "HEAD")]
+    assert (head.status, head.content_type, await head.text()) == (200, found.content_type, "")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("mistake", ["&callback=a(b)", "&pretty_print=2", "&slice[offers]=x"])
+async def test_a_mistake_in_a_global_parameter_is_told_everywhere(house: House, target: str, mistake: str) -> None:
+    response = await get(house, target, mistake)
+    reply = await response.json()
+    name = mistake[1:].partition("=")[0]
+    assert (response.status, reply["__class__"]) == (400, "ClientErrorResponse")
+    assert name in reply["message"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_an_error_reaches_a_page_that_cannot_see_statuses(house: House, target: str) -> None:
+    response = await get(house, target, "&slice[x]=x&suppress_status_codes=true&callback=handle")
+    text = await response.text()
+    assert (response.status, response.content_type) == (200, "application/javascript")
+    assert json.loads(text.removeprefix("/**/handle(").removesuffix(");"))["__class__"] == "ClientErrorResponse"
+
+
+async def test_a_style_that_cannot_be_read_is_none(house: House) -> None:
+    response = await get(house, TARGETS[4], "&pretty_print=2&suppress_status_codes=true&callback=handle")
+    assert (response.status, response.content_type) == (400, "application/json")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_show_and_hide_are_two_halves_of_an_object(house: House, target: str) -> None:
+    whole = objects(await (await get(house, target)).json())
+    shown = objects(await (await get(house, target, "&show[]=uid")).json())
+    hidden = objects(await (await get(house, target, "&hide[0]=uid")).json())
+    assert whole
+    assert shown == [{"uid": each["uid"]} for each in whole]
+    assert hidden == [{name: value for name, value in each.items() if name != "uid"} for each in whole]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+async def test_the_envelope_stays_whatever_is_shown(house: House, target: str) -> None:
+    whole = await (await get(house, target)).json()
+    bare = await (await get(house, target, "&show[]=nothing_known")).json()
+    assert objects(whole)
+    if "results" in whole:
+        assert set(bare) == set(whole)
+        assert bare["request"] == whole["request"]
+        assert [set(result) for result in bare["results"]] == [set(result) for result in whole["results"]]
+    elif "get_multi" in target:
+        assert bare == {uid: {} for uid in whole}
+    else:
+        assert bare == {}
+
+
+INCLUDES = {
+    "short_description": "shortDescription",
+    "descriptions": "descriptions",
+    "imagesets": "images",
+    "datasheets": "bestDatasheet",
+    "compliance_documents": "documentCollections",
+    "reference_designs": "referenceDesigns",
+    "cad_models": "cad",
+    "specs": "specs",
+    "category_uids": "category",
+    "external_links": "freeSampleUrl",
+}
+
+
+def words(house: House) -> set[str]:
+    """The words of the documents since the last look."""
+    found = " ".join(document for document, _ in house.sandbox.seen)
+    house.sandbox.requests.seen.clear()
+    return set(found.replace("{", " ").replace("}", " ").replace("(", " ").replace(":", " ").split())
+
+
+@pytest.mark.parametrize("target", PARTS)
+async def test_what_is_not_shown_is_not_asked_for(house: House, target: str) -> None:
+    async def asked(more: str) -> set[str]:
+        assert (await get(house, target, more)).status == 200
+        return words(house)
+
+    usual = await asked("")
+    assert {"sellers", "prices", "manufacturer", "v3uid"} <= usual
+    assert not set(INCLUDES.values()) & usual
+    for name, field in INCLUDES.items():
+        assert field in await asked(f"&include[]={name}")
+        assert field not in await asked(f"&include[]={name}&hide[]={name}")
+        assert field not in await asked(f"&include[]={name}&show[]=mpn")
+    assert not {"sellers", "prices", "offers"} & await asked("&hide[]=offers")
+    assert not {"sellers", "prices", "offers"} & await asked("&slice[offers]=[0:0]")
+    assert not {"prices", "updated"} & await asked("&hide[]=offers.prices&hide[]=offers.last_updated")
+    assert not {"sellers", "manufacturer", "octopartUrl"} & await asked("&show[]=mpn")
+    few = await asked("&show[]=offers.sku&show[]=brand.name")
+    assert {"sku", "name"} <= few
+    assert not {"prices", "company", "homepageUrl", "inventoryLevel"} & few
+
+
+@pytest.mark.parametrize("target", PARTS)
+async def test_plan_gated_fields_go_with_what_is_hidden(house: House, target: str) -> None:
+    assert (await get(house, target)).status == 200
+    assert "factoryLeadDays" in words(house)
+    assert (await get(house, target, "&hide[]=offers.factory_lead_days")).status == 200
+    assert "factoryLeadDays" not in words(house)
+
+
+@pytest.mark.parametrize("target", PARTS)
+async def test_a_slice_cuts_what_the_whole_list_holds(house: House, target: str) -> None:
+    whole = objects(await (await get(house, target)).json())
+    for text, cut in (("[0:1]", slice(0, 1)), ("1:5", slice(1, 5)), ("-2:", slice(-2, None)), ("[:]", slice(None))):
+        found = objects(await (await get(house, target, f"&slice[offers]={text}")).json())
+        assert found == [{**each, "offers": each["offers"][cut]} for each in whole]

@@ -1,0 +1,162 @@
+"""parts/search against the sandbox: what it filters, sorts and counts agrees with itself (contract v3-rest.md §1.1)."""
+
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House
+from support import running_proxy
+
+R = "specs.resistance.value"
+
+
+async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+    """A /parts/search; a list is a repeated parameter, `f` filters fields by their names."""
+    filters = {f"filter[fields][{name}][]": value for name, value in parameters.pop("f", {}).items()}
+    pairs = [
+        (name, each)
+        for name, value in {"q": "resistor", "limit": 0, **parameters, **filters}.items()
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    query = "&".join(f"{name}={quote(str(value))}" for name, value in pairs)
+    response = await house.proxy.get(f"/v3/parts/search?apikey={running_proxy.KEY}&{query}")
+    assert response.status == status, await response.text()
+    return await response.json()
+
+
+async def hits(house: House, **parameters: Any) -> int:
+    return int((await search(house, **parameters))["hits"])
+
+
+def included(*fields: str, **more: Any) -> dict[str, Any]:
+    return {
+        f"facet[fields][{field}][{name}]": value for field in fields for name, value in {"include": 1, **more}.items()
+    }
+
+
+def values(reply: Any, field: str) -> dict[str, int]:
+    return {each["value"]: each["count"] for each in reply["facet_results"]["fields"][field]["facets"]}
+
+
+async def test_pages_follow_each_other_and_cover_all_hits(house: House) -> None:
+    pages = [await search(house, start=start, limit=20, **{"show[]": "uid"}) for start in (0, 20, 40, 60)]
+    uids = [result["item"]["uid"] for page in pages for result in page["results"]]
+    assert [len(page["results"]) for page in pages] == [20, 20, 15, 0]
+    assert len(set(uids)) == pages[0]["hits"] == 55
+
+
+@pytest.mark.parametrize(
+    "field", ["brand.name", "brand.uid", "offers.seller.uid", "offers.seller.id", R, "specs.case_package.value"]
+)
+async def test_a_facets_value_is_a_filter_that_finds_as_many_as_it_counted(house: House, field: str) -> None:
+    counted = values(await search(house, **included(field, limit=3)), field)
+    assert len(counted) == 3
+    for value, count in counted.items():
+        assert await hits(house, f={field: value}) == count
+
+
+async def test_a_category_counts_what_is_below_it_when_it_filters(house: House) -> None:
+    counted = values(await search(house, **included("category_uids")), "category_uids")
+    assert sum(counted.values()) == 55
+    assert "8a1e4714bb3951d9" not in counted
+    assert await hits(house, f={"category_uids": "8a1e4714bb3951d9"}) == 55
+
+
+async def test_in_stock_is_a_filter_and_a_facet(house: House) -> None:
+    counted = values(await search(house, **included("avg_avail")), "avg_avail")
+    assert await hits(house, f={"avg_avail": "[1 TO *]"}) == counted["[1 TO *]"]
+    assert await hits(house, **{"filter[queries][]": "avg_avail:[1 TO *]"}) == counted["[1 TO *]"]
+    assert sum(counted.values()) == await hits(house)
+
+
+async def test_ranges_groups_and_both_together(house: House) -> None:
+    whole = await hits(house)
+    below, above = f"{R}:[* TO 999]", f"{R}:[1000 TO *]"
+    split = [await hits(house, **{"filter[queries][]": text}) for text in (below, above)]
+    assert sum(split) == sum(values(await search(house, **included(R, limit=100)), R).values()) <= whole
+    sizes = [
+        await hits(house, **{"filter[queries][]": f"specs.case_package.value:{text}"}) for text in ("0603", "0805")
+    ]
+    either = await hits(house, **{"filter[queries][]": "specs.case_package.value:(0603 or 0805)"})
+    assert either == sum(sizes) > max(sizes) > 0
+
+
+async def test_facet_queries_count_within_the_search(house: House) -> None:
+    texts = [f"{R}:[1000 TO *]", 'brand.name:"Yageo"', "avg_avail:[1 TO *]"]
+    reply = await search(house, f={"brand.name": "Yageo"}, **{"facet[queries][]": texts})
+    found = {text: each["count"] for text, each in reply["facet_results"]["queries"].items()}
+    assert found[texts[1]] == reply["hits"] == 24
+    assert found[texts[0]] == await hits(house, f={"brand.name": "Yageo"}, **{"filter[queries][]": texts[0]})
+    assert 0 < found[texts[2]] <= 24
+
+
+async def test_exclude_filter_counts_as_if_the_field_were_not_filtered(house: House) -> None:
+    filtered = {"f": {"brand.name": "Yageo", "specs.case_package.value": "0603"}}
+    apart = await search(house, **filtered, **included("brand.name", exclude_filter=1))
+    alone = await search(house, f={"specs.case_package.value": "0603"}, **included("brand.name"))
+    assert values(apart, "brand.name") == values(alone, "brand.name")
+    assert apart["hits"] == values(alone, "brand.name")["Yageo"] < alone["hits"]
+
+
+async def test_facets_are_paged(house: House) -> None:
+    whole = list(values(await search(house, **included("brand.name", limit=100)), "brand.name"))
+    page = list(values(await search(house, **included("brand.name", start=2, limit=3)), "brand.name"))
+    assert page == whole[2:5]
+
+
+async def test_stats_are_the_ends_of_the_facets_values(house: House) -> None:
+    reply = await search(house, **included(R, limit=100), **{f"stats[{R}][include]": "true"})
+    numbers = sorted(map(float, values(reply, R)))
+    stats = reply["stats_results"][R]
+    assert (stats["min"], stats["max"]) == (numbers[0], numbers[-1])
+    assert reply["spec_metadata"]["resistance"]["unit"]["symbol"] == "Ω"
+
+
+async def test_drilldown_suggests_specs_that_can_be_filtered_by(house: House) -> None:
+    reply = await search(house, **{"spec_drilldown[include]": "true", "spec_drilldown[limit]": 3})
+    fields = reply["facet_results"]["fields"]
+    assert sorted(facet["spec_drilldown_rank"] for facet in fields.values()) == [1, 2, 3]
+    assert {f"specs.{key}.value" for key in reply["spec_metadata"]} == set(fields)
+    for field in fields:
+        value, count = next(iter(values(reply, field).items()))
+        assert await hits(house, f={field: value}) == count
+
+
+async def test_drilldown_beside_a_counted_spec_ranks_suggestions_alone(house: House) -> None:
+    drilldown = {"spec_drilldown[include]": "true", "spec_drilldown[limit]": 2}
+    alone = (await search(house, **drilldown))["facet_results"]["fields"]
+    beside = (await search(house, **drilldown, **{f"stats[{R}][include]": 1}))["facet_results"]["fields"]
+    assert {name: facet["spec_drilldown_rank"] for name, facet in beside.items()} == {
+        name: facet["spec_drilldown_rank"] for name, facet in alone.items()
+    }
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+async def test_sorting_by_a_spec(house: House, direction: str) -> None:
+    shown = {"show[]": f"{R}", "include[]": "specs", "f": {"brand.name": "Yageo"}}
+    reply = await search(house, limit=20, sortby=f"{R} {direction}", **shown)
+    found = [float(r["item"]["specs"]["resistance"]["value"][0]) for r in reply["results"] if r["item"]["specs"]]
+    assert len(found) > 10
+    assert all(one <= other if direction == "asc" else one >= other for one, other in pairwise(found))
+
+
+async def test_sorting_by_brand_and_number(house: House) -> None:
+    by_brand = await search(house, limit=55, sortby="brand.name asc", **{"show[]": "brand.name"})
+    names = [result["item"]["brand"]["name"].casefold() for result in by_brand["results"]]
+    assert names == sorted(names)
+    by_mpn = await search(house, limit=55, sortby="mpn desc, score desc", **{"show[]": "mpn"})
+    numbers = [result["item"]["mpn"].casefold() for result in by_mpn["results"]]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+async def test_a_snippet_marks_what_was_searched_for(house: House) -> None:
+    (result,) = (await search(house, limit=1, **{"show[]": "mpn"}))["results"]
+    assert "<strong>resistor</strong>" in result["snippet"]
+
+
+async def test_identical_searches_at_once_are_asked_once_and_counts_of_their_own_cost_nothing(house: House) -> None:
+    await search(house, limit=2, f={"brand.name": "Yageo"}, **included("brand.name", exclude_filter=1), **included(R))
+    page, apart = house.asked
+    assert (page["limit"], apart["limit"]) == (2, 0) or (page["limit"], apart["limit"]) == (0, 2)
+    assert house.billed == 2

@@ -1,0 +1,182 @@
+"""The kept lists: fetched once, refreshed behind the back of whoever asks, never thrown away for nothing."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy import config, errors
+from proxy.gateway import directory
+from proxy.kit import clock as clocks
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.planning import library
+from proxy.upstream import tokens
+
+DAY = 86_400.0
+WHO = tokens.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
+CATALOGUES = library.Library(loader.load(shipped.path("mappings"), "octopart")).catalogues()
+
+
+class Upstream:
+    """Answers with the makers that it has, or with an error; a gate holds answers back."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.error: Exception | None = None
+        self.ids = ""  # what stands before the number of an id; anything spoils it
+        self.asked: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def ask(self, operation: Any, credentials: tokens.Credentials) -> Any:
+        assert credentials is WHO
+        assert operation.parts_max == 0
+        self.asked.append(operation.name)
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return SimpleNamespace(supManufacturers=[maker(f"{self.ids}{n}", name) for n, name in enumerate(self.names)])
+
+
+def maker(id_: str, name: str) -> Any:
+    return SimpleNamespace(id=id_, name=name, aliases=[], homepageUrl=None)
+
+
+@pytest.fixture
+def turned() -> clocks.ManualClock:
+    return clocks.ManualClock()
+
+
+@pytest.fixture
+def upstream() -> Upstream:
+    return Upstream("Texas Instruments", "Yageo")
+
+
+@pytest.fixture
+async def kept(upstream: Upstream, turned: clocks.ManualClock) -> Any:
+    lists = directory.Directory(CATALOGUES, upstream, DAY, turned)  # type: ignore[arg-type]
+    yield lists
+    await lists.close()
+
+
+async def size(lists: directory.Directory) -> int:
+    return len(await lists.listing("Brand", WHO))
+
+
+async def settled() -> None:
+    """Everything that was started in the background has ended."""
+    while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_a_list_is_fetched_once_however_many_ask(kept: directory.Directory, upstream: Upstream) -> None:
+    assert await asyncio.gather(*(size(kept) for _ in range(20))) == [2] * 20
+    assert await size(kept) == 2
+    assert upstream.asked == ["supManufacturers"]
+
+
+async def test_a_list_is_refreshed_in_the_background_when_it_is_old(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+) -> None:
+    await size(kept)
+    upstream.names.append("Vishay")
+    turned.advance(DAY - 1)
+    assert await size(kept) == 2
+    assert len(upstream.asked) == 1
+    turned.advance(1)
+    upstream.gate.clear()
+    assert [await size(kept) for _ in range(5)] == [2] * 5  # nobody waits for the refresh
+    upstream.gate.set()
+    await settled()
+    assert await size(kept) == 3
+    assert len(upstream.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "error", [errors.UpstreamUnreachable("gone"), errors.CredentialsRefused("no"), errors.QueryRefused("no")]
+)
+async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pause(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock, error: Exception
+) -> None:
+    await size(kept)
+    turned.advance(DAY)
+    upstream.error = error
+    for _ in range(5):
+        assert await size(kept) == 2
+        await settled()
+    assert len(upstream.asked) == 2
+    upstream.error, upstream.names = None, ["Vishay"]
+    turned.advance(directory.PAUSE_SECONDS)
+    assert await size(kept) == 2
+    await settled()
+    assert (await size(kept), len(upstream.asked)) == (1, 3)
+
+
+async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+) -> None:
+    await size(kept)
+    turned.advance(DAY)
+    upstream.ids = "x"
+    for _ in range(3):
+        assert await size(kept) == 2
+        await settled()
+    assert len(upstream.asked) == 2
+
+
+async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_tries_again(
+    kept: directory.Directory, upstream: Upstream
+) -> None:
+    upstream.error = errors.UpstreamUnreachable("gone")
+    outcomes = await asyncio.gather(*(size(kept) for _ in range(3)), return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
+    assert len(upstream.asked) == 1
+    upstream.error = None
+    assert await size(kept) == 2
+
+
+async def test_a_first_list_that_cannot_be_translated_is_an_upstream_error(
+    kept: directory.Directory, upstream: Upstream
+) -> None:
+    upstream.ids = "x"
+    with pytest.raises(errors.UpstreamUnreadable, match="cannot be translated"):
+        await size(kept)
+
+
+async def test_somebody_who_leaves_does_not_take_the_list_with_him(
+    kept: directory.Directory, upstream: Upstream
+) -> None:
+    upstream.gate.clear()
+    first = asyncio.create_task(size(kept))
+    second = asyncio.create_task(size(kept))
+    await asyncio.sleep(0)
+    first.cancel()
+    upstream.gate.set()
+    assert await second == 2
+    assert len(upstream.asked) == 1
+
+
+async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: Upstream) -> None:
+    upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
+    building = asyncio.create_task(size(kept))
+    pauses = []
+    while not building.done():
+        started = time.perf_counter()
+        await asyncio.sleep(0.001)
+        pauses.append(time.perf_counter() - started)
+    assert await building == 30_000
+    assert len(pauses) > 5
+    assert max(pauses) < 0.5
+
+
+async def test_closing_ends_a_refresh_under_way(upstream: Upstream, turned: clocks.ManualClock) -> None:
+    lists = directory.Directory(CATALOGUES, upstream, DAY, turned)  # type: ignore[arg-type]
+    await size(lists)
+    turned.advance(DAY)
+    upstream.gate.clear()
+    await size(lists)
+    await lists.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,59 @@
+"""A mappings folder of a test's own, and the real one. Answers are decoded as the service's are."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from proxy import model
+from proxy.kit import shipped
+from proxy.mapping import compiler, loader
+
+SCHEMA = """
+type Query { things: [SupPart!]! }
+type SupPart {
+  id: ID!
+  mpn: String!
+  maker: SupCompany
+  offers(onlyNew: Boolean): [SupOffer!]!
+  tags: [String!]!
+  price: Float
+}
+type SupCompany { id: ID! name: String! }
+type SupOffer { sku: String! stock: Int maker: SupCompany! }
+"""
+UIDS = "Seller: []\nBrand: []\nManufacturer: []\nCategory: []\nSource: []\n"
+
+Load = Callable[..., loader.Rulebook]
+
+
+@pytest.fixture(scope="session")
+def rulebook() -> loader.Rulebook:
+    """The one that is shipped."""
+    return loader.load(shipped.path("mappings"))
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Loads a folder of one rule file; other files by name."""
+
+    def loaded(rules: str, **files: str) -> loader.Rulebook:
+        contents = {"schema.graphql": SCHEMA, "uids.yaml": UIDS, "spec_names.yaml": "{}\n", "search.yaml": "{}\n"}
+        contents |= {name.replace("__", "."): text for name, text in files.items()}
+        for name, text in {**contents, "part.yaml": rules}.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return loader.load(tmp_path)
+
+    return loaded
+
+
+@pytest.fixture
+def mapped(load: Load) -> Callable[..., object]:
+    """A part of the small schema mapped by some rules, in a view; `cuts` are those of the request."""
+
+    def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **view: object) -> object:
+        part = compiler.compile_object(load(rules), "Part", model.View(**view))  # type: ignore[arg-type]
+        return part.map(msgspec.convert(record, part.record), model.Context("US", "USD", cuts=cuts or {}))
+
+    return map_

@@ -1,0 +1,187 @@
+"""What a rule makes of the service's answer, and what it asks for, in every kind of view."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy import model
+from proxy.mapping import compiler, loader
+
+Map = Callable[..., Any]
+
+PART = "Part:\n  reads: SupPart\n  source: here\n  fields:\n"
+OFFER = "Offer:\n  reads: SupOffer\n  under: SupPart\n  source: here\n  fields: {sku: sku, of: ^mpn}\n"
+MAKER = 'Maker:\n  reads: SupCompany\n  class: ""\n  source: here\n  fields: {name: name}\n'
+RECORD: dict[str, Any] = {
+    "mpn": "A1",
+    "maker": {"name": "TI"},
+    "tags": ["a", "b"],
+    "price": None,
+    "offers": [{"sku": "s1", "stock": 0}, {"sku": "s2", "stock": 7}, {"sku": "s3", "stock": None}],
+}
+
+
+@pytest.mark.parametrize(
+    "rule, value",
+    [
+        ("mpn", "A1"),
+        ("{from: mpn, through: text}", "A1"),
+        ("price", None),
+        ("{from: price, through: text}", None),
+        ("{from: price, empty: 0}", 0),
+        ("{from: price, through: text, empty: none}", "none"),
+        ("maker.name", "TI"),
+        ("$currency", "USD"),
+        ("{always: {a: [1]}, why: because}", {"a": [1]}),
+        ("{none: not there}", None),
+        ("{none: not there, empty: []}", []),
+        ("{from: maker, is: Maker}", {"name": "TI"}),
+        ("{from: maker, is: Maker, only: {from: price}}", None),
+        ("{from: offers, each: Offer}", [{"__class__": "Offer", "sku": f"s{n}", "of": "A1"} for n in (1, 2, 3)]),
+        ("{from: offers, each: Offer, only: {from: stock}}", [{"__class__": "Offer", "sku": "s2", "of": "A1"}]),
+        ("{from: offers, keyed: Offer, key: {from: sku}, only: {from: stock}}",
+         {"s2": {"__class__": "Offer", "sku": "s2", "of": "A1"}}),
+        ("{from: maker, is: Maker, feature: ABSENT}", None),
+        ("{from: offers, each: Offer, feature: ABSENT}", []),
+        ("{from: offers, keyed: Offer, key: {from: sku}, feature: ABSENT}", {}),
+    ],
+)  # fmt: skip
+def test_a_rule_makes_a_value(mapped: Map, rule: str, value: Any) -> None:
+    used = "    o: {from: offers, each: Offer, include: true}\n    m: {from: maker, is: Maker, include: true}\n"
+    assert mapped(f"{PART}    x: {rule}\n{used}{OFFER}{MAKER}", RECORD) == {"__class__": "Part", "x": value}
+
+
+@pytest.mark.parametrize(
+    "rule, value",
+    [
+        ("maker.name", None),
+        ("{from: maker.name, empty: ''}", ""),
+        ("{from: maker, is: Maker}", None),
+        ("{from: [maker.name, mpn], through: redirected}", ["A1"]),
+    ],
+)
+def test_what_is_null_on_the_way_is_blank(mapped: Map, rule: str, value: Any) -> None:
+    rules = f"{PART}    x: {rule}\n    m: {{from: maker, is: Maker, include: true}}\n{MAKER}"
+    assert mapped(rules, {**RECORD, "maker": None}) == {"__class__": "Part", "x": value}
+
+
+VIEWED = (
+    PART
+    + "    mpn: mpn\n"
+    + "    maker: {from: maker, is: Maker}\n"
+    + "    offers: {from: offers, each: Offer}\n"
+    + "    by_sku: {from: offers, keyed: Offer, key: {from: sku}, include: true}\n"
+    + "    tags: {from: price, include: true}\n"
+    + OFFER
+    + MAKER.replace('""', "Maker")
+)
+
+
+def paths(*texts: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(text.split(".")) for text in texts)
+
+
+@pytest.mark.parametrize(
+    "view, shown, asked",
+    [
+        ({}, {"__class__", "mpn", "maker", "offers"}, "maker { name } mpn offers { sku }"),
+        ({"include": {"tags"}}, {"__class__", "mpn", "maker", "offers", "tags"},
+         "maker { name } mpn offers { sku } price"),
+        ({"include": {"unknown"}}, {"__class__", "mpn", "maker", "offers"}, "maker { name } mpn offers { sku }"),
+        ({"show": paths("mpn")}, {"mpn"}, "mpn"),
+        ({"show": paths("maker")}, {"maker"}, "maker { name }"),
+        ({"show": paths("tags")}, set(), ""),
+        ({"show": paths("tags"), "include": {"tags"}}, {"tags"}, "price"),
+        ({"show": paths("unknown")}, set(), ""),
+        ({"hide": paths("offers")}, {"__class__", "mpn", "maker"}, "maker { name } mpn"),
+        ({"hide": paths("offers", "maker", "mpn")}, {"__class__"}, ""),
+        ({"hide": paths("offers.of", "offers.sku")}, {"__class__", "mpn", "maker", "offers"},
+         "maker { name } mpn offers { __typename }"),
+        ({"show": paths("mpn", "offers"), "hide": paths("mpn")}, {"offers"}, "mpn offers { sku }"),
+        ({"cut": paths("offers")}, {"__class__", "mpn", "maker", "offers"}, "maker { name } mpn offers { sku }"),
+        ({"emptied": paths("offers")}, {"__class__", "mpn", "maker", "offers"}, "maker { name } mpn"),
+    ],
+)  # fmt: skip
+def test_a_view_shows_its_fields_and_asks_for_no_others(
+    load: Callable[..., loader.Rulebook], view: dict[str, Any], shown: set[str], asked: str
+) -> None:
+    frozen = {name: frozenset(value) for name, value in view.items()}
+    part = compiler.compile_object(load(VIEWED), "Part", model.View(**frozen))
+    assert part.selection == asked
+    context = model.Context("US", "USD", cuts=dict.fromkeys(paths("offers"), slice(1)))
+    assert set(part.map(_record(part), context)) == shown
+
+
+def _record(part: compiler.Compiled) -> Any:
+    return msgspec.convert(RECORD, part.record)
+
+
+def test_show_of_a_field_inside_keeps_only_that_and_no_class(mapped: Map) -> None:
+    shown = mapped(VIEWED, RECORD, show=paths("maker.name", "offers.sku"))
+    assert shown == {"maker": {"name": "TI"}, "offers": [{"sku": "s1"}, {"sku": "s2"}, {"sku": "s3"}]}
+
+
+def test_show_of_an_object_keeps_its_class(mapped: Map) -> None:
+    assert mapped(VIEWED, RECORD, show=paths("maker")) == {"maker": {"__class__": "Maker", "name": "TI"}}
+
+
+def test_hide_of_a_field_inside_drops_only_that(mapped: Map) -> None:
+    hidden = mapped(VIEWED, RECORD, hide=paths("offers.of", "maker.name"))
+    assert hidden["maker"] == {"__class__": "Maker"}
+    assert hidden["offers"][0] == {"__class__": "Offer", "sku": "s1"}
+
+
+def test_keys_of_a_keyed_object_are_picked_and_dropped_by_name(mapped: Map) -> None:
+    picked = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), show=paths("by_sku.s2", "by_sku.s9"))
+    dropped = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
+    assert list(picked["by_sku"]) == ["s2"]
+    assert list(dropped["by_sku"]) == ["s1", "s3"]
+
+
+@pytest.mark.parametrize(
+    "start, stop, skus",
+    [
+        (0, 1, ["s1"]),
+        (None, 2, ["s1", "s2"]),
+        (1, None, ["s2", "s3"]),
+        (-1, None, ["s3"]),
+        (None, -1, ["s1", "s2"]),
+        (None, None, ["s1", "s2", "s3"]),
+        (5, 9, []),
+    ],
+)
+def test_a_slice_cuts_a_list_as_python_does(mapped: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
+    cut = mapped(VIEWED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
+    assert [offer["sku"] for offer in cut["offers"]] == skus
+
+
+def test_an_emptied_list_is_empty_and_what_is_no_list_is_left_alone(mapped: Map) -> None:
+    fields = paths("offers", "maker", "mpn", "by_sku")
+    view = {"include": frozenset({"by_sku"}), "emptied": fields}
+    whole = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}))
+    assert mapped(VIEWED, RECORD, **view) == {**whole, "offers": []}
+    cut = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), cut=fields, cuts=dict.fromkeys(fields, slice(0)))
+    assert cut == {**whole, "offers": []}
+
+
+def test_a_path_with_arguments_is_asked_under_a_name_of_its_own(load: Callable[..., loader.Rulebook]) -> None:
+    rules = (
+        f'{PART}    x: {{from: offers, each: Offer}}\n    y: {{from: "offers(onlyNew: true)", each: Offer}}\n{OFFER}'
+    )
+    part = compiler.compile_object(load(rules), "Part", model.View())
+    assert part.selection == "mpn offers { sku } offers_onlyNewtrue: offers(onlyNew: true) { sku }"
+
+
+def test_what_is_needed_is_asked_for_although_it_is_hidden(load: Callable[..., loader.Rulebook]) -> None:
+    view = model.View(show=paths("mpn"))
+    assert compiler.compile_object(load(VIEWED), "Part", view, ("offers.sku",)).selection == "mpn offers { sku }"
+
+
+def test_an_order_sorts_and_keeps_equals_in_place(mapped: Map) -> None:
+    rules = f"{PART}    x: {{from: offers, each: Offer, order: {{from: ^mpn, through: text}}}}\n{OFFER}"
+    by_sku = rules.replace("^mpn, through", "sku, through")
+    shuffled = {**RECORD, "offers": RECORD["offers"][::-1]}
+    assert [offer["sku"] for offer in mapped(rules, shuffled)["x"]] == ["s3", "s2", "s1"]
+    assert [offer["sku"] for offer in mapped(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]

@@ -1,0 +1,122 @@
+"""Everything that can be asked is valid GraphQL for the service, by its complete schema (contract graphql.md §1)."""
+
+import itertools
+from pathlib import Path
+
+import graphql
+import pytest
+
+from proxy import config, model
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.planning import library, operations
+
+COMPLETE = Path(__file__).parents[3] / "proxy" / "sandbox" / "graphql" / "schema.graphql"
+EVERYTHING = frozenset(config.FEATURES)
+
+
+@pytest.fixture(scope="session")
+def complete() -> graphql.GraphQLSchema:
+    return graphql.build_schema(COMPLETE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def ours() -> graphql.GraphQLSchema:
+    text = (shipped.path("mappings") / "schema.graphql").read_text(encoding="utf-8")
+    return graphql.build_schema(text.replace("{site}", "octopart"))
+
+
+def views(book: loader.Rulebook) -> list[model.View]:
+    """Every include[] alone and all together, with every feature and with none, and a few odd views."""
+    includes = [frozenset[str](), *(frozenset({name}) for name in book.includable("Part")), book.includable("Part")]
+    features = (EVERYTHING, frozenset[str]())
+    plain = [model.View(include, features=plan) for include, plan in itertools.product(includes, features)]
+    paths = (("offers",), ("offers", "sku"), ("brand", "name"), ("specs", "*", "value"), ("unknown",))
+    shown = [model.View(includes[-1], show=frozenset({path}), features=EVERYTHING) for path in paths]
+    hidden = [model.View(includes[-1], hide=frozenset({path}), features=EVERYTHING) for path in paths]
+    cut = [
+        model.View(cut=frozenset({paths[0]}), features=EVERYTHING),
+        model.View(emptied=frozenset({paths[0]}), features=EVERYTHING),
+    ]
+    return [*plain, *shown, *hidden, *cut]
+
+
+def documents(book: loader.Rulebook) -> list[operations.Document]:
+    """The documents of all of them."""
+    made = library.Library(book)
+    found = []
+    for view in views(book):
+        for skus in (False, True):
+            match = made.match(view, skus).documents
+            found += [match.multi_match, match.search_mpn, match.search, match.count]
+    return found
+
+
+def test_every_document_is_valid_against_the_complete_schema(
+    rulebook: loader.Rulebook, complete: graphql.GraphQLSchema
+) -> None:
+    texts = {document.text for document in documents(rulebook)}
+    assert len(texts) > 40
+    faults = {text: graphql.validate(complete, graphql.parse(text)) for text in texts}
+    assert {text: found for text, found in faults.items() if found} == {}
+
+
+def test_validation_would_find_a_fault(complete: graphql.GraphQLSchema) -> None:
+    assert graphql.validate(complete, graphql.parse("{ supSearch(q: 1) { hit } }"))
+
+
+def test_a_plan_without_features_asks_for_no_field_of_them(rulebook: loader.Rulebook) -> None:
+    view = model.View(rulebook.includable("Part"))
+    text = library.Library(rulebook).match(view).documents.multi_match.text
+    gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")
+    assert [name for name in gated if f" {name} " in text.replace("{", " ")] == []
+
+
+def types_of(schema: graphql.GraphQLSchema) -> dict[str, graphql.GraphQLNamedType]:
+    return {name: kind for name, kind in schema.type_map.items() if not name.startswith("__")}
+
+
+def test_our_schema_holds_only_types_of_the_complete_one(
+    ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
+) -> None:
+    theirs = types_of(complete)
+    assert {name: type(kind) for name, kind in types_of(ours).items()} == {
+        name: type(theirs[name]) for name in types_of(ours) if name in theirs
+    }
+
+
+def test_our_fields_have_the_complete_schemas_types_and_nullability(
+    ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
+) -> None:
+    different = []
+    for name, kind in types_of(ours).items():
+        if not isinstance(kind, graphql.GraphQLObjectType | graphql.GraphQLInputObjectType):
+            continue
+        theirs = complete.type_map[name].fields  # type: ignore[attr-defined]
+        different += [
+            f"{name}.{field}: {one.type}, not {theirs[field].type if field in theirs else 'there'}"
+            for field, one in kind.fields.items()
+            if field not in theirs or str(one.type) != str(theirs[field].type)
+        ]
+    assert different == []
+
+
+def test_our_arguments_and_enums_are_the_complete_schemas(
+    ours: graphql.GraphQLSchema, complete: graphql.GraphQLSchema
+) -> None:
+    different = []
+    for name, kind in types_of(ours).items():
+        theirs = complete.type_map[name]
+        if isinstance(kind, graphql.GraphQLEnumType):
+            different += [f"{name}.{value}" for value in set(kind.values) - set(theirs.values)]  # type: ignore[attr-defined]
+        if isinstance(kind, graphql.GraphQLObjectType):
+            for field, one in kind.fields.items():
+                known = theirs.fields[field].args  # type: ignore[attr-defined]
+                different += [
+                    f"{name}.{field}({argument}: {ours_.type} = {ours_.default_value})"
+                    for argument, ours_ in one.args.items()
+                    if argument not in known
+                    or str(known[argument].type) != str(ours_.type)
+                    or known[argument].default_value != ours_.default_value
+                ]
+    assert different == []

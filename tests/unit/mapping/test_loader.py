@@ -1,0 +1,123 @@
+"""A mistake in mappings/ stops the program at start, and says where it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proxy import errors, model
+from proxy.mapping import compiler, loader
+
+HEAD = "Part:\n  reads: SupPart\n  source: here\n  fields:\n    mpn: mpn\n"
+OFFER = "Offer:\n  reads: SupOffer\n  source: here\n  fields:\n    sku: sku\n"
+
+
+def test_a_folder_of_plain_rules_is_a_rulebook(load: Callable[..., loader.Rulebook]) -> None:
+    book = load(HEAD + "    offers: {from: offers, each: Offer, include: true}\n" + OFFER)
+    assert list(book.rules) == ["Part", "Offer"]
+    assert book.includable("Part") == {"offers"}
+    assert book.place("Part", "offers").startswith("part.yaml:6")
+
+
+@pytest.mark.parametrize(
+    "rules, place, says",
+    [
+        (HEAD + "    x: {from: mpn, always: 1, why: because}\n", "part.yaml:6", "Part.x needs exactly one of"),
+        (HEAD + "    x: {from: mpn, none: nothing}\n", "part.yaml:6", "Part.x needs exactly one of"),
+        (HEAD + "    x: {include: true}\n", "part.yaml:6", "Part.x needs exactly one of"),
+        (HEAD + "    x: {always: 1}\n", "part.yaml:6", "Part.x is always the same; say in `why`"),
+        (HEAD + "    x: {always: null}\n", "part.yaml:6", "Part.x is always the same; say in `why`"),
+        (HEAD + "    x: {from: offers, keyed: Offer}\n" + OFFER, "part.yaml:6", "`keyed` and `key` go together"),
+        (HEAD + "    x: {from: offers, each: Offer, key: {from: sku}}\n" + OFFER, "part.yaml:6", "go together"),
+        (HEAD + "    x: {from: mpn, thruogh: text}\n", "part.yaml:6", "thruogh"),
+        (HEAD + "    x: {from: mpn, include: 1}\n", "part.yaml:6", "bool"),
+        (HEAD + "    x: 7\n", "part.yaml:6", "int"),
+        (HEAD + "    x: mpn\n    x: mpn\n", "part.yaml:7", "x"),
+        (HEAD + OFFER, "part.yaml:10", "nothing uses the object Offer"),
+        (HEAD.replace("SupPart", "SupNothing"), "part.yaml:5", "Part reads a type the schema does not have"),
+        (HEAD.replace("reads: SupPart", "reads: SupPart\n  under: SupNothing"), "part.yaml:6", "reads a type"),
+        (HEAD.replace("  source: here\n", ""), "part.yaml:1", "source"),
+        (HEAD + "  clas: Part\n", "part.yaml:", "clas"),
+        ("Part: 7\n", "part.yaml:1", "object"),
+        ("Part:\n  reads: [\n", "part.yaml:", ""),
+    ],
+)
+def test_a_mistake_is_found_when_the_folder_is_read(
+    load: Callable[..., loader.Rulebook], rules: str, place: str, says: str
+) -> None:
+    with pytest.raises(errors.MappingError) as caught:
+        load(rules)
+    assert caught.value.message.startswith(place)
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "rule, says",
+    [
+        ("nothing", "the service's type SupPart has no field 'nothing'"),
+        ("maker.nothing", "the service's type SupCompany has no field 'nothing'"),
+        ("mpn.nothing", "the service's type String has no field 'nothing'"),
+        ("maker{id nothing}", "the service's type SupCompany has no field 'nothing'"),
+        ("offers(", "'offers(' is not a path"),
+        ("maker..id", "is not a path"),
+        ("maker id", "is not a path: 'maker id' is more than one field"),
+        ("maker{id}.name", "only its last step can have braces"),
+        ("^name", "nothing is around this object"),
+        ("$nothing", "the request's context has no $nothing; it has $country, $currency"),
+        ("{from: mpn, through: nothing}", "no transform is called 'nothing'; there are "),
+        ("{from: maker, is: Nothing}", "no mapping file describes an object 'Nothing'"),
+        ("{from: [maker, mpn], is: Offer}", "an object is mapped from one path"),
+        ("{from: maker, is: Offer}", "Offer reads SupOffer, but the path leads to SupCompany"),
+        ("{from: tags, each: Offer}", "Offer reads SupOffer, but the path leads to String"),
+        ("{from: offers, each: Offer, only: {from: nothing}}", "the service's type SupOffer has no field 'nothing'"),
+        ("{from: offers, each: Offer, only: {from: sku, through: no}}", "no transform is called 'no'"),
+        ("{from: offers, each: Offer, or_else: nothing}", "the service's type SupPart has no field 'nothing'"),
+    ],
+)
+def test_a_rule_that_does_not_fit_the_schema_is_found_when_it_is_compiled(
+    load: Callable[..., loader.Rulebook], rule: str, says: str
+) -> None:
+    more = "" if rule.startswith("{") and "Offer" in rule else "    used: {from: offers, each: Offer}\n"
+    quoted = rule if rule.startswith("{") else f'"{rule}"'
+    book = load(f"{HEAD}    x: {quoted}\n{more}{OFFER}")
+    with pytest.raises(errors.MappingError) as caught:
+        compiler.compile_object(book, "Part", model.View())
+    assert caught.value.message.startswith("part.yaml:6")
+    assert "Part.x: " in caught.value.message
+    assert says in caught.value.message
+
+
+def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loader.Rulebook]) -> None:
+    with pytest.raises(errors.MappingError, match=r"^part\.yaml:1.*: object Part is described twice$"):
+        load(HEAD, another__yaml=HEAD)
+
+
+@pytest.mark.parametrize(
+    "file, text, place",
+    [
+        ("uids__yaml", "Seller:\n  - {uid: abc}\n", "uids.yaml:2"),
+        ("uids__yaml", "Seller:\n  - {uid: abc, name: A, idd: 7}\n", "uids.yaml:2"),
+        ("uids__yaml", "Seller: []\nBrand: 7\n", "uids.yaml:2"),
+        ("spec_names__yaml", "inductance: {key: a}\ncapacitance: {}\n", "spec_names.yaml:2"),
+        ("spec_names__yaml", "inductance: {key: a}\ncapacitance: {key: a, whole: 1}\n", "spec_names.yaml:2"),
+        ("search__yaml", "mpn: {sort: mpn}\nbrand: {sorted: mpn}\n", "search.yaml:2"),
+    ],
+)
+@pytest.mark.xfail(strict=True, reason="the place of a mistake in a table is always its first line")
+def test_a_mistake_in_a_table_is_found_too(
+    load: Callable[..., loader.Rulebook], file: str, text: str, place: str
+) -> None:
+    with pytest.raises(errors.MappingError) as caught:
+        load(HEAD, **{file: text})
+    assert caught.value.message.startswith(place)
+
+
+def test_a_mistake_in_a_table_names_the_file(load: Callable[..., loader.Rulebook]) -> None:
+    with pytest.raises(errors.MappingError, match=r"^uids\.yaml:\d+.*`name`$"):
+        load(HEAD, uids__yaml="Seller:\n  - {uid: abc}\n")
+
+
+def test_the_sites_name_is_filled_in(load: Callable[..., Any]) -> None:
+    schema = "type Query { a: SupPart } type SupPart { mpn: String! octopartUrl: String! }"
+    book = load(HEAD + '    "{site}_url": "{site}Url"\n', schema__graphql=schema.replace("octopart", "{site}"))
+    assert compiler.compile_object(book, "Part", model.View()).selection == "mpn octopartUrl"

@@ -1,0 +1,132 @@
+"""The small steps from a service value to a v3 value, as tables (contract v3-rest.md §3.3 to §3.5)."""
+
+import datetime
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.mapping import loader, transforms
+
+
+def price(quantity: int, amount: float, currency: str) -> SimpleNamespace:
+    return SimpleNamespace(quantity=quantity, price=amount, currency=currency)
+
+
+USD, EUR, NONE = price(1, 0.647, "USD"), price(1, 0.6, "EUR"), price(1, 1, "")
+
+
+@pytest.mark.parametrize(
+    "prices, table",
+    [
+        ([], {}),
+        ([USD], {"USD": [[1, "0.64700"]]}),
+        ([USD, EUR, price(10, 0.5, "USD")], {"USD": [[1, "0.64700"], [10, "0.50000"]], "EUR": [[1, "0.60000"]]}),
+        ([NONE], {}),
+        ([price(1, 1e-9, "USD"), price(2, 1234567.89123, "JPY")],
+         {"USD": [[1, "0.00000"]], "JPY": [[2, "1234567.89123"]]}),
+        ([price(3000, 7, "CNY")], {"CNY": [[3000, "7.00000"]]}),
+    ],
+)  # fmt: skip
+def test_prices_are_tables_by_currency_with_five_decimals(prices: list[Any], table: dict[str, Any]) -> None:
+    assert transforms.prices_by_currency(prices) == table
+
+
+@pytest.mark.parametrize(
+    "time, written",
+    [
+        ("2023-11-14T22:13:20Z", "2023-11-14T22:13:20Z"),
+        ("2023-11-14T22:13:20.123Z", "2023-11-14T22:13:20Z"),
+        ("2023-11-14T22:13:20.1234567Z", "2023-11-14T22:13:20Z"),
+        ("2023-11-14T22:13:20+00:00", "2023-11-14T22:13:20Z"),
+        ("2023-11-15T00:13:20+02:00", "2023-11-14T22:13:20Z"),
+    ],
+)
+def test_times_are_utc_without_a_fraction(time: str, written: str) -> None:
+    assert transforms.timestamp(time) == written
+
+
+FIRST, LAST = datetime.datetime.fromisoformat("1970-01-02"), datetime.datetime.fromisoformat("2200-01-01")
+zones = st.integers(-14 * 60, 14 * 60).map(lambda minutes: datetime.timezone(datetime.timedelta(minutes=minutes)))
+
+
+@given(st.datetimes(FIRST, LAST, timezones=zones))
+def test_any_moment_keeps_its_second(moment: datetime.datetime) -> None:
+    written = transforms.timestamp(moment.isoformat())
+    assert datetime.datetime.strptime(written, "%Y-%m-%dT%H:%M:%S%z") == moment.replace(microsecond=0)
+
+
+@pytest.mark.parametrize("time", ["", "yesterday", "2023-02-30T00:00:00.0Z", "22:13"])
+def test_what_is_no_time_is_an_error(time: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        transforms.timestamp(time)
+
+
+@pytest.mark.parametrize("region, written", [("US", "2402_67K1122_US"), (None, "2402_67K1122"), ("", "2402_67K1122")])
+def test_a_naive_id_is_seller_sku_and_region(region: str | None, written: str) -> None:
+    assert transforms.naive_id("2402", "67K1122", region) == written
+
+
+RANKS = [
+    (True, 5, [USD]), (True, -2, [USD]), (True, 0, [USD]), (True, -1, [USD]), (True, 5, [EUR]), (True, 5, []),
+    (False, 5, [USD]), (False, 0, [USD]), (False, 5, [EUR]), (False, 5, []),
+]  # fmt: skip
+
+
+def test_offers_rank_as_v3_listed_them() -> None:
+    ranks = [transforms.offer_rank(authorized, stock, prices, "USD") for authorized, stock, prices in RANKS]
+    assert ranks == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    "arguments, rank",
+    [((None, 5, [USD]), 4), ((True, None, [USD]), 0), ((True, 0, None), 1), ((True, None, None), 0), ((None,) * 3, 4)],
+)
+def test_what_is_not_shown_does_not_count_in_the_rank(arguments: tuple[Any, Any, Any], rank: int) -> None:
+    assert transforms.offer_rank(*arguments, "USD") == rank
+
+
+@pytest.mark.parametrize(
+    "function, argument, value",
+    [
+        (transforms.image_mimetype, "http://x/a.jpg", "image/jpg"),
+        (transforms.image_mimetype, "http://x/a.PNG", "image/png"),
+        (transforms.image_mimetype, "http://x/a.jpeg", "image/jpg"),
+        (transforms.image_mimetype, "http://x/a.b/c", "image/jpg"),
+        (transforms.image_mimetype, "", "image/jpg"),
+        (transforms.is_datasheet_group, "Datasheets", True),
+        (transforms.is_datasheet_group, "Compliance Documents", False),
+        (transforms.is_compliance_group, "Compliance Documents", True),
+        (transforms.is_compliance_group, "Other", False),
+        (transforms.subtypes, "Rohs Statement", ["rohs_statement"]),
+        (transforms.subtypes, " Conflict  Mineral\tStatement ", ["conflict_mineral_statement"]),
+        (transforms.subtypes, "", []),
+        (transforms.text, 1, "1"),
+        (transforms.first_click, [], None),
+        (transforms.first_click, [SimpleNamespace(clickUrl="a"), SimpleNamespace(clickUrl="b")], "a"),
+        (transforms.names, [SimpleNamespace(name="a"), SimpleNamespace(name="b")], ["a", "b"]),
+    ],
+)
+def test_a_step_makes(function: Callable[[Any], Any], argument: Any, value: Any) -> None:
+    assert function(argument) == value
+
+
+@pytest.mark.parametrize("asked, uids", [(None, []), ("", []), ("new", []), ("old", ["old"])])
+def test_a_redirected_uid_is_the_one_that_was_asked_for(asked: str | None, uids: list[str]) -> None:
+    assert transforms.redirected("new", asked) == uids
+
+
+def test_cad_downloads_are_the_formats_that_there_are() -> None:
+    formats = {"Altium": (True, "a"), "Eagle": (False, "e"), "Orcad": (True, ""), "Kicad": (True, "k")}
+    cad: dict[str, object] = {f"has{name}": there for name, (there, _) in formats.items()}
+    cad |= {f"downloadUrl{name}": url for name, (_, url) in formats.items()}
+    assert transforms.cad_downloads(SimpleNamespace(**cad)) == ["a", "k"]
+
+
+def test_every_transform_is_used_by_a_mapping_file(rulebook: loader.Rulebook) -> None:
+    rules = [rules.rule(field) for rules in rulebook.rules.values() for field in rules.fields]
+    feeds = [feed for rule in rules for feed in (rule, rule.only, rule.order, rule.key) if feed is not None]
+    assert {feed.through for feed in feeds} - {None} == set(rulebook.transforms)

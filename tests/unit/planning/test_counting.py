@@ -1,0 +1,98 @@
+"""Filters, facets and stats over v3 objects at hand (contract v3-rest.md §1.1, §3.6)."""
+
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.model import FacetField
+from proxy.planning import counting
+from proxy.planning.lucene import Condition
+
+ONE = {
+    "__class__": "Category",
+    "name": "Resistors",
+    "parent_uid": None,
+    "num_parts": 80,
+    "ancestor_uids": ["a", "b"],
+    "known": True,
+}
+
+
+@pytest.mark.parametrize(
+    "condition, passes",
+    [
+        (Condition("name", ("Resistors",)), True),
+        (Condition("name", ("resistors",)), False),
+        (Condition("name", ("Res*",)), True),
+        (Condition("name", ("*",)), True),
+        (Condition("name", ("Capacitors", "Resistors")), True),
+        (Condition("parent_uid", ("*",)), False),
+        (Condition("parent_uid", ("null",)), False),
+        (Condition("parent_uid", (), None, None), False),
+        (Condition("ancestor_uids", ("b",)), True),
+        (Condition("ancestor_uids", ("c",)), False),
+        (Condition("num_parts", ("80",)), True),
+        (Condition("num_parts", (), "10", None), True),
+        (Condition("num_parts", (), "9", "80"), True),
+        (Condition("num_parts", (), "81", None), False),
+        (Condition("num_parts", (), None, "8e1"), True),
+        (Condition("num_parts", (), "nan", None), False),
+        (Condition("name", (), "A", "Z"), True),
+        (Condition("name", (), "S", None), False),
+        (Condition("known", ("true",)), True),
+        (Condition("absent", ("x",)), False),
+    ],
+)
+def test_conditions(condition: Condition, passes: bool) -> None:
+    assert counting.passes(condition, ONE) is passes
+
+
+def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> None:
+    with pytest.raises(errors.BadRequest, match="there is no field 'x'; there are name, parent_uid, num_parts"):
+        counting.check_field("x", ONE)
+    with pytest.raises(errors.BadRequest, match="there is no field '__class__'"):
+        counting.check_field("__class__", ONE)
+    counting.check_field("name", ONE)
+
+
+OBJECTS = [{"n": 1, "t": "b", "l": ["x", "y"]}, {"n": 3, "t": "a", "l": []}, {"n": None, "t": "b", "l": ["x"]}]
+
+
+@pytest.mark.parametrize(
+    "wanted, values, missing",
+    [
+        (FacetField("t"), [("b", 2), ("a", 1)], 0),
+        (FacetField("t", start=1), [("a", 1)], 0),
+        (FacetField("t", limit=1), [("b", 2)], 0),
+        (FacetField("l"), [("x", 2), ("y", 1)], 1),
+        (FacetField("n"), [(1, 1), (3, 1)], 1),
+    ],
+)
+def test_facets_count_every_value_of_a_list_and_what_has_none(wanted: FacetField, values: Any, missing: int) -> None:
+    found = counting.facet(wanted, OBJECTS)
+    assert [(each["value"], each["count"]) for each in found["facets"]] == values
+    assert (found["missing"], found["__class__"], found["spec_drilldown_rank"]) == (missing, "SearchFacetResult", None)
+
+
+def test_stats() -> None:
+    found = counting.stats("n", OBJECTS)
+    assert (found["min"], found["max"], found["mean"], found["count"], found["missing"]) == (1, 3, 2.0, 2, 1)
+    assert found["stddev"] == pytest.approx(2**0.5)
+
+
+@pytest.mark.parametrize("objects, missing", [([], 0), ([{"n": None}], 1)])
+def test_stats_of_nothing_are_null(objects: list[dict[str, Any]], missing: int) -> None:
+    found = counting.stats("n", objects)
+    assert [found[key] for key in ("min", "max", "mean", "stddev")] == [None] * 4
+    assert (found["count"], found["missing"]) == (0, missing)
+
+
+def test_stats_of_words_are_refused() -> None:
+    with pytest.raises(errors.BadRequest, match="stats: t holds no numbers"):
+        counting.stats("t", OBJECTS)
+
+
+def test_numbers_sort_by_size_and_before_words_which_sort_without_case() -> None:
+    values = ["b", 10, "A", 9.5, "c"]
+    assert sorted(values, key=counting.sort_key) == [9.5, 10, "A", "b", "c"]

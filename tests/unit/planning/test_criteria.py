@@ -1,0 +1,125 @@
+"""v3's filters and sort orders in the service's words, by the real tables (contract graphql.md §2.4)."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import errors
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.planning import criteria
+from proxy.planning.lucene import Condition
+
+BOOK = loader.load(shipped.path("mappings"), "octopart").tables
+TI = "2239e3330e2df5fe"
+
+
+@pytest.mark.parametrize(
+    "conditions, variables",
+    [
+        ([], {}),
+        ([Condition("brand.name", ("TI", "Yageo"))], {"filters": {"manufacturer_id": ["TI", "Yageo"]}}),
+        ([Condition("brand.uid", (TI,))], {"filters": {"manufacturer_id": ["370"]}}),
+        ([Condition("brand.uid", ("b4a2d0000000026d",))], {"filters": {"manufacturer_id": ["621"]}}),
+        ([Condition("brand.uid", ("78cfb9c55526af08",))], {"filters": {"manufacturer_id": ["Fluke"]}}),
+        ([Condition("manufacturer.uid", ("40f985f368ed933e",))], {"filters": {"manufacturer_id": ["370"]}}),
+        ([Condition("offers.seller.id", ("459",))], {"filters": {"distributor_id": ["459"]}}),
+        ([Condition("category_uids", ("8a1e4714bb3951d9",))], {"filters": {"category_id": ["4161"]}}),
+        ([Condition("specs.pin_count.value", ("14",))], {"filters": {"numberofpins": ["14"]}}),
+        ([Condition("specs.no_such_key.value", ("x",))], {"filters": {"nosuchkey": ["x"]}}),
+        ([Condition("specs.voltage.value", (), "5", "16")], {"filters": {"voltage": ["(5.0__16.0)"]}}),
+        ([Condition("specs.voltage.value", (), None, "1e-7")], {"filters": {"voltage": ["(__1e-07)"]}}),
+        ([Condition("specs.voltage.value", (), "-5", None)], {"filters": {"voltage": ["(-5.0__)"]}}),
+        ([Condition("avg_avail", (), "1", None)], {"inStockOnly": True}),
+        (
+            [Condition("brand.name", ("A", "B")), Condition("manufacturer.name", ("B", "C"))],
+            {"filters": {"manufacturer_id": ["B"]}},
+        ),
+        (
+            [Condition("brand.name", ("A",)), Condition("avg_avail", (), "1", None)],
+            {"filters": {"manufacturer_id": ["A"]}, "inStockOnly": True},
+        ),
+    ],
+)
+def test_conditions_as_variables(conditions: list[Condition], variables: object) -> None:
+    assert criteria.criteria(BOOK, conditions).variables() == variables
+
+
+@pytest.mark.parametrize(
+    "condition, reason",
+    [
+        (
+            Condition("mpn", ("X",)),
+            "cannot filter by 'mpn'; it can by .*, avg_avail and specs.<key>.value; put the number",
+        ),
+        (Condition("avg_price", (), "1", "2"), "cannot filter by 'avg_price'"),
+        (Condition("no.such", ("X",)), "cannot filter by 'no.such'"),
+        (Condition("specs.voltage", ("X",)), "cannot filter by 'specs.voltage'"),
+        (Condition("brand.uid", ("ffffffffffffffff",)), "no brand is known under the uid"),
+        (Condition("offers.seller.uid", (TI,)), "no seller is known under the uid"),
+        (Condition("brand.name", (), "A", "C"), "brand.name has no ranges"),
+        (Condition("brand.name", ("Tex*",)), "no wildcards"),
+        (Condition("specs.voltage.value", ("*",)), "cannot ask if a value exists"),
+        (Condition("specs.voltage.value", (), "low", None), "a range goes from number to number, not 'low'"),
+        (Condition("specs.voltage.value", (), "nan", None), "not 'nan'"),
+        (Condition("specs.voltage.value", (), "1", "inf"), "not 'inf'"),
+        (Condition("specs.voltage.value", (), "1e999", None), "not '1e999'"),
+        (Condition("avg_avail", (), "5", None), r"only be asked for as \[1 TO \*\]"),
+        (Condition("avg_avail", (), "1", "5"), r"only be asked for as \[1 TO \*\]"),
+        (Condition("avg_avail", ("1",)), r"only be asked for as \[1 TO \*\]"),
+    ],
+)
+def test_what_the_service_cannot_filter_by_is_refused(condition: Condition, reason: str) -> None:
+    with pytest.raises(errors.BadRequest, match=reason):
+        criteria.criteria(BOOK, [condition])
+
+
+def test_a_field_filtered_twice_without_a_common_value_is_refused() -> None:
+    twice = [Condition("brand.name", ("A",)), Condition("brand.name", ("B",))]
+    with pytest.raises(errors.BadRequest, match=r"brand\.name is filtered twice, and no value passes both"):
+        criteria.criteria(BOOK, twice)
+
+
+@given(st.text(max_size=12) | st.floats().map(str), st.none() | st.floats().map(str))
+def test_a_range_that_is_sent_has_finite_numbers(low: str, high: str | None) -> None:
+    try:
+        found = criteria.criteria(BOOK, [Condition("specs.voltage.value", (), low, high)])
+    except errors.BadRequest:
+        return
+    ends = re.fullmatch(r"\((.*)__(.*)\)", found.filters["voltage"][0])
+    assert ends
+    assert all(abs(float(end)) < float("inf") for end in ends.groups() if end)
+
+
+@pytest.mark.parametrize(
+    "sortby, variables",
+    [
+        ("score desc", {}),
+        ("", {}),
+        (" , ", {}),
+        ("avg_price asc", {"sort": "avg_price", "sortDir": "asc"}),
+        ("avg_price", {"sort": "avg_price", "sortDir": "asc"}),
+        ("avg_price DESC, score desc", {"sort": "avg_price", "sortDir": "desc"}),
+        ("brand.name asc", {"sort": "manufacturer.displayname", "sortDir": "asc"}),
+        ("specs.pin_count.value desc", {"sort": "numberofpins", "sortDir": "desc"}),
+    ],
+)
+def test_sort_orders(sortby: str, variables: dict[str, str]) -> None:
+    assert criteria.sorting(BOOK, sortby) == variables
+
+
+@pytest.mark.parametrize(
+    "sortby, reason",
+    [
+        ("score asc", "cannot sort by 'score'; it can by score desc, brand.name"),
+        ("offers.seller.name asc", "cannot sort by 'offers.seller.name'"),
+        ("avg_price asc, mpn asc", "sorts by one field"),
+        ("score desc, mpn asc", "sorts by one field"),
+        ("avg_price up", "sortby must be like"),
+    ],
+)
+def test_sort_orders_that_are_refused(sortby: str, reason: str) -> None:
+    with pytest.raises(errors.BadRequest, match=reason):
+        criteria.sorting(BOOK, sortby)

@@ -1,0 +1,169 @@
+"""v3's facets, stats and spec_drilldown from the service's aggregations (contract v3-rest.md §3.6)."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.model import FacetField
+from proxy.planning import aggregations, facets
+
+BOOK = loader.load(shipped.path("mappings"), "octopart").tables
+ALL = frozenset({"TECH_SPECS"})
+R = "specs.resistance.value"
+
+
+def field(name: str, **more: Any) -> FacetField:
+    return FacetField(name, include=True, **more)
+
+
+def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> aggregations.SpecAgg:
+    kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
+    return aggregations.SpecAgg(
+        aggregations.Attribute(shortname.title(), shortname),
+        [aggregations.SpecBucket(*bucket) for bucket in buckets],
+        **{"valueType": kind, **more},
+    )
+
+
+RESISTANCE = spec("resistance", ("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1), siMin="0", siMax="22000", unitsName="ohms")
+CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="")
+
+
+@pytest.mark.parametrize(
+    "chosen, stats, drilldown, names, variables",
+    [
+        ([], [], False, set(), {}),
+        ([field("brand.name")], [], False, {"manufacturerAgg"}, {"size": 10}),
+        ([field("brand.name", limit=0)], [], False, {"manufacturerAgg"}, {"size": 10}),
+        ([field("brand.uid", start=90, limit=30)], [], False, {"manufacturerAgg"}, {"size": 120}),
+        (
+            [field("category_uids", start=5), field("brand.name")],
+            [],
+            False,
+            {"categoryAgg", "manufacturerAgg"},
+            {"size": 15},
+        ),
+        ([field("avg_avail")], [], False, {"inStockAgg"}, {}),
+        (
+            [field("specs.pin_count.value"), field(R)],
+            [R],
+            False,
+            {"specAggs"},
+            {"size": 10, "attributes": ["numberofpins", "resistance"], "selection": "EXPLICIT"},
+        ),
+        ([], [R], False, {"specAggs"}, {"size": 10, "attributes": ["resistance"], "selection": "EXPLICIT"}),
+        ([], [], True, {"specAggs"}, {"size": 10, "attributes": [], "selection": "WITH_SUGGESTED"}),
+    ],
+)
+def test_what_is_asked_for(chosen: Any, stats: Any, drilldown: bool, names: set[str], variables: Any) -> None:
+    wanted = facets.wanted(BOOK, chosen, stats, drilldown, ALL)
+    assert (wanted.aggregations, wanted.variables()) == (names, variables)
+
+
+@pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
+def test_no_more_buckets_are_asked_for_than_there_is_use_for(start: int, limit: int) -> None:
+    wanted = facets.wanted(BOOK, [field("brand.name", start=start, limit=limit)], [], False, ALL)
+    assert wanted.size == min(1000, max(10, start + limit))
+
+
+@pytest.mark.parametrize(
+    "chosen, stats, features, reason",
+    [
+        ([field("mpn")], [], ALL, "cannot count by 'mpn'; it can by brand.name"),
+        ([field("avg_price")], [], ALL, "cannot count by 'avg_price'"),
+        ([field(R)], [], frozenset(), f"{R}: the application's plan has no TECH_SPECS"),
+        ([], [R], frozenset(), f"{R}: the application's plan has no TECH_SPECS"),
+        ([], ["avg_price"], ALL, "no statistics of 'avg_price'"),
+        ([], ["brand.name"], ALL, "no statistics of 'brand.name'"),
+    ],
+)
+def test_what_cannot_be_counted(chosen: Any, stats: Any, features: frozenset[str], reason: str) -> None:
+    with pytest.raises(errors.BadRequest, match=reason):
+        facets.wanted(BOOK, chosen, stats, False, features)
+
+
+def test_a_plan_without_specs_has_nothing_to_drill_into() -> None:
+    assert facets.wanted(BOOK, [], [], True, frozenset()).aggregations == frozenset()
+
+
+COMPANIES = [
+    aggregations.CompanyBucket(aggregations.Named("370", "Texas Instruments"), 4),
+    aggregations.CompanyBucket(aggregations.Named("621", "Yageo")),
+]
+FOUND = SimpleNamespace(
+    manufacturerAgg=COMPANIES,
+    distributorAgg=COMPANIES,
+    categoryAgg=[aggregations.CategoryBucket(aggregations.Named("4161", "Electronic Parts"), 2)],
+    inStockAgg=[aggregations.InStockBucket(False, 1), aggregations.InStockBucket(True, 9)],
+    specAggs=[RESISTANCE, CASE],
+)
+
+
+@pytest.mark.parametrize(
+    "facet, values",
+    [
+        (field("brand.name"), [("Texas Instruments", 4), ("Yageo", 0)]),
+        (field("brand.uid"), [("2239e3330e2df5fe", 4), ("b4a2d0000000026d", 0)]),
+        (field("manufacturer.uid"), [("40f985f368ed933e", 4), ("3a2fac000000026d", 0)]),
+        (field("offers.seller.id"), [("370", 4), ("621", 0)]),
+        (field("category_uids"), [("8a1e4714bb3951d9", 2)]),
+        (field("avg_avail"), [("0", 1), ("[1 TO *]", 9)]),
+        (field(R), [("1000.0", 4), ("2.2", 1)]),
+        (field("specs.case_package.value"), [("0603", 5)]),
+        (field("specs.voltage.value"), []),
+        (field("brand.name", start=1, limit=5), [("Yageo", 0)]),
+        (field("brand.name", limit=0), []),
+        (field("brand.name", start=2), []),
+    ],
+)
+def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) -> None:
+    assert facets.facet_result(BOOK, facet, FOUND) == {
+        "__class__": "SearchFacetResult",
+        "facets": [{"value": value, "count": count} for value, count in values],
+        "missing": None,
+        "spec_drilldown_rank": None,
+    }
+
+
+def test_suggested_specs_are_ranked_in_their_order_and_those_asked_for_by_name_are_none_of_them() -> None:
+    asked = facets.wanted(BOOK, [], ["specs.resistance.value"], True, ALL)
+    found = facets.drilldown_results(BOOK, FOUND, asked, 10)
+    assert {name: facet["spec_drilldown_rank"] for name, facet in found.items()} == {"specs.case_package.value": 1}
+    nothing_named = facets.wanted(BOOK, [], [], True, ALL)
+    found = facets.drilldown_results(BOOK, FOUND, nothing_named, 10)
+    assert [facet["spec_drilldown_rank"] for facet in found.values()] == [1, 2]
+    assert list(facets.drilldown_results(BOOK, FOUND, nothing_named, 1)) == [R]
+    assert facets.drilldown_results(BOOK, FOUND, nothing_named, 0) == {}
+
+
+@pytest.mark.parametrize(
+    "name, ends", [(R, (0.0, 22000.0)), ("specs.case_package.value", (None, None)), ("specs.x.value", (None, None))]
+)
+def test_stats_are_the_ends_that_the_service_knows(name: str, ends: tuple[float | None, float | None]) -> None:
+    found = facets.stats_result(BOOK, name, FOUND)
+    assert (found["min"], found["max"]) == ends
+    unknown = ("mean", "stddev", "count", "missing", "spec_drilldown_rank")
+    assert set(found) == {"__class__", "min", "max", *unknown}
+    assert all(found[key] is None for key in unknown)
+
+
+def test_ends_that_are_no_numbers_are_null() -> None:
+    odd = SimpleNamespace(specAggs=[spec("resistance", siMin="about 5", siMax="n/a")])
+    assert facets.stats_result(BOOK, R, odd)["min"] is None
+
+
+def test_metadata_is_of_the_counted_specs_alone() -> None:
+    assert facets.metadata(BOOK, FOUND, [R, "brand.name"]) == {
+        "resistance": {
+            "key": "resistance",
+            "name": "Resistance",
+            "datatype": "decimal",
+            "unit": {"__class__": "UnitOfMeasurement", "name": "ohms", "symbol": None},
+        }
+    }
+    assert facets.metadata(BOOK, FOUND, ["specs.case_package.value"])["case_package"]["unit"] is None
+    assert facets.metadata(BOOK, SimpleNamespace(), [R]) == {}

@@ -1,0 +1,167 @@
+"""The search over brands, sellers and categories that are kept here (contract v3-rest.md §1.1)."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.model import Drilldown, FacetField, SearchRequest
+from proxy.planning.listing import Listed, Listing
+
+NAMES = {
+    "Texas Instruments": ["TI", "National Semiconductor"],
+    "TAOS": ["Texas Advanced Optoelectronic Solutions"],
+    "Klixon": ["Texas Instruments"],
+    "Instruments of Texas": [],
+    "Würth Elektronik": ["Wuerth"],
+    "STRASSE": [],
+    "3M": [],
+    "C&K": [],
+}
+
+
+def a_listing(names: dict[str, list[str]] = NAMES) -> Listing:
+    records = [SimpleNamespace(name=name, aliases=aliases, number=n) for n, (name, aliases) in enumerate(names.items())]
+    return Listing(records, to_v3)
+
+
+def to_v3(record: Any) -> dict[str, Any]:
+    url = f"http://{record.number}" if record.number % 2 else None
+    return {"__class__": "Brand", "uid": f"{record.number:016x}", "name": record.name, "homepage_url": url}
+
+
+def search(**request: Any) -> Listed:
+    return a_listing().search(SearchRequest(**{"limit": 100, **request}))
+
+
+def names(found: Listed) -> list[str]:
+    return [record.name for record in found.records]
+
+
+@pytest.mark.parametrize(
+    "q, found",
+    [
+        ("texas", ["Texas Instruments", "Instruments of Texas", "Klixon", "TAOS"]),
+        ("TEXAS  instruments", ["Texas Instruments", "Instruments of Texas", "Klixon"]),
+        ("instr tex", ["Instruments of Texas", "Texas Instruments", "Klixon"]),
+        ("ti", ["Texas Instruments"]),
+        ("national", ["Texas Instruments"]),
+        ("3m", ["3M"]),
+        ("c&k", ["C&K"]),
+        ("würth", ["Würth Elektronik"]),
+        ("straße", ["STRASSE"]),
+        ("exas", []),
+        ("none", []),
+        ("!", []),
+        ("*exas*", ["Instruments of Texas", "Klixon", "TAOS", "Texas Instruments"]),
+        ("texas*", ["Texas Instruments", "Instruments of Texas", "Klixon", "TAOS"]),
+        ("t*s", ["Instruments of Texas", "Klixon", "TAOS", "Texas Instruments"]),
+        ("*", list(NAMES)),
+        ("", list(NAMES)),
+        ("  ", list(NAMES)),
+    ],
+)
+def test_words_match_from_their_beginning_wildcards_anywhere_and_aliases_too(q: str, found: list[str]) -> None:
+    result = search(q=q)
+    assert (names(result), result.hits) == (found, len(found))
+
+
+def test_paging_leaves_hits_alone() -> None:
+    result = search(start=2, limit=3)
+    assert (names(result), result.hits) == (list(NAMES)[2:5], len(NAMES))
+    assert names(search(start=1000)) == []
+    assert names(search(limit=0)) == []
+
+
+@pytest.mark.parametrize(
+    "sortby, first",
+    [
+        ("score desc", ["Texas Instruments", "TAOS"]),
+        ("score asc", ["C&K", "3M"]),
+        ("name asc", ["3M", "C&K"]),
+        ("name", ["3M", "C&K"]),
+        ("name desc", ["Würth Elektronik", "Texas Instruments"]),
+        ("homepage_url asc", ["TAOS", "Instruments of Texas"]),
+        ("homepage_url desc", ["C&K", "STRASSE"]),
+        ("homepage_url desc, score desc", ["C&K", "STRASSE"]),
+        ("", ["Texas Instruments", "TAOS"]),
+    ],
+)
+def test_sorting(sortby: str, first: list[str]) -> None:
+    assert names(search(sortby=sortby))[:2] == first
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_what_has_no_value_comes_last_and_a_second_field_orders_equals(direction: str) -> None:
+    found = names(search(sortby=f"homepage_url {direction}, name desc"))
+    without = [name for number, name in enumerate(NAMES) if number % 2 == 0]
+    assert found[4:] == sorted(without, key=str.casefold, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "filters, queries, found",
+    [
+        ((("name", ("3M", "C&K")),), (), ["3M", "C&K"]),
+        ((("name", ("3*",)),), (), ["3M"]),
+        ((("name", ("3M",)),), ("homepage_url:*",), []),
+        ((), ('name:"Texas Instruments" OR name:TAOS',), ["Texas Instruments", "TAOS"]),
+        ((), ("name:[T TO U]",), ["Texas Instruments", "TAOS"]),
+        ((), ("name:T*", "homepage_url:*"), ["TAOS"]),
+    ],
+)
+def test_filters_all_have_to_hold(filters: Any, queries: Any, found: list[str]) -> None:
+    assert names(search(filters=filters, filter_queries=queries)) == found
+
+
+def test_facets_queries_and_stats_count_all_hits_not_the_page() -> None:
+    found = search(q="texas", limit=1, facets=(FacetField("homepage_url", include=True),), facet_queries=("name:T*",))
+    assert found.facet_results["fields"]["homepage_url"]["missing"] == 2
+    assert found.facet_results["queries"] == {"name:T*": {"count": 2}}
+    assert found.stats_results == {}
+
+
+def test_exclude_filter_leaves_a_fields_own_filter_out() -> None:
+    own = (("name", ("3M",)),)
+    apart = FacetField("name", include=True, exclude_filter=True)
+    both = search(filters=own, facets=(apart, FacetField("uid", include=True)))
+    assert (both.hits, len(both.facet_results["fields"]["name"]["facets"])) == (1, len(NAMES))
+    assert len(both.facet_results["fields"]["uid"]["facets"]) == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"filters": (("x", ("1",)),)},
+        {"filter_queries": ("x:1",)},
+        {"facet_queries": ("x:1",)},
+        {"facets": (FacetField("x", include=True),)},
+        {"stats": (("x", False),)},
+        {"sortby": "x asc"},
+    ],
+)
+@pytest.mark.parametrize("q", ["", "none such"])
+def test_an_unknown_field_is_refused_whatever_is_found(q: str, request_: dict[str, Any]) -> None:
+    with pytest.raises(errors.BadRequest, match="there is no field 'x'; there are uid, name, homepage_url"):
+        search(q=q, **request_)
+
+
+def test_a_facet_that_is_not_included_is_not_looked_at() -> None:
+    assert search(facets=(FacetField("x"),)).facet_results["fields"] == {}
+
+
+def test_spec_drilldown_is_refused() -> None:
+    with pytest.raises(errors.BadRequest, match="spec_drilldown works in /parts/search only"):
+        search(drilldown=Drilldown(include=True))
+    assert search(drilldown=Drilldown(include=False)).hits == len(NAMES)
+
+
+def test_an_object_by_its_uid() -> None:
+    listing = a_listing()
+    found = listing.get(f"{1:016x}")
+    assert (len(listing), found.name if found else None, listing.get("x")) == (len(NAMES), "TAOS", None)
+
+
+def test_an_empty_list_finds_nothing() -> None:
+    found = a_listing({}).search(SearchRequest(q="texas", sortby="name asc", filters=(("x", ("1",)),)))
+    assert (found.records, found.hits) == ([], 0)

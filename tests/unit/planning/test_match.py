@@ -1,0 +1,168 @@
+"""Which query goes to which operation, in what portions, and whose answer is whose (contract graphql.md §2.1)."""
+
+import itertools
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import model
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.planning import library, match
+from proxy.planning.operations import Found
+
+
+@pytest.fixture(scope="session")
+def documents() -> match.Documents:
+    return library.Library(loader.load(shipped.path("mappings"))).match(model.View()).documents
+
+
+def plan(
+    documents: match.Documents,
+    *queries: dict[str, Any],
+    single: match.SingleQuery = "supSearchMpn",
+    exact: bool = False,
+) -> match.MatchPlan:
+    asked = tuple(model.PartsMatchQuery(**query) for query in queries)
+    return match.MatchPlan(model.PartsMatchRequest(asked, exact), documents, model.Context("DE", "EUR"), single)
+
+
+def variables(ask: Any) -> dict[str, Any]:
+    decoded: dict[str, Any] = json.loads(ask.operation.payload)["variables"]
+    return decoded
+
+
+MPN, OTHER = {"mpn": "A100"}, {"mpn": "B200"}
+
+
+@pytest.mark.parametrize(
+    "queries, single, names",
+    [
+        ([MPN], "supSearchMpn", ["supSearchMpn"]),
+        ([MPN], "supMultiMatch", ["supMultiMatch"]),
+        ([{**MPN, "reference": 7, "limit": 20}], "supSearchMpn", ["supSearchMpn"]),
+        ([MPN, OTHER], "supSearchMpn", ["supMultiMatch"]),
+        ([{**MPN, "brand": "TI"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{**MPN, "seller": "Mouser"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{**MPN, "sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{"sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{"brand": "TI"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{"seller": "Mouser"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{"mpn_or_sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{"q": "flip"}], "supMultiMatch", ["supSearch"]),
+        ([{"q": "flip", "brand": "TI"}], "supMultiMatch", ["supSearch"]),
+        ([{"q": "flip", **MPN}], "supSearchMpn", ["supSearchMpn"]),
+        ([{"q": "flip", "sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
+        ([{"mpn": "A10*"}], "supMultiMatch", ["supSearchMpn"]),
+        ([{"mpn_or_sku": "A10*"}], "supMultiMatch", ["supSearchMpn"]),
+        ([{"mpn": "A10*"}, MPN], "supSearchMpn", ["supSearchMpn", "supMultiMatch"]),
+        ([MPN, {"error": "bad"}], "supSearchMpn", ["supSearchMpn"]),
+        ([{"error": "bad"}], "supSearchMpn", []),
+        ([], "supSearchMpn", []),
+        ([MPN, {"q": "x"}, OTHER, {"mpn": "C*300"}], "supSearchMpn", ["supSearch", "supSearchMpn", "supMultiMatch"]),
+    ],
+)
+def test_a_query_goes_to(
+    documents: match.Documents, queries: list[dict[str, Any]], single: match.SingleQuery, names: list[str]
+) -> None:
+    asks = plan(documents, *queries, single=single).asks
+    assert [ask.operation.name for ask in asks] == names
+    good = [position for position, query in enumerate(queries) if "error" not in query]
+    assert sorted(position for ask in asks for position in ask.positions) == good
+
+
+def test_variables_carry_everything_a_query_says(documents: match.Documents) -> None:
+    query = {"mpn": "A", "sku": "B", "seller": "C", "brand": "D", "start": 2, "limit": 9, "reference": "r"}
+    (together,) = plan(documents, query, {"mpn_or_sku": "E"}).asks
+    assert variables(together) == {
+        "country": "DE",
+        "currency": "EUR",
+        "queries": [
+            {"mpn": "A", "sku": "B", "seller": "C", "manufacturer": "D", "start": 2, "limit": 9},
+            {"mpnOrSku": "E", "start": 0, "limit": 3},
+        ],
+    }
+    assert together.operation.parts_max == 12
+    (search,) = plan(documents, {"q": "flip", "brand": "TI", "seller": "Mouser", "start": 1}).asks
+    assert variables(search) == {
+        "q": "flip", "start": 1, "limit": 3, "country": "DE", "currency": "EUR",
+        "filters": {"manufacturer_id": ["TI"], "distributor_id": ["Mouser"]},
+    }  # fmt: skip
+    (pattern,) = plan(documents, {"mpn": "*10*LONGER*"}).asks
+    assert variables(pattern)["q"] == "LONGER"
+
+
+limits = st.lists(st.integers(0, 20), max_size=150)
+
+
+@given(limits)
+def test_portions_hold_at_most_a_hundred_parts_and_queries_and_keep_their_order(wanted: list[int]) -> None:
+    queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
+    portions = list(match.chunks(queries))
+    assert [entry for portion in portions for entry in portion] == queries
+    assert all(portion and len(portion) <= 100 for portion in portions)
+    assert all(sum(limit for _, _, limit in portion) <= 100 for portion in portions)
+
+
+@given(limits)
+def test_no_two_neighbouring_portions_would_fit_into_one(wanted: list[int]) -> None:
+    queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
+    portions = list(match.chunks(queries))
+    for one, next_ in itertools.pairwise(portions):
+        assert len(one) == 100 or sum(limit for _, _, limit in one) + next_[0][2] > 100
+
+
+def found(hits: int, *mpns: str, error: str | None = None) -> Found:
+    return Found([SimpleNamespace(mpn=mpn) for mpn in mpns], hits, error)
+
+
+@pytest.mark.parametrize(
+    "query, answer, count",
+    [
+        (MPN, found(9, "A100", "A-100", "a100"), [{"mpn": "A100", "start": 0, "limit": 0}]),
+        (MPN, found(3, "A100", "A-100", "a100"), []),
+        (MPN, found(9, "A100", "A1001"), []),
+        (MPN, found(9, error="refused"), []),
+        ({"mpn": "A10*"}, found(9, "A100", "A101", "A102"), []),
+        ({**MPN, "start": 3}, found(9, "A1001"), [{"mpn": "A100", "start": 3, "limit": 0}]),
+        ({**MPN, "brand": "TI"}, found(9, "A100"), []),
+        ({"q": "x"}, found(9, "A100"), []),
+    ],
+)
+def test_hits_that_a_page_leaves_open_are_counted_for_nothing(
+    documents: match.Documents, query: dict[str, Any], answer: Found, count: list[Any]
+) -> None:
+    asks = plan(documents, query).counts({0: answer})
+    assert [entry for ask in asks for entry in variables(ask)["queries"]] == count
+    assert [(ask.operation.parts_max, ask.operation.name) for ask in asks] == [(0, "supMultiMatch")] * len(count)
+
+
+@pytest.mark.parametrize(
+    "answer, counted, items, hits, error",
+    [
+        (found(9, "A100", "A-100", "a100"), {0: found(5)}, 3, 5, None),
+        (found(9, "A100", "A-100", "a100"), {0: found(1)}, 3, 3, None),
+        (found(9, "A100", "A-100", "a100"), {0: found(0, error="no")}, 3, 9, None),
+        (found(9, "A100", "A1001"), {}, 1, 1, None),
+        (found(0), {}, 0, 0, None),
+        (found(4, "A100", error="broken"), {}, 0, 0, "broken"),
+    ],
+)
+def test_a_result_is_put_together(
+    documents: match.Documents, answer: Found, counted: dict[int, Found], items: int, hits: int, error: str | None
+) -> None:
+    (result,) = plan(documents, MPN).results({0: answer}, counted)
+    assert (len(result.parts), result.hits, result.error) == (items, hits, error)
+
+
+def test_results_are_in_the_order_of_the_request(documents: match.Documents) -> None:
+    asked = plan(documents, MPN, {"error": "bad"}, {"q": "x"}, OTHER)
+    answers = {2: found(7, "X"), 3: found(1, "B200"), 0: found(1, "A100")}
+    results = asked.results(answers, {})
+    assert [(len(one.parts), one.hits, one.error) for one in results] == [
+        (1, 1, None), (0, 0, "bad"), (1, 7, None), (1, 1, None),
+    ]  # fmt: skip

@@ -1,0 +1,124 @@
+"""parts/search as operations: the page, and a count for whatever has criteria of its own (contract v3-rest.md §1.1)."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import errors
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
+from proxy.planning import library, search
+
+RULEBOOK = loader.load(shipped.path("mappings"), "octopart")
+VIEWS = library.Library(RULEBOOK)
+ALL = frozenset({"TECH_SPECS"})
+R = "specs.resistance.value"
+
+
+def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
+    """Variables, worst cost and document of every operation."""
+    plan = search.SearchPlan(SearchRequest(**{"q": "x", **request}), RULEBOOK.tables, ALL)
+    page, *apart = (wanted.aggregations for wanted in plan.wanted)
+    document = VIEWS.page(View(show=frozenset({("mpn",)})), page).document
+    asks = plan.asks(document, [VIEWS.count(each) for each in apart], VIEWS.count(frozenset()), Context("US", "USD"))
+    assert [ask.positions for ask in asks] == [(n,) for n in range(len(asks))]
+    bodies = [json.loads(ask.operation.payload) for ask in asks]
+    return [(body["variables"], ask.operation.parts_max, body["query"]) for body, ask in zip(bodies, asks, strict=True)]
+
+
+MARKET = {"q": "x", "country": "US", "currency": "USD"}
+TI = (("brand.name", ("TI",)),)
+FILTERED = {"filters": {"manufacturer_id": ["TI"]}}
+
+
+@pytest.mark.parametrize(
+    "request_, first, others",
+    [
+        ({}, {"start": 0, "limit": 10}, []),
+        ({"start": 1000, "limit": 100}, {"start": 1000, "limit": 100}, []),
+        ({"sortby": "mpn desc"}, {"start": 0, "limit": 10, "sort": "mpn", "sortDir": "desc"}, []),
+        ({"filters": TI}, {"start": 0, "limit": 10, **FILTERED}, []),
+        (
+            {"facets": (FacetField("brand.name", include=True),), "filters": TI},
+            {"start": 0, "limit": 10, "size": 10, **FILTERED},
+            [],
+        ),
+        (
+            {
+                "facets": (FacetField("brand.name", include=True, exclude_filter=True),),
+                "filters": TI,
+                "sortby": "mpn asc",
+            },
+            {"start": 0, "limit": 10, "sort": "mpn", "sortDir": "asc", **FILTERED},
+            [{"start": 0, "limit": 0, "size": 10}],
+        ),
+        (
+            {"facet_queries": ("avg_avail:[1 TO *]", "brand.name:Yageo"), "start": 5},
+            {"start": 5, "limit": 10},
+            [
+                {"start": 0, "limit": 0, "inStockOnly": True},
+                {"start": 0, "limit": 0, "filters": {"manufacturer_id": ["Yageo"]}},
+            ],
+        ),
+        (
+            {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
+            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["TI"], "resistance": ["(1.0__2.0)"]}},
+            [{"start": 0, "limit": 0, "size": 10, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
+        ),
+        (
+            {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
+            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["TI"], "resistance": ["5"]}},
+            [{"start": 0, "limit": 0, "size": 10, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
+        ),
+    ],
+)
+def test_the_page_and_what_is_counted_apart(request_: Any, first: Any, others: Any) -> None:
+    assert [variables for variables, _, _ in planned(**request_)] == [{**MARKET, **each} for each in [first, *others]]
+
+
+fields = st.sampled_from(["brand.name", "offers.seller.uid", "category_uids", "avg_avail", R, "specs.pin_count.value"])
+facets = st.builds(FacetField, fields, st.booleans(), st.booleans(), st.integers(0, 1000), st.integers(0, 100))
+
+
+@given(
+    st.integers(0, 1000),
+    st.integers(0, 100),
+    st.lists(facets, max_size=4, unique_by=lambda facet: facet.field),
+    st.lists(st.sampled_from(["brand.name:A", f"{R}:[1 TO 2]", "avg_avail:[1 TO *]"]), max_size=2, unique=True),
+    st.sampled_from([(), ((R, False),), ((R, True),)]),
+    st.none() | st.builds(Drilldown, st.booleans(), st.booleans(), st.integers(0, 100)),
+)
+def test_only_the_page_can_cost_parts_and_nothing_leaves_the_services_ranges(
+    start: int, limit: int, facets: Any, queries: Any, stats: Any, drilldown: Any
+) -> None:
+    operations = planned(
+        start=start, limit=limit, facets=tuple(facets), facet_queries=tuple(queries), stats=stats, drilldown=drilldown
+    )
+    assert [cost for _, cost, _ in operations] == [limit, *[0] * (len(operations) - 1)]
+    assert ["part {" in document for _, _, document in operations] == [True, *[False] * (len(operations) - 1)]
+    for variables, _, document in operations:
+        assert 0 <= variables["start"] <= 1000
+        assert 0 <= variables["limit"] <= 100
+        assert 10 <= variables.get("size", 10) <= 1000
+        signature = document.partition(")")[0]
+        assert all(f"${name}:" in signature for name in variables)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"sortby": "x asc"},
+        {"filters": (("x", ("1",)),)},
+        {"filter_queries": ("x",)},
+        {"facet_queries": ("x:1",)},
+        {"facets": (FacetField("x", include=True),)},
+        {"stats": (("x", False),)},
+    ],
+)
+def test_what_cannot_be_expressed_is_refused_before_anything_is_asked(request_: Any) -> None:
+    with pytest.raises(errors.BadRequest):
+        planned(**request_)

@@ -1,0 +1,46 @@
+"""`*` stands for anything, and no pattern takes long (contract v3-rest.md §1.1, §4)."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.planning import wildcards
+
+
+@pytest.mark.parametrize(
+    "pattern, fitting, others",
+    [
+        ("abc", ["abc"], ["abcd", "xabc", ""]),
+        ("abc*", ["abc", "abcd", "abc\nd"], ["xabc"]),
+        ("*abc", ["abc", "xabc"], ["abcd"]),
+        ("*abc*", ["abc", "xabcx"], ["ab", "acb"]),
+        ("a*b*c", ["abc", "axbxc", "abcbc"], ["acb", "ab", "abcx"]),
+        ("aa*aa", ["aaaa", "aabaa"], ["aa", "aaa"]),
+        ("*a*a", ["aa", "bab a"], ["a"]),
+        ("*", ["", "x"], []),
+        ("a**b", ["ab", "axb"], ["a"]),
+        ("a.c*", ["a.c"], ["abc"]),
+        ("", [""], ["a"]),
+    ],
+)
+def test_which_texts_fit(pattern: str, fitting: list[str], others: list[str]) -> None:
+    like = wildcards.matcher(pattern)
+    assert [text for text in fitting if not like(text)] == []
+    assert [text for text in others if like(text)] == []
+
+
+@given(st.text("ab*", max_size=8), st.text("ab", max_size=10))
+def test_it_means_what_a_plain_regular_expression_means(pattern: str, text: str) -> None:
+    plain = ".*".join(map(re.escape, pattern.split("*")))
+    assert wildcards.matcher(pattern)(text) is bool(re.fullmatch(plain, text, re.DOTALL))
+
+
+@pytest.mark.parametrize("pattern", ["*" * 3000 + "x", "*a" * 1000 + "x", "a*" * 1000])
+def test_no_pattern_takes_long(pattern: str) -> None:
+    like = wildcards.matcher(pattern)
+    started = time.perf_counter()
+    assert not like("a" * 500)
+    assert time.perf_counter() - started < 1

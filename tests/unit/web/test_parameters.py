@@ -1,0 +1,200 @@
+"""Query strings in every spelling that v3 clients use (contract v3-rest.md §2, §6)."""
+
+import pytest
+
+from proxy import errors, model
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.web.v3.parameters import Parameters, Shape, Style
+
+BOOK = loader.load(shipped.path("mappings"))
+
+
+def shape(query: str, features: frozenset[str] = frozenset()) -> Shape:
+    """What a query string says about the view of a part."""
+    return of(query).shape(features, BOOK, "Part")
+
+
+def of(query: str) -> Parameters:
+    return Parameters(f"/v3/parts/match?{query}")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v3/parts/match?apikey=K&queries=[1]",
+        "/v3/parts/match?&queries=[1]&apikey=K",
+        "http://octopart.com/api/v3/parts/match?queries=%5B1%5D&apikey=K",
+        "/v3/parts/match?queries=other&apikey=L&&queries=[1]&apikey=K",
+        "/v3/parts/match?=&apikey=K&=x&queries=[1]&",
+    ],
+)
+def test_a_target_is_read_in_every_form(target: str) -> None:
+    parameters = Parameters(target)
+    assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
+
+
+@pytest.mark.parametrize(
+    "query, value",
+    [
+        ("q=a+b", "a b"),
+        ("q=a%20b", "a b"),
+        ("q=a%2Bb", "a+b"),
+        ("q=%C2%B5", "µ"),
+        ("q=µ", "µ"),
+        ("q=\udcc2\udcb5", "µ"),
+        ("q=\udcff", "�"),
+        ("q=%ff", "�"),
+        ("q=%ED%A0%80", "���"),
+        ("q=%", "%"),
+        ("q=a=b", "a=b"),
+        ("q=a;b", "a;b"),
+        ("q=LT1#PBF", "LT1#PBF"),
+        ("q=a?b", "a?b"),
+        ("q=", ""),
+        ("q", ""),
+        ("p=1", None),
+        ("", None),
+    ],
+)
+def test_a_text_is_decoded(query: str, value: str | None) -> None:
+    assert of(query).text("q") == value
+
+
+def test_a_target_without_a_question_mark_has_no_parameters() -> None:
+    assert Parameters("/v3/parts/match").text("q") is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "include[]=specs&include[]=datasheets",
+        "include%5B%5D=specs&include%5B%5D=datasheets",
+        "include[0]=specs&include[1]=datasheets",
+        "include%5B0%5D=specs&include%5B17%5D=datasheets",
+        "include=specs&include=datasheets",
+        "include=specs&include[]=datasheets",
+        "include[]=specs&include[]=unknown&include[]=datasheets&include[]=",
+    ],
+)
+def test_an_array_has_four_spellings(query: str) -> None:
+    assert shape(query).view.include == {"specs", "datasheets"}
+
+
+@pytest.mark.parametrize(
+    "query", ["includes[]=specs", "include[x]=specs", "include[=specs", "include]=specs", "uids[0]=a"]
+)
+def test_other_names_are_not_that_array(query: str) -> None:
+    assert of(query).texts("include") == []
+
+
+@pytest.mark.parametrize("value", ["=true", "=True", "=TRUE", "=1", "", "="])
+def test_true_has_these_spellings(value: str) -> None:
+    assert of(f"exact_only{value}").flag("exact_only") is True
+
+
+@pytest.mark.parametrize(
+    "query", ["exact_only=false", "exact_only=False", "exact_only=0", "", "exact_only=1&exact_only=0"]
+)
+def test_false_has_these_spellings(query: str) -> None:
+    assert of(query).flag("exact_only") is False
+
+
+@pytest.mark.parametrize("value", ["yes", "2", "none", "%00", "x" * 1000])
+def test_what_is_no_boolean_is_an_error_that_names_it(value: str) -> None:
+    with pytest.raises(errors.BadRequest, match=r"^exact_only must be true or false, not '") as caught:
+        of(f"exact_only={value}").flag("exact_only")
+    assert len(caught.value.message) < 100
+
+
+@pytest.mark.parametrize(
+    "query, style",
+    [
+        ("", Style()),
+        ("pretty_print=1", Style(pretty_print=True)),
+        ("callback=", Style()),
+        ("callback=cb&suppress_status_codes=True", Style(callback="cb", suppress_status_codes=True)),
+        ("callback=app.handlers[0].done", Style(callback="app.handlers[0].done")),
+        ("callback=$jq_1", Style(callback="$jq_1")),
+        ("callback=jQuery111_222&pretty_print=true", Style(pretty_print=True, callback="jQuery111_222")),
+    ],
+)
+def test_a_style_is_read(query: str, style: Style) -> None:
+    assert of(query).style() == style
+
+
+@pytest.mark.parametrize(
+    "name", ["1a", "a b", "a()", "alert(1)", "a.", ".a", "a[b]", "a;b", "é", "a%0A", "a" * 129, "%3C"]
+)
+def test_a_callback_that_is_no_function_name_is_an_error_that_does_not_repeat_it(name: str) -> None:
+    with pytest.raises(errors.BadRequest, match=r"^callback must be the name of a JavaScript function") as caught:
+        of(f"callback={name}").style()
+    assert len(caught.value.message) < 120
+
+
+def test_show_and_hide_are_dotted_paths() -> None:
+    view = shape("show[]=brand.name&show[0]=uid&hide=offers&show[]=").view
+    assert view.show == {("brand", "name"), ("uid",)}
+    assert view.hide == {("offers",)}
+
+
+def test_names_that_an_object_does_not_have_never_reach_the_view() -> None:
+    view = shape("show[]=uid&show[]=x&show[]=brand.x&hide[]=x&slice[x]=0:1&slice[offers.x]=0:1&include[]=x").view
+    assert view == shape("show[]=uid&hide[]=&include[]=").view
+    assert len(shape("show[]=x").view.show) == 1
+    assert shape("show[]=x").view == shape("show[]=other").view
+
+
+def test_features_and_known_names_come_from_the_application_and_the_mapping() -> None:
+    view = shape("include[]=specs&include[]=avg_price_v2", frozenset({"TECH_SPECS"})).view
+    assert view == model.View(include=frozenset({"specs"}), features=frozenset({"TECH_SPECS"}))
+
+
+@pytest.mark.parametrize(
+    "value, start, stop",
+    [
+        ("[0:1]", 0, 1),
+        ("0:1", 0, 1),
+        ("%5B0:1%5D", 0, 1),
+        ("[:5]", None, 5),
+        ("5:", 5, None),
+        (":", None, None),
+        ("[-2:]", -2, None),
+        ("[-5:0]", -5, 0),
+        ("+1:2+", 1, 2),
+        ("[007:9]", 7, 9),
+        (":999999999", None, 999_999_999),
+    ],
+)
+def test_a_slice_has_these_spellings(value: str, start: int | None, stop: int | None) -> None:
+    view, cuts = shape(f"slice[offers]={value}")
+    assert cuts == {("offers",): slice(start, stop)}
+    assert view.cut == {("offers",)}
+    assert view.emptied == frozenset()
+
+
+@pytest.mark.parametrize("value", ["0:0", ":0", "[3:3]", "5:2"])
+def test_a_slice_that_leaves_nothing_is_known_for_it(value: str) -> None:
+    view = shape(f"slice[offers]={value}").view
+    assert view.cut == frozenset()
+    assert view.emptied == {("offers",)}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "1", "1:2:3", "a:b", "[1;2]", "1.5:2", "١:٢", "[[1:2]]", "-:", ":-", "-:-", ":" + "9" * 10, ":" + "9" * 5000],
+)
+def test_a_slice_that_is_none_is_an_error_that_names_it(value: str) -> None:
+    with pytest.raises(errors.BadRequest, match=r"^slice\[offers\] must be a range like \[0:5\], not '"):
+        shape(f"slice[offers]={value}")
+
+
+def test_the_error_of_a_slice_is_short_whatever_was_sent() -> None:
+    with pytest.raises(errors.BadRequest) as caught:
+        shape(f"slice[{'x' * 5000}]={'y' * 5000}")
+    assert len(caught.value.message) < 200
+
+
+def test_slices_of_several_fields_are_kept_apart_and_the_last_of_one_counts() -> None:
+    cuts = shape("slice[offers]=:1&slice%5Bdescriptions%5D=2:&slice[offers]=:2").cuts
+    assert cuts == {("offers",): slice(None, 2), ("descriptions",): slice(2, None)}
