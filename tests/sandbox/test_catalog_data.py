@@ -121,9 +121,7 @@ def test_old_uids_lead_to_the_surviving_part(fact: str) -> None:
 
 
 def test_order_code_67k1122_is_newarks_for_the_part_of_texas_instruments() -> None:
-    found = [
-        (p["id"], seller) for p in PARTS for seller, code in p.get("sku", {}).items() if code == "67K1122"
-    ]
+    found = [(p["id"], seller) for p in PARTS for seller, code in p.get("sku", {}).items() if code == "67K1122"]
     assert found == [(named("SN74S74N")["Texas Instruments"]["id"], "2402")]
 
 

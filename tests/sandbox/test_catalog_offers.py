@@ -21,9 +21,7 @@ def catalog(tmp_path_factory):
 def listed(catalog):
     """Every (seller, offer) of every part."""
     parts = map(catalog.part, catalog.search("", EVERYTHING).ids)
-    return [
-        (seller, offer) for part in parts for seller in catalog.sellers_of(part) for offer in seller.offers
-    ]
+    return [(seller, offer) for part in parts for seller in catalog.sellers_of(part) for offer in seller.offers]
 
 
 def _sellers(catalog, id_, country="US"):

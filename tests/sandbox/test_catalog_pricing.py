@@ -41,10 +41,7 @@ def test_other_currencies_are_converted_and_unknown_ones_left_out():
 
 
 def test_brokers_and_unpriced_sellers_have_no_say_in_the_price():
-    assert (
-        pricing.median_price([_seller(_offer(0, (1000, 1.0, "USD")), broker=True), _seller(_offer(5))])
-        is None
-    )
+    assert pricing.median_price([_seller(_offer(0, (1000, 1.0, "USD")), broker=True), _seller(_offer(5))]) is None
     assert pricing.average_price([]) is None
 
 

@@ -63,9 +63,7 @@ def test_the_literally_equal_number_comes_first_then_the_one_with_most_offers(ca
     assert catalog.match(records.MatchQuery(mpn="CD4013B"), ANY).ids == ("105", "104")
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).ids == ("104", "105")
     first, second = catalog.match(records.MatchQuery(mpn="sn74s74n"), ANY).ids
-    offers = [
-        sum(len(one.offers) for one in catalog.sellers_of(catalog.part(id_))) for id_ in (first, second)
-    ]
+    offers = [sum(len(one.offers) for one in catalog.sellers_of(catalog.part(id_))) for id_ in (first, second)]
     assert offers[0] >= offers[1]
 
 
