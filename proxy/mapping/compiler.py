@@ -52,8 +52,7 @@ class _Writer:
     def compile(self, name: str, needs: tuple[str, ...]) -> Compiled:
         start = Around(Cursor("it", selection.Node(self._book.rules[name].reads)), None)
         body = self._object(name, start, ())
-        for need in needs:
-            self._reader.read(need, start)
+        self._need(needs, start)
         source = f"lambda it, context: {body}"
         names = {
             **self._book.transforms,
@@ -64,6 +63,13 @@ class _Writer:
         }
         function = eval(compile(source, f"<mapping of {name}>", "eval"), names)  # noqa: S307 - our own text
         return Compiled(start.here.node.text(), start.here.node.record(), function, source)
+
+    def _need(self, needs: tuple[str, ...], start: Around) -> None:
+        try:
+            for need in needs:
+                self._reader.read(need, start)
+        except LookupError as error:
+            raise errors.MappingError(f"schema.graphql: {error.args[0]}; what reads the answers needs it") from error
 
     def _object(self, name: str, around: Around, at: model.Path, hoists: list[str] | None = None) -> str:
         """The dict of one object. Where `hoists` is given, objects made from what is around go there as clauses."""

@@ -77,14 +77,20 @@ def _read(file: Path, site: str) -> str:
 
 def tables_of(folder: Path) -> tables.Tables:
     """The tables of a mappings folder."""
-    uids = located_yaml.load(folder / "uids.yaml", errors.MappingError)
-    known = _convert(uids.data, dict[str, list[tables.KnownUid]], uids, ())
-    specs = located_yaml.load(folder / "spec_names.yaml", errors.MappingError)
-    names = _convert(specs.data, dict[str, tables.SpecName], specs, ())
-    search = located_yaml.load(folder / "search.yaml", errors.MappingError)
-    fields = _convert(search.data, dict[str, tables.SearchField], search, ())
-    uids_of = {kind: tables.Uids(kind, entries) for kind, entries in known.items()}
-    return tables.Tables(uids_of, tables.SpecNames(names), fields)
+    known = _table(folder / "uids.yaml", list[tables.KnownUid])
+    names = _table(folder / "spec_names.yaml", tables.SpecName)
+    fields = _table(folder / "search.yaml", tables.SearchField)
+    uids = {kind: tables.Uids(kind, known.get(kind, [])) for kind in tables.KINDS}
+    if unknown := ", ".join(known.keys() - uids.keys()):
+        raise errors.MappingError(f"uids.yaml: {unknown}: no such kind; there are {', '.join(uids)}")
+    return tables.Tables(uids, tables.SpecNames(names), fields)
+
+
+def _table(file: Path, kind: Any) -> dict[str, Any]:
+    """One table; its entries one by one, so that a mistake is found at its own line."""
+    located = located_yaml.load(file, errors.MappingError)
+    entries = _convert(located.data, dict[str, Any], located, ())
+    return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 
 
 def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:

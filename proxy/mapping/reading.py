@@ -5,9 +5,10 @@ The compiler is the only user. Nulls on the way are noted, so that whoever uses 
 
 from dataclasses import dataclass
 
-from proxy import model
 from proxy.mapping import paths, selection
 from proxy.mapping.schema import Schema
+
+CONTEXT = ("country", "currency", "asked")  # of model.Context, what a path can name
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Reader:
 
 
 def _context(name: str) -> Read:
-    if name not in model.Context.__struct_fields__:
-        known = ", ".join(f"${field}" for field in model.Context.__struct_fields__)
+    if name not in CONTEXT:
+        known = ", ".join(f"${field}" for field in CONTEXT)
         raise LookupError(f"the request's context has no ${name}; it has {known}")
     return Read(f"context.{name}", (), selection.Node("String"))

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
+KINDS = (*TAGS, "Source")  # what uids.yaml can list
 
 Uid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 

@@ -46,9 +46,9 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[list[int 
 
 def timestamp(time: str) -> Timestamp:
     """RFC 3339 as v3 wrote it: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
-    if len(time) == 20 and time[-1] == "Z":
-        return time
     moment = datetime.fromisoformat(time)
+    if len(time) == 20 and time[7] == "-" and time[10] == "T" and time[19] == "Z":
+        return time
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 

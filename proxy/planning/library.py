@@ -3,7 +3,7 @@
 Clients ask for few views and repeat them; a bounded number is kept. The pipeline is the only user.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import cachetools
@@ -11,6 +11,7 @@ import cachetools
 from proxy.mapping import compiler, loader
 from proxy.model import Context, View
 from proxy.planning import match, operations
+from proxy.planning.aggregations import AGGREGATIONS
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
 
@@ -48,6 +49,16 @@ class Library:
         self._rulebook = rulebook
         self._views: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(VIEWS_MAX)
         self._count = operations.multi_match(None)
+
+    def check(self, features: Iterable[str]) -> None:
+        """Compile everything that can be asked for. Raises MappingError, naming file and line of a mistake."""
+        rules = self._rulebook.rules
+        every = View(frozenset().union(*map(self._rulebook.includable, rules)), features=frozenset(features))
+        self._compile_match(every, skus=True)
+        self._compile_parts(every)
+        self._compile_page(every, frozenset(AGGREGATIONS))
+        for name in LISTS:
+            compiler.compile_object(self._rulebook, name, every)
 
     def match(self, view: View, skus: bool = False) -> MatchView:
         """Documents and mapper for parts in this view. `skus`: matching looks at SKUs, whatever the view hides."""

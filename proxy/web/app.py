@@ -29,7 +29,9 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     rulebook = loader.load(shipped.path("mappings"), upstream.site)
     served = applications.Applications(settings.applications)
     views = library.Library(rulebook)
-    for application in served.all:
+    views.check(config.FEATURES)
+    catalogues = views.catalogues()
+    for application in served.all:  # what is asked for most is compiled before anybody asks
         views.match(model.View(features=application.features))
     metrics = metering.Metrics(CollectorRegistry())
     http = session.open_session(upstream)
@@ -38,7 +40,7 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     )
     known = answers.Answers(settings.answers.seconds, settings.answers.entries, clock)
     client = graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics)
-    lists = directory.Directory(views.catalogues(), client, settings.lists.seconds, clock)
+    lists = directory.Directory(catalogues, client, settings.lists.seconds, clock)
     way = pipeline.Pipeline(
         applications=served,
         views=views,

@@ -12,7 +12,7 @@ import pytest
 from proxy import model
 from proxy.config import FEATURES
 from proxy.kit import located_yaml, shipped
-from proxy.mapping import compiler, coverage, loader, paths, rules, transforms
+from proxy.mapping import compiler, coverage, loader, paths, reading, rules, transforms
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "mappings"
@@ -83,7 +83,7 @@ def test_every_form_of_a_path_is_one(page):
 
 def test_the_context_is_what_the_request_knows(page):
     (row,) = [row for row in page.table("form") if row[0] == "`$currency`"]
-    assert set(re.findall(r"`\$(\w+)`", row[1])) == set(model.Context.__struct_fields__)
+    assert set(re.findall(r"`\$(\w+)`", row[1])) == set(reading.CONTEXT)
 
 
 @pytest.fixture

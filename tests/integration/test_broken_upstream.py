@@ -170,15 +170,7 @@ async def test_a_request_that_may_have_been_billed_is_not_sent_twice() -> None:
     assert len(upstream.asked) == 1
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "0001-01-01T00:00:00+14:00",
-        pytest.param(
-            "20 characters, a Z:Z", marks=pytest.mark.xfail(strict=True, reason="20 characters pass as they are")
-        ),
-    ],
-)
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "20 characters, a Z:Z"])
 async def test_a_moment_that_is_none_cannot_be_translated(moment: str) -> None:
     reply = await reply_to(in_part(moment, "sellers", 0, "offers", 0, "updated"))
     assert (reply.status, reply.json["__class__"]) == UNREADABLE

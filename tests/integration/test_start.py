@@ -48,7 +48,6 @@ async def test_a_path_that_the_schema_does_not_have_stops_the_start(start: Start
     assert said == "MappingError: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'"
 
 
-@pytest.mark.xfail(strict=True, reason="only the view without include[] is compiled at start")
 @pytest.mark.parametrize(
     "before, after",
     [("from: shortDescription,", "from: longDescription,"), ("through: cad_downloads", "through: cad_uploads")],
@@ -60,7 +59,12 @@ async def test_so_does_a_mistake_in_a_field_that_is_hidden_unless_included(
     assert (await outcome(start)).startswith("MappingError: part.yaml:")
 
 
-@pytest.mark.xfail(strict=True, reason="a rule of a feature that no application has is not compiled at start")
 async def test_so_does_a_mistake_in_a_field_of_a_feature_that_no_application_has(start: Starts, folder: Path) -> None:
     change(folder / "offer.yaml", "{from: factoryLeadDays, feature", "{from: factoryLeadYears, feature")
     assert (await outcome(start, application={"features": ()})).startswith("MappingError: offer.yaml:")
+
+
+async def test_so_does_a_schema_without_what_a_search_needs_of_every_part(start: Starts, folder: Path) -> None:
+    change(folder / "schema.graphql", "type SupPart {\n  id: ID!\n", "type SupPart {\n")
+    said = await outcome(start)
+    assert said.startswith("MappingError: schema.graphql: the service's type SupPart has no field 'id'")

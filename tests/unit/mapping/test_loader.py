@@ -103,7 +103,6 @@ def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loade
         ("search__yaml", "mpn: {sort: mpn}\nbrand: {sorted: mpn}\n", "search.yaml:2"),
     ],
 )
-@pytest.mark.xfail(strict=True, reason="the place of a mistake in a table is always its first line")
 def test_a_mistake_in_a_table_is_found_too(
     load: Callable[..., loader.Rulebook], file: str, text: str, place: str
 ) -> None:
