@@ -48,10 +48,18 @@ class Ask(msgspec.Struct, frozen=True):
     positions: tuple[int, ...]
 
 
-class Document:
-    """A GraphQL document and the decoder of its answers. Made at start, and once for every new view."""
+Lost = Callable[[Any], bool]
 
-    def __init__(self, name: str, signature: str, arguments: str, below: str, record: Any) -> None:
+
+class Document:
+    """A GraphQL document and the decoder of its answers. Made at start, and once for every new view.
+
+    `lost` tells of a root field's value that what it should hold was nulled; beside an error that is no answer.
+    """
+
+    def __init__(
+        self, name: str, signature: str, arguments: str, below: str, record: Any, *, lost: Lost | None = None
+    ) -> None:
         self.name = name
         declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
         self.text = f"query {name}{declared} {{ {name}{passed} {{ {below} }} }}"
@@ -62,11 +70,24 @@ class Document:
             [("data", data | None, None), ("errors", list[model.GraphQLError] | None, None)],
             gc=False,
         )
-        self._decode = msgspec.json.Decoder(answer).decode
+        decode = msgspec.json.Decoder(answer).decode
+        self._decode = decode if lost is None else _without_lost(decode, name, lost)
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> Operation:
         """The document with its variables."""
         return Operation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
+
+
+def _without_lost(decode: Callable[[bytes], Any], name: str, lost: Lost) -> Callable[[bytes], Any]:
+    """The decoder, for answers whose data may be of no use."""
+
+    def decoded(body: bytes) -> Any:
+        answer = decode(body)
+        if answer.errors and answer.data is not None and lost(getattr(answer.data, name)):
+            answer.data = None
+        return answer
+
+    return decoded
 
 
 MARKET = "$country: String!, $currency: String!"
@@ -95,7 +116,8 @@ def multi_match(part: compiler.Compiled | None) -> Document:
 def search(name: str, part: compiler.Compiled) -> Document:
     """supSearch or supSearchMpn for parts/match: parts in one view, and the alternate MPNs that were hit."""
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
-    return Document(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set([("akaMpn", str | None, None)], part, []))
+    record = _result_set([("akaMpn", str | None, None)], part, [])
+    return Document(name, SEARCH, SEARCH_ARGUMENTS, below, record, lost=_no_results)
 
 
 def page(part: compiler.Compiled, counted: frozenset[str]) -> Document:
@@ -112,7 +134,8 @@ def count(counted: frozenset[str]) -> Document:
 def parts(part: compiler.Compiled) -> Document:
     """supParts: by id, null where there is none."""
     record = types.GenericAlias(list, (part.record | None,))
-    return Document("supParts", f"$ids: [String!]!, {MARKET}", f"ids: $ids, {MARKET_ARGUMENTS}", part.selection, record)
+    arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
+    return Document("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record, lost=_no_parts)
 
 
 def listing(name: str, object_: compiler.Compiled) -> Document:
@@ -127,7 +150,16 @@ def _counting(counted: frozenset[str], below: str, beside: list[Any], part: comp
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
     texts = " ".join([below, *(each.text for each in chosen)])
-    return Document("supSearch", signature, arguments, texts, _result_set(beside, part, fields))
+    record = _result_set(beside, part, fields)
+    return Document("supSearch", signature, arguments, texts, record, lost=_no_results if part else None)
+
+
+def _no_results(answer: Any) -> bool:
+    return answer.results is None
+
+
+def _no_parts(answer: Any) -> bool:
+    return all(part is None for part in answer)
 
 
 def _result_set(beside: list[Any], part: compiler.Compiled | None, counted: list[Any]) -> Any:

@@ -82,8 +82,15 @@ async def test_the_sandbox_would_refuse_them(start: Starts) -> None:
     assert (other["error"], other["items"][0]["datasheets"]) == (None, [])
 
 
-@pytest.mark.xfail(strict=True, reason="supSearchMpn's results may be null beside an error, which is then lost")
 async def test_the_same_refusal_is_seen_where_one_number_is_searched(start: Starts) -> None:
     async with start(sandbox={"accounts": account(features=frozenset())}) as house:
         (gated,) = await house.results(ONE, more="&include[]=specs")
     assert "TECH_SPECS" in gated["error"]
+
+
+async def test_and_where_a_part_is_asked_for_by_its_uid(start: Starts) -> None:
+    async with start(sandbox={"accounts": account(features=frozenset())}) as house:
+        (found,) = await house.results(ONE)
+        reply = await house.get(f"/v3/parts/{found['items'][0]['uid']}?apikey=EXAMPLE_KEY&include[]=specs")
+    assert reply.status == 502
+    assert "TECH_SPECS" in reply.json["message"]
