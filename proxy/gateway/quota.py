@@ -48,8 +48,7 @@ class Quota:
     def reserve(self, application: str, parts: int) -> Iterator[Reservation]:
         """Hold `parts` while a call is under way, then book what it returned. Raises PartLimitUsedUp."""
         account = self.account(application)
-        if self._clock.now() < account.refused_until:
-            raise errors.PartLimitUsedUp(account.refusal, retry_after=errors.seconds_to_next_month(self._clock.now()))
+        self._check(account)
         reservation = Reservation(parts)
         account.reserved += parts
         try:
@@ -61,6 +60,8 @@ class Quota:
         finally:
             account.reserved -= parts
             account.returned += reservation.returned
+            if reservation.returned:
+                account.refusal = ""
 
     def account(self, application: str) -> Account:
         """This month's account of an application."""
@@ -68,10 +69,19 @@ class Quota:
             self._turn()
         return self._accounts[application]
 
+    def _check(self, account: Account) -> None:
+        """Refuse while the service does. Once in a while one call may try, and the others wait for what it meets."""
+        if not account.refusal:
+            return
+        now = self._clock.now()
+        if now < account.refused_until:
+            raise errors.PartLimitUsedUp(account.refusal, retry_after=errors.seconds_to_next_month(now))
+        account.refused_until = now + PROBE_SECONDS
+
     def _turn(self) -> None:
         """A new month: every account begins again; calls under way are booked in the month they end in."""
         now = self._clock.now()
         self._month = datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
         self._month_ends = now + errors.seconds_to_next_month(now)
         for account in self._accounts.values():
-            account.month, account.returned, account.refused_until = self._month, 0, 0.0
+            account.month, account.returned, account.refusal = self._month, 0, ""

@@ -37,7 +37,7 @@ def test_a_call_that_fails_gives_its_reservation_back(ledger: quota.Quota) -> No
     with pytest.raises(errors.UpstreamUnreachable), ledger.reserve("demo", 60):
         raise errors.UpstreamUnreachable("no")
     account = ledger.account("demo")
-    assert (account.reserved, account.returned, account.refused_until) == (0, 0, 0.0)
+    assert (account.reserved, account.returned, account.refusal) == (0, 0, "")
 
 
 def test_applications_are_counted_apart(ledger: quota.Quota) -> None:
@@ -73,6 +73,31 @@ def test_a_probe_that_is_refused_closes_for_ten_minutes_more(time: clock.ManualC
         with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
             pytest.fail("the call was let through")
         time.advance(1)
+
+
+def test_one_call_tries_while_all_others_wait_for_what_it_meets(time: clock.ManualClock) -> None:
+    time.advance(-86_400)
+    ledger = quota.Quota(time)
+    use_up(ledger)
+    time.advance(quota.PROBE_SECONDS)
+    with ledger.reserve("demo", 3) as probe:
+        for _ in range(3):
+            with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
+                pytest.fail("a second call was let through")
+        probe.returned = 1
+    with ledger.reserve("demo", 3):
+        pass
+
+
+def test_a_try_without_a_part_proves_nothing(time: clock.ManualClock) -> None:
+    time.advance(-86_400)
+    ledger = quota.Quota(time)
+    use_up(ledger)
+    time.advance(quota.PROBE_SECONDS)
+    with ledger.reserve("demo", 3):
+        pass
+    with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
+        pytest.fail("a second call was let through")
 
 
 def test_the_first_of_the_month_forgives(ledger: quota.Quota, time: clock.ManualClock) -> None:
