@@ -62,13 +62,15 @@ class Directory:
             listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
+        if listing.skipped:
+            log.warning("entries of a list cannot be translated and are left out", list=name, entries=listing.skipped)
         self._keep(name, listing, self._seconds)
         return listing
 
     async def _refresh(self, name: str, credentials: Credentials, kept: Kept) -> Listing:
         try:
             return await self._fetch(name, credentials)
-        except errors.BridgeError as error:
+        except Exception as error:  # whatever it is, the list at hand is better than none
             log.warning("a list could not be refreshed and is kept", list=name, exc_info=error)
             self._keep(name, kept.listing, PAUSE_SECONDS)
             return kept.listing

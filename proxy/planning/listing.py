@@ -7,7 +7,7 @@ Words match from their beginning, aliases count too, `*` stands for anything (co
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -38,8 +38,12 @@ class Listed(NamedTuple):
 class Listing:
     """All objects of one kind, by uid and by word."""
 
-    def __init__(self, records: Iterable[Any], to_v3: Callable[[Any], dict[str, Any]]) -> None:
-        self._entries = [Entry(record, to_v3(record), _names(record)) for record in records]
+    def __init__(self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]]) -> None:
+        """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are."""
+        self._entries = list(_entries(records, to_v3))
+        self.skipped = len(records) - len(self._entries)
+        if records and not self._entries:
+            raise ValueError("no record can be translated")
         self._by_uid = {entry.v3["uid"]: entry for entry in self._entries}
         self._by_word: dict[str, set[int]] = defaultdict(set)
         for number, entry in enumerate(self._entries):
@@ -115,6 +119,14 @@ class Listing:
     def _check(self, field: str) -> None:
         if self._entries:
             counting.check_field(field, self._entries[0].v3)
+
+
+def _entries(records: list[Any], to_v3: Callable[[Any], dict[str, Any]]) -> Iterator[Entry]:
+    for record in records:
+        try:
+            yield Entry(record, to_v3(record), _names(record))
+        except (ValueError, OverflowError):  # an id or a time that is none
+            continue
 
 
 def _names(record: Any) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """The kept lists: fetched once, refreshed behind the back of whoever asks, never thrown away for nothing."""
 
 import asyncio
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,6 +126,29 @@ async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
     assert len(upstream.asked) == 2
 
 
+async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_are_there(
+    kept: directory.Directory, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(operation: Any, credentials: tokens.Credentials) -> Any:
+        return SimpleNamespace(supManufacturers=[maker("1", "Yageo"), maker("none", "Odd"), maker("2", "Vishay")])
+
+    monkeypatch.setattr(upstream, "ask", ask)
+    listing = await kept.listing("Brand", WHO)
+    assert (len(listing), listing.skipped) == (2, 1)
+
+
+async def test_a_refresh_that_fails_in_any_other_way_keeps_the_list_too(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+) -> None:
+    await size(kept)
+    turned.advance(DAY)
+    upstream.error = RuntimeError("nobody thought of this")
+    for _ in range(3):
+        assert await size(kept) == 2
+        await settled()
+    assert len(upstream.asked) == 2
+
+
 async def test_without_any_list_the_error_reaches_whoever_asks_and_the_next_one_tries_again(
     kept: directory.Directory, upstream: Upstream
 ) -> None:
@@ -162,14 +184,12 @@ async def test_somebody_who_leaves_does_not_take_the_list_with_him(
 async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: Upstream) -> None:
     upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
     building = asyncio.create_task(size(kept))
-    pauses = []
+    turns = 0  # of others, while the list is built: built in the loop itself it would leave them two or three
     while not building.done():
-        started = time.perf_counter()
         await asyncio.sleep(0.001)
-        pauses.append(time.perf_counter() - started)
+        turns += 1
     assert await building == 30_000
-    assert len(pauses) > 5
-    assert max(pauses) < 0.5
+    assert turns > 5
 
 
 async def test_closing_ends_a_refresh_under_way(upstream: Upstream, turned: clocks.ManualClock) -> None:
