@@ -46,7 +46,7 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
     """All conditions at once. Raises BadRequest for the first that cannot be expressed."""
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    for condition in conditions:
+    for condition in _narrowed(conditions):
         field = known(book, condition.field)
         if field is not None and field.stock:
             _check_stock(condition)
@@ -77,7 +77,7 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
     if condition.is_range:
         if spec_key(condition.field) is None:
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
-        return [f"({_number(condition, condition.low)}__{_number(condition, condition.high)})"]
+        return [_range(condition)]
     if any("*" in value for value in condition.values):
         raise errors.BadRequest(
             f"{condition.field}: the service has no wildcards in filters, and cannot ask if a value exists"
@@ -85,16 +85,24 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
     return [_uid(book, field.uid, condition.field, value) if field.uid else value for value in condition.values]
 
 
-def _number(condition: Condition, end: str | None) -> str:
-    if end is None:
-        return ""
+def _range(condition: Condition) -> str:
+    """`(low__high)`, either end at will (contract graphql.md §2.4)."""
+    low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
+    if low is None and high is None:
+        raise errors.BadRequest(f"{condition.field}: a range needs an end; the service cannot ask if a value exists")
+    if low is not None and high is not None and low > high:
+        raise errors.BadRequest(f"{condition.field}: no number is in the range from {low} to {high}")
+    return f"({'' if low is None else low}__{'' if high is None else high})"
+
+
+def _number(condition: Condition, end: str) -> float:
     try:
         number = float(end)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise errors.BadRequest(f"{condition.field}: a range goes from number to number, not {end[:40]!r}")
-    return str(number)
+    return number
 
 
 def _uid(book: tables.Tables, kind: str, field: str, uid: str) -> str:
@@ -105,13 +113,31 @@ def _uid(book: tables.Tables, kind: str, field: str, uid: str) -> str:
     return identity.id or identity.name or ""
 
 
+def _narrowed(conditions: list[Condition]) -> list[Condition]:
+    """The same with one range a field: several become what is in all of them."""
+    ranges: dict[str, Condition] = {}
+    for each in conditions:
+        if each.is_range:
+            ranges[each.field] = _common(ranges[each.field], each) if each.field in ranges else each
+    return [*(each for each in conditions if not each.is_range), *ranges.values()]
+
+
+def _common(one: Condition, other: Condition) -> Condition:
+    """What is in two ranges of one field."""
+    lows = [end for end in (one.low, other.low) if end is not None]
+    highs = [end for end in (one.high, other.high) if end is not None]
+    low = max(lows, key=lambda end: _number(one, end), default=None)
+    high = min(highs, key=lambda end: _number(one, end), default=None)
+    return Condition(one.field, (), low, high)
+
+
 def _both(field: str, one: list[str] | None, other: list[str]) -> list[str]:
     """Values that two filters on one field both accept."""
     if one is None or one == other:
         return other
     common = [value for value in one if value in other]
     if not common:
-        raise errors.BadRequest(f"{field} is filtered twice, and no value passes both")
+        raise errors.BadRequest(f"{field}: two filters on it, by whatever name, have no value in common")
     return common
 
 

@@ -15,6 +15,7 @@ from luqum.parser import parser
 from proxy import errors
 
 OPEN = "*"  # an open end of a range
+LENGTH_MAX = 2_000  # characters of one filter query: longer ones keep everybody waiting while they are parsed
 
 
 class Condition(NamedTuple):
@@ -52,9 +53,11 @@ def order(text: str) -> tuple[str, str]:
 
 def conditions(text: str) -> list[Condition]:
     """The conditions of one filter query. Raises BadRequest, naming the query and the reason."""
+    if len(text) > LENGTH_MAX:
+        raise errors.BadRequest(f"filter query {text[:80]!r}… is longer than {LENGTH_MAX} characters")
     try:
         return list(_all(parser.parse(text)))
-    except (ParseError, RecursionError):
+    except (ParseError, RecursionError, ValueError, ArithmeticError):  # the last two are of numbers after ~ and ^
         raise errors.BadRequest(f"filter query {text[:80]!r} is not of the form field:value") from None
     except _CannotError as reason:
         raise errors.BadRequest(f"filter query {text[:80]!r} cannot be translated: {reason}") from None
@@ -120,8 +123,10 @@ def _condition(field: str, node: tree.Item) -> Condition:
 
 def _listed(words: list[str]) -> tuple[str, ...]:
     """Words with a lower-case `or` between each two are alternatives; others are one value of several words."""
-    between = words[1::2]
-    if between and len(words) % 2 and all(word.lower() == "or" for word in between):
+    between = [word.lower() for word in words[1::2]]
+    if "and" in between:
+        raise _CannotError("a field has one value at a time")
+    if between and len(words) % 2 and all(word == "or" for word in between):
         return tuple(words[::2])
     return (" ".join(words),)
 

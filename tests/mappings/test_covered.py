@@ -38,5 +38,5 @@ def test_the_sections_are_those_that_hold_what_v3_did() -> None:
 
 def test_every_case_says_what_it_follows() -> None:
     texts = {path.parent.name: path.read_text() for path in HERE.glob("*/request.txt")}
-    silent = [name for name, text in texts.items() if not re.search(r"^(?![A-Z]* ?/).+", text, re.MULTILINE)]
+    silent = [name for name, text in texts.items() if not re.search(r"^(?![A-Z]* ?/).*§\d", text, re.MULTILINE)]
     assert silent == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from proxy import model
+from proxy.planning import lucene
 from proxy.web.v3 import match, parameters, routes, search
 from proxy.web.v3.endpoints import Endpoint
 
@@ -129,7 +130,8 @@ SEARCH = (
     Parameter(
         "filter[queries][]",
         "texts",
-        "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason",
+        "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason; "
+        f"{search.FILTER_QUERIES_MAX} a request at most, of {lucene.LENGTH_MAX} characters",
         "§1.1",
     ),
     Parameter(f"facet[fields][{FIELD}][include]", "flag", f"counts the field's values{_TOGETHER}", "§1.1", False),

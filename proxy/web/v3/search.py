@@ -7,6 +7,7 @@ from proxy import errors, model
 from proxy.web.v3.parameters import Parameters
 
 FACETS_MAX = 20  # facets, facet queries and stats of one request: each can be an operation of its own upstream
+FILTER_QUERIES_MAX = 20  # of one request: each is parsed while everybody waits
 
 FIELD = re.compile(r"(filter|facet)\[fields\]\[([^\[\]]+)\](?:\[(\w+)\])?")
 STATS = re.compile(r"stats\[([^\[\]]+)\]\[(\w+)\]")
@@ -28,8 +29,8 @@ def request(parameters: Parameters) -> model.SearchRequest:
         drilldown=_drilldown(parameters),
     )
     counted = len(asked.facets) + len(asked.facet_queries) + len(asked.stats)
-    if counted > FACETS_MAX:
-        raise errors.BadRequest(f"at most {FACETS_MAX} facets and stats a request, not {counted}")
+    _check_number("facets and stats", counted, FACETS_MAX)
+    _check_number("filter queries", len(asked.filter_queries), FILTER_QUERIES_MAX)
     return asked
 
 
@@ -49,6 +50,11 @@ def response(asked: model.SearchRequest, items: list[dict[str, Any]], result: An
         "stats_results": result.stats_results,
         "spec_metadata": getattr(result, "spec_metadata", {}),
     }
+
+
+def _check_number(things: str, number: int, maximum: int) -> None:
+    if number > maximum:
+        raise errors.BadRequest(f"at most {maximum} {things} a request, not {number}")
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:

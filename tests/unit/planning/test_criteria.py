@@ -78,8 +78,29 @@ def test_what_the_service_cannot_filter_by_is_refused(condition: Condition, reas
 
 def test_a_field_filtered_twice_without_a_common_value_is_refused() -> None:
     twice = [Condition("brand.name", ("A",)), Condition("brand.name", ("B",))]
-    with pytest.raises(errors.BadRequest, match=r"brand\.name is filtered twice, and no value passes both"):
+    with pytest.raises(errors.BadRequest, match=r"brand\.name: two filters on it, .* no value in common"):
         criteria.criteria(BOOK, twice)
+
+
+def test_ranges_of_one_field_become_what_is_in_all_of_them() -> None:
+    ranges = [("1", None), (None, "5"), ("-3", "1e3"), ("0.5", None)]
+    conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
+    assert criteria.criteria(BOOK, conditions).filters == {"voltage": ["(1.0__5.0)"]}
+
+
+@pytest.mark.parametrize(
+    "ranges, reason",
+    [
+        ([("10", "1")], "no number is in the range from 10.0 to 1.0"),
+        ([("1", "2"), ("3", "4")], "no number is in the range from 3.0 to 2.0"),
+        ([(None, None)], "a range needs an end"),
+        ([("1", None), ("x", None)], "a range goes from number to number, not 'x'"),
+    ],
+)
+def test_a_range_that_holds_nothing_is_refused(ranges: list[tuple[str | None, str | None]], reason: str) -> None:
+    conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
+    with pytest.raises(errors.BadRequest, match=re.escape(reason)):
+        criteria.criteria(BOOK, conditions)
 
 
 @given(st.text(max_size=12) | st.floats().map(str), st.none() | st.floats().map(str))

@@ -62,7 +62,11 @@ def test_what_is_understood(text: str, found: list[Condition]) -> None:
         ("a:", "not of the form field:value"),
         (" ", "not of the form field:value"),
         ("a:[1 TO", "not of the form field:value"),
-        ("(" * 5000, "not of the form field:value"),
+        ("(" * 2000, "not of the form field:value"),
+        ("a:" + "b" * 2000, "longer than 2000 characters"),
+        ('a.b.c: "p q" ~2.2.2', "not of the form field:value"),
+        ("a:<=5^2.2.2", "not of the form field:value"),
+        ("a:(b and c)", "one value at a time"),
     ],
 )
 def test_what_is_refused_with_the_reason(text: str, reason: str) -> None:
@@ -72,7 +76,29 @@ def test_what_is_refused_with_the_reason(text: str, reason: str) -> None:
 
 
 words = st.sampled_from(
-    ["a:", "b.c:", "(", ")", "[", "]", "{", "}", " TO ", "*", '"', "or", " OR ", " AND ", "NOT ", "-", "+"]
+    [
+        "a:",
+        "b.c:",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        " TO ",
+        "*",
+        '"',
+        "or",
+        " OR ",
+        " AND ",
+        "NOT ",
+        "-",
+        "+",
+        "~2",
+        "^2.2.2",
+        ">",
+        "<=",
+    ]
 )
 texts = st.lists(words | st.text(max_size=4) | st.floats().map(str), max_size=12).map("".join)
 
