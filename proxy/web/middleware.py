@@ -30,12 +30,14 @@ def frame(metrics: Metrics, clock: Clock) -> Middleware:
         try:
             response = await handler(request)
         except errors.BridgeError as error:
-            response = _failed(error, request, request_id)
+            if isinstance(error, errors.ServerError):
+                log.warning("upstream trouble", request=request_id, exc_info=error)
+            response = _failed(error, request)
         except web.HTTPException as error:
-            response = _failed(_from_http(error, request), request, request_id)
+            response = _failed(_from_http(error, request), request)
         except Exception as error:  # the last resort, so that no client ever sees a trace
             log.error("a request failed inside", request=request_id, exc_info=error)
-            response = _failed(errors.ServerError(f"Internal error (request {request_id})"), request, request_id)
+            response = _failed(errors.ServerError(f"Internal error (request {request_id})"), request)
         response.headers["X-Request-Id"] = request_id
         seconds = clock.monotonic() - started
         route = _route(request)
@@ -60,9 +62,7 @@ def _route(request: web.Request) -> str:
     return resource.canonical if resource else "unknown"
 
 
-def _failed(error: errors.BridgeError, request: web.Request, request_id: str) -> web.Response:
-    if isinstance(error, errors.ServerError):
-        structlog.get_logger().warning("upstream trouble", request=request_id, exc_info=error)
+def _failed(error: errors.BridgeError, request: web.Request) -> web.Response:
     try:
         style = Parameters(request.raw_path).style()
     except errors.BridgeError:

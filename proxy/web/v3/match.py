@@ -88,9 +88,9 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     _check_together(given)
     start, limit = (_whole(given, name) for name in ("start", "limit"))
     if limit > model.MATCH_LIMIT_MAX:
-        raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {limit}")
+        raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {_kind(limit)}")
     if start + limit > model.MATCH_WINDOW_MAX:
-        raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}, not {start + limit}")
+        raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}; start is {_kind(start)}")
     for name in ("mpn", "mpn_or_sku", "sku"):
         _check_number(name, given.get(name) or "")
     return given
@@ -125,7 +125,7 @@ def _whole(given: dict[str, Any], name: str) -> int:
     if type(value) is not int:
         raise errors.BadRequest(f"{name} must be a whole number, not {_kind(value)}")
     if value < 0:
-        raise errors.BadRequest(f"{name} must not be negative, but is {value}")
+        raise errors.BadRequest(f"{name} must not be negative, but is {_kind(value)}")
     return value
 
 
