@@ -28,6 +28,7 @@ class Rulebook:
     tables: tables.Tables
     transforms: dict[str, Any]
     places: dict[tuple[str, str], str]
+    hidden: dict[str, frozenset[str]]
 
     def place(self, name: str, field: str) -> str:
         """File and line of a field's rule."""
@@ -44,8 +45,7 @@ class Rulebook:
 
     def includable(self, name: str) -> frozenset[str]:
         """The fields of an object that are hidden unless include[] asks for them."""
-        rules = self.rules[name]
-        return frozenset(field for field in rules.fields if rules.rule(field).include)
+        return self.hidden[name]
 
 
 def load(folder: Path, site: str = "octopart") -> Rulebook:
@@ -64,9 +64,10 @@ def load(folder: Path, site: str = "octopart") -> Rulebook:
                 raise errors.MappingError(f"{located.place((name,))}: object {name} is described twice")
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
+    hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
     book = tables_of(folder)
     schema = Schema(_read(folder / "schema.graphql", site))
-    rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places)
+    rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places, hidden)
     _check(rulebook)
     return rulebook
 

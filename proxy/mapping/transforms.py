@@ -36,10 +36,11 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[list[int 
     table: dict[str, list[list[int | str]]] = {}
     for price in prices:
         point: list[int | str] = [price.quantity, f"{price.price:.5f}"]
-        try:
-            table[price.currency].append(point)
-        except KeyError:  # once a currency: looking first would cost every price
-            table[price.currency] = [point]
+        currency = price.currency
+        if currency in table:  # with setdefault every price would make a list
+            table[currency].append(point)
+        else:
+            table[currency] = [point]
     table.pop("", None)
     return table
 

@@ -44,9 +44,9 @@ def keeper(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Keep | No
         return _like(number, exact_only)
     if exact_only:
         return _equal(number) if query.mpn else _equal_or_sku(number)
-    wanted = normalise(number)
     if not partial:
         return None
+    wanted = normalise(number)
     return lambda part, aka: normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
 
 

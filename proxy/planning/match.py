@@ -82,8 +82,9 @@ class MatchPlan:
         yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(together))
 
     def _is_single(self, query: PartsMatchQuery, count: int) -> bool:
-        named = [value for value in (query.sku, query.brand, query.seller, query.mpn_or_sku) if value]
-        return count == 1 and bool(query.mpn) and not named and self._single == "supSearchMpn"
+        if count != 1 or not query.mpn or self._single != "supSearchMpn":
+            return False
+        return not (query.sku or query.brand or query.seller or query.mpn_or_sku)
 
     def _search(self, document: Document, position: int, query: PartsMatchQuery, q: str) -> Ask:
         variables: dict[str, Any] = {"q": q, "start": query.start, "limit": query.limit, **self._market}

@@ -74,7 +74,7 @@ def read(operation: Operation[T], reply: wire.Reply) -> Envelope[T] | None:
 
 def token_refused(reply: wire.Reply, envelope: Envelope[Any] | None) -> bool:
     """Whether the token is the trouble: a fresh one may help."""
-    found = (error.extensions or {} for error in _errors(envelope))
+    found = [error.extensions or {} for error in _errors(envelope)]
     return reply.status == 401 or any(extensions.get("code") in TOKEN_CODES for extensions in found)
 
 

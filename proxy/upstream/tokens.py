@@ -106,8 +106,9 @@ class Tokens:
 
         Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, UpstreamUnreadable or UpstreamFault.
         """
-        kept = self._kept.get(credentials)
-        if kept is None:
+        try:
+            kept = self._kept[credentials]  # a get() would look twice
+        except KeyError:
             return (await self._flights.run(credentials, lambda: self._fetch(credentials))).token
         if self._clock.now() >= kept.due:
             self._flights.start(credentials, lambda: self._fetch(credentials))

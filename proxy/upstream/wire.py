@@ -6,8 +6,8 @@ been idle turned out to be closed: a POST that may have been billed is not sent 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 import aiohttp
 
@@ -15,8 +15,7 @@ from proxy import errors
 from proxy.upstream import session as sessions
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What to post and where. `service` is the other side's name in errors."""
 
     url: str
@@ -25,8 +24,7 @@ class Request:
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Status, whole body, and the Retry-After header as it came."""
 
     status: int

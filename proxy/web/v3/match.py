@@ -7,7 +7,8 @@ import msgspec
 from proxy import errors, model
 from proxy.planning import exactness
 
-TEXTS = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku")
+TEXTS = frozenset({"q", "mpn", "brand", "sku", "seller", "mpn_or_sku"})
+NUMBERS = ("mpn", "mpn_or_sku", "sku")
 DEFAULTS: dict[str, Any] = {
     "q": "",
     "mpn": None,
@@ -40,7 +41,7 @@ def query(raw: Any) -> model.PartsMatchQuery:
     """One entry of the list; what is wrong with it becomes its `error`. Unknown keys are ignored."""
     if not isinstance(raw, dict):
         return model.PartsMatchQuery(error=f"a query must be an object, not {_kind(raw)}")
-    given = {name: raw[name] for name in DEFAULTS if raw.get(name) is not None}
+    given = _given(raw)
     reference = given.get("reference")
     try:
         return model.PartsMatchQuery(**_checked(given))
@@ -73,42 +74,46 @@ def reply(raws: list[Any], request: model.PartsMatchRequest, outcomes: list[Any]
 
 def _echo(raw: Any) -> dict[str, Any]:
     """The nine keys as they were sent, defaults where they were not."""
-    echo = {"__class__": "PartsMatchQuery", **DEFAULTS}
-    if isinstance(raw, dict):
-        echo.update((name, raw[name]) for name in DEFAULTS if raw.get(name) is not None)
-    return echo
+    return {"__class__": "PartsMatchQuery", **DEFAULTS, **(_given(raw) if isinstance(raw, dict) else {})}
+
+
+def _given(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a query says; null says nothing."""
+    return {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    for name in TEXTS:
-        if not isinstance(given.get(name, ""), str):
-            raise errors.BadRequest(f"{name} must be a string, not {_kind(given[name])}")
-    if not any(given.get(name, "").strip() for name in TEXTS):
+    texts = {name: value for name, value in given.items() if name in TEXTS}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise errors.BadRequest(f"{name} must be a string, not {_kind(value)}")
+    if not any(map(str.strip, texts.values())):
         raise errors.BadRequest("Missing search filters")
-    _check_together(given)
+    numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
+    _check_together(texts.get("q"), numbers)
     start, limit = (_whole(given, name) for name in ("start", "limit"))
     if limit > model.MATCH_LIMIT_MAX:
         raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {_kind(limit)}")
     if start + limit > model.MATCH_WINDOW_MAX:
         raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}; start is {_kind(start)}")
-    for name in ("mpn", "mpn_or_sku", "sku"):
-        _check_number(name, given.get(name) or "")
+    for name, number in numbers.items():
+        _check_number(name, number)
     return given
 
 
-def _check_together(given: dict[str, Any]) -> None:
+def _check_together(q: str | None, numbers: dict[str, str]) -> None:
     """Filters that cannot be asked for at once are refused: none is silently left out."""
-    numbers = [name for name in ("mpn", "mpn_or_sku", "sku") if given.get(name)]
-    q = exactness.normalise(given.get("q", ""))
-    if q and any(q != exactness.normalise(given[name]) for name in numbers):
-        raise errors.BadRequest(f"q and {numbers[0]} cannot be asked for together")
-    if len(numbers) > 1 and any(exactness.WILDCARD in given[name] for name in numbers):
-        raise errors.BadRequest(f"{numbers[0]} and {numbers[1]} cannot be asked for together with wildcards")
+    names = list(numbers)
+    words = exactness.normalise(q) if q else ""
+    if words and any(words != exactness.normalise(number) for number in numbers.values()):
+        raise errors.BadRequest(f"q and {names[0]} cannot be asked for together")
+    if len(names) > 1 and any(exactness.WILDCARD in number for number in numbers.values()):
+        raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be asked for together with wildcards")
 
 
 def _check_number(name: str, number: str) -> None:
     """A number has letters or digits; wildcards beside enough of them, and in MPNs only."""
-    if number and not exactness.normalise(number):
+    if not any(map(str.isalnum, number)):
         raise errors.BadRequest(f"{name} has no letters or digits")
     if exactness.WILDCARD not in number:
         return

@@ -41,7 +41,7 @@ class Service:
         self.answer(lambda: {"status": status, "payload": body, "headers": headers})
 
     def fail(self, exception: Exception) -> None:
-        self.mock.post(URL, exception=exception)
+        self.mock.post(URL, exception=exception, repeat=True)
 
     def answer(self, make) -> None:
         def callback(url, **request: Any) -> aioresponses.CallbackResult:
