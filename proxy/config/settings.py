@@ -91,7 +91,7 @@ class Answers(Settings, frozen=True):
     """Answers kept in memory. Off when either is 0."""
 
     seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 60.0
-    entries: Annotated[int, Meta(ge=0, le=10_000_000, description="answers, 0 (off) to 10000000")] = 10_000
+    entries: Annotated[int, Meta(ge=0, le=10_000_000, description="answers, 0 (off) to 10000000")] = 1_000
 
     @property
     def kept(self) -> bool:

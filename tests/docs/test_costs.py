@@ -49,6 +49,13 @@ class Counted:
         shown = sum(len(result["items"]) for result in reply["results"])
         return Cost(shown, *(now - then for now, then in zip(self._figures(), before, strict=True)))
 
+    async def visit(self, target: str, method: str = "GET") -> tuple[int, int]:
+        """Parts billed and GraphQL requests of any path."""
+        billed, asked, _ = self._figures()
+        path = quote(target, safe="/?&=")
+        await self._client.get(f"{path}{'&' if '?' in path else '?'}apikey={running_proxy.KEY}", method=method)
+        return self._figures()[0] - billed, self._figures()[1] - asked
+
     def _figures(self) -> tuple[int, int, int]:
         used = self._sandbox.accounting.used(self._sandbox.account.application_id)
         return used, self._sandbox.requests.graphql, self._sandbox.requests.tokens
@@ -121,6 +128,19 @@ async def test_many_queries_are_split_as_their_rows_say(rows, opens):
             assert 20 <= cost.billed == cost.shown <= most
 
 
+async def test_other_endpoints_cost_what_their_rows_say(rows, opens):
+    stated = rows("path, one after the other")
+    assert len(stated) > 10
+    async with opens() as counted:
+        for target, *figures in stated:
+            assert (target, *map(str, await counted.visit(target.strip("`")))) == (target, *figures)
+
+
+async def test_a_head_costs_what_a_get_costs(opens):
+    async with opens() as counted:
+        assert (await counted.visit("/v3/parts/search?q=resistor", "HEAD"))[0] == 10
+
+
 async def test_the_same_question_again_costs_what_its_rows_say(rows, opens):
     measured = {}
     async with opens(seconds=60) as counted:
@@ -155,6 +175,7 @@ def test_the_numbers_in_the_text_are_the_codes():
     words = " ".join(PAGE.split())
     windows = [f"{window.count:,}".replace(",", " ") for window in tokens.WINDOWS]
     assert f"exceed {match.PARTS_MAX} parts" in words
+    assert f"among {match.CANDIDATES} parts" in words
     assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words
     assert f"{windows[2]} in 12 hours and {windows[3]} a week" in words
     assert quota.PROBE_SECONDS == 600
