@@ -13,6 +13,6 @@ def surface(
 ) -> None:
     """Print what became of every v3 path, parameter and field, as Markdown."""
     from proxy.mapping import loader
-    from proxy.web.v3 import markdown
+    from proxy.web.v3.description import markdown
 
     typer.echo(markdown.page(loader.load(folder or shipped.path("mappings"))), nl=False)

@@ -15,7 +15,8 @@ from proxy.planning import library
 from proxy.telemetry import metrics as metering
 from proxy.upstream import graphql, session, tokens
 from proxy.web import middleware, ops
-from proxy.web.v3 import openapi, routes
+from proxy.web.v3 import routes
+from proxy.web.v3.description import openapi
 
 
 async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Application:

@@ -15,6 +15,7 @@ import pytest
 
 LAYERS = "Rooms import only what is below them"
 SANDBOX = "Only cli starts the sandbox"
+DESCRIPTION = "What answers v3 does not know what describes it"
 PURE = "The pure rooms do no I/O"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
 
@@ -27,6 +28,7 @@ OFFENCES = [
     ("sandbox.catalog", "import proxy.model", LAYERS),
     ("newroom", "", LAYERS),
     ("web", "import proxy.sandbox", SANDBOX),
+    ("web.v3", "from proxy.web.v3 import description", DESCRIPTION),
     ("mapping", "import asyncio", PURE),
     ("planning", "import aiohttp", PURE),
     ("model", "import socket", PURE),
@@ -62,7 +64,7 @@ def _lint(folder):
 def skeleton(root, tmp_path):
     (tmp_path / "proxy").mkdir()
     (tmp_path / "proxy" / "__init__.py").touch()
-    for module in [*_rooms(root), "sandbox.catalog"]:
+    for module in [*_rooms(root), "sandbox.catalog", "web.app", "web.v3", "web.v3.description"]:
         _write(tmp_path, module, "")
     shutil.copy(root / "pyproject.toml", tmp_path)
     return tmp_path

@@ -10,7 +10,9 @@ from typer import testing
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.web.v3 import described, endpoints, envelopes, fields, markdown, match, parameters, shapes
+from proxy.web.v3 import endpoints, match
+from proxy.web.v3 import parameters as readers
+from proxy.web.v3.description import envelopes, fields, markdown, parameters, shapes
 
 PAGE = Path(__file__).parents[2] / "docs/v3-surface.md"
 RENEW = "v3bridge surface > docs/v3-surface.md"
@@ -59,13 +61,13 @@ def test_what_has_no_source_says_why_and_what_a_client_sees(pages):
 @pytest.mark.parametrize("name", ["Part", "Brand", "Category", "Seller"])
 def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book, name):
     known = set(shapes.paths_of(book, name))
-    by_name = {each.name: fields.named(book, name, each) for each in described.GLOBALS}
+    by_name = {each.name: fields.named(book, name, each) for each in parameters.GLOBALS}
     assert set(by_name["include[]"]) == book.includable(name)
-    assert set(by_name[f"slice[{described.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
+    assert set(by_name[f"slice[{parameters.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
 
 
 def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults():
-    assert {key.name: key.default for key in described.QUERY} == match.DEFAULTS
+    assert {key.name: key.default for key in parameters.QUERY} == match.DEFAULTS
     echo = next(each for each in envelopes.MATCH if each.name == "PartsMatchQuery")
     assert [field.name for field in echo.fields] == list(match.DEFAULTS)
 
@@ -75,7 +77,7 @@ class _Reads:
 
     def __init__(self, monkeypatch):
         self.texts, self.flags, self.wholes, self.starts = set(), set(), {}, set()
-        real = parameters.Parameters
+        real = readers.Parameters
         monkeypatch.setattr(real, "text", self._noting(real.text, self.texts.add))
         monkeypatch.setattr(real, "texts", self._noting(real.texts, self.texts.add))
         monkeypatch.setattr(real, "flag", self._noting(real.flag, self.flags.add))
@@ -96,7 +98,7 @@ class _Reads:
 
 def _read_as(parameter):
     """The name that code asks for: without the brackets of an array, with a field in its place."""
-    return parameter.name.removesuffix("[]").replace(described.FIELD, FIELD)
+    return parameter.name.removesuffix("[]").replace(parameters.FIELD, FIELD)
 
 
 def _target(endpoint, own):
@@ -119,10 +121,10 @@ async def client():
 
 @pytest.mark.parametrize("endpoint", endpoints.ENDPOINTS, ids=lambda endpoint: endpoint.path)
 async def test_the_parameters_that_are_described_are_those_that_are_read(endpoint, client, monkeypatch):
-    told = [described.APIKEY, *described.of(endpoint), *described.GLOBALS]
+    told = [parameters.APIKEY, *parameters.of(endpoint), *parameters.GLOBALS]
     own = {_read_as(each): each for each in told if f"{{{each.name}}}" not in endpoint.path}
     reads = _Reads(monkeypatch)
-    await client.get(_target(endpoint, described.of(endpoint)))
+    await client.get(_target(endpoint, parameters.of(endpoint)))
     flags = {name for name, each in own.items() if each.kind == "flag"}
     wholes = {name: (each.default, each.maximum) for name, each in own.items() if each.kind == "whole"}
     elsewhere = {name for name, each in own.items() if each.kind == "slice"} | UNREAD

@@ -28,7 +28,8 @@ from proxy import config
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
 from proxy.sandbox import app, settings
-from proxy.web.v3 import endpoints, inputs, openapi
+from proxy.web.v3 import endpoints
+from proxy.web.v3.description import inputs, openapi
 
 BOOK = loader.load(shipped.path("mappings"))
 DOCUMENT = openapi.document(BOOK)

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from proxy import model
 from proxy.planning import lucene
-from proxy.web.v3 import match, parameters, routes, search
+from proxy.web.v3 import match, routes, search
+from proxy.web.v3 import parameters as readers
 from proxy.web.v3.endpoints import Endpoint
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
@@ -65,7 +66,7 @@ GLOBALS = (
         "callback",
         "text",
         "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
-        f"A name, dotted at will, of at most {parameters.CALLBACK_MAX} letters",
+        f"A name, dotted at will, of at most {readers.CALLBACK_MAX} letters",
         "§2",
     ),
     Parameter("suppress_status_codes", "flag", "errors come with status 200", "§2", False),

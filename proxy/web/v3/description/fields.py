@@ -8,8 +8,8 @@ from typing import Literal
 
 from proxy.mapping import loader
 from proxy.planning import criteria
-from proxy.web.v3 import shapes
-from proxy.web.v3.described import FIELD, Parameter
+from proxy.web.v3.description import shapes
+from proxy.web.v3.description.parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
 SPECS_PATTERN = f"^{criteria.SPEC.pattern}$"

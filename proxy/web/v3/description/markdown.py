@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 
 from proxy.mapping import coverage, loader, tables
 from proxy.planning import criteria
-from proxy.web.v3 import described, envelopes, fields, parameters, refusals, shapes
-from proxy.web.v3.described import Parameter
+from proxy.web.v3 import parameters as readers
+from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
+from proxy.web.v3.description.parameters import Parameter
+from proxy.web.v3.description.wording import anchor, code, default, joined, kind, table, value
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
-from proxy.web.v3.wording import anchor, code, default, joined, kind, table, value
 
 HEAD = """\
 # The v3 surface
@@ -101,7 +102,7 @@ def _answer(endpoint: Endpoint) -> str:
 
 
 def _globals(book: loader.Rulebook) -> str:
-    yes, no = (code(sorted(words - {""})) for words in (parameters.TRUE, parameters.FALSE))
+    yes, no = (code(sorted(words - {""})) for words in (readers.TRUE, readers.FALSE))
     forms = (
         f"True is {yes}, in any case of letters, or a name without a value; false is {no}. Several texts are sent as "
         "`name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"
@@ -109,7 +110,7 @@ def _globals(book: loader.Rulebook) -> str:
     included = {name: book.includable(name) for name in PLURALS}
     rows = [(kind(envelopes.ref(name)), code(_ordered(book, name, found))) for name, found in included.items() if found]
     known = "What `include[]` knows:\n\n" + table(("object", "fields"), rows)
-    return forms + _table((described.APIKEY, *described.GLOBALS)) + known
+    return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + known
 
 
 def _ordered(book: loader.Rulebook, name: str, some: frozenset[str]) -> list[str]:
@@ -120,7 +121,7 @@ def _actions() -> list[Section]:
     """Endpoints with the same parameters together."""
     groups: dict[tuple[Action, tuple[Parameter, ...]], list[Endpoint]] = defaultdict(list)
     for endpoint in ENDPOINTS:
-        groups[endpoint.action, described.of(endpoint)].append(endpoint)
+        groups[endpoint.action, parameters.of(endpoint)].append(endpoint)
     order = list(ACTIONS)
     ordered = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
     return [(_title(action, group), _action(own, group)) for (action, own), group in ordered]
@@ -135,7 +136,7 @@ def _action(own: tuple[Parameter, ...], group: list[Endpoint]) -> str:
     text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own)}"
     if group[0].action == "match":
         text += "A query is an object. What is wrong with one is its own `error`; the others are answered.\n\n"
-        text += _table(described.QUERY, "key")
+        text += _table(parameters.QUERY, "key")
     return text
 
 

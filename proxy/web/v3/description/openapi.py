@@ -9,9 +9,10 @@ from aiohttp import web
 
 from proxy import __version__
 from proxy.mapping import loader
-from proxy.web.v3 import described, envelopes, inputs, refusals, replies, routes, shapes
+from proxy.web.v3 import replies, routes
+from proxy.web.v3.description import envelopes, inputs, parameters, refusals, shapes
+from proxy.web.v3.description.envelopes import TEXT, Schema, either, ref
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.web.v3.envelopes import TEXT, Schema, either, ref
 from proxy.web.v3.parameters import Style
 
 PATH = "/openapi.json"
@@ -59,7 +60,7 @@ def document(book: loader.Rulebook) -> dict[str, Any]:
 
 
 def _apikey() -> dict[str, Any]:
-    key = described.APIKEY
+    key = parameters.APIKEY
     return {"type": "apiKey", "in": "query", "name": key.name, "description": key.meaning}
 
 
@@ -70,7 +71,7 @@ def _operation(book: loader.Rulebook, endpoint: Endpoint) -> dict[str, Any]:
         "summary": f"{ACTIONS[endpoint.action]}: {endpoint.object}",
         "description": f"Parts billed: {endpoint.cost}.",
         "tags": [endpoint.object],
-        "parameters": list(inputs.parameters(book, endpoint)),
+        "parameters": list(inputs.of(book, endpoint)),
         "responses": {"200": _answered(endpoint), **failures},
     }
     return operation | ({"deprecated": True} if endpoint.alias_of else {})

@@ -9,13 +9,14 @@ from typing import Any
 
 from proxy import model
 from proxy.mapping import loader
-from proxy.web.v3 import described, fields, routes, search
 from proxy.web.v3 import parameters as readers
-from proxy.web.v3.described import Parameter
+from proxy.web.v3 import routes, search
+from proxy.web.v3.description import fields, parameters
+from proxy.web.v3.description.envelopes import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of
+from proxy.web.v3.description.parameters import Parameter
 from proxy.web.v3.endpoints import Endpoint
-from proxy.web.v3.envelopes import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of
 
-KINDS: dict[described.Kind, Schema] = {
+KINDS: dict[parameters.Kind, Schema] = {
     "text": TEXT,
     "texts": list_of(TEXT),
     "flag": FLAG,
@@ -38,9 +39,9 @@ UIDS = {
 }
 
 
-def parameters(book: loader.Rulebook, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+def of(book: loader.Rulebook, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     """All parameters of an endpoint but the apikey, which is its security scheme."""
-    wanted = (*described.of(endpoint), *described.GLOBALS)
+    wanted = (*parameters.of(endpoint), *parameters.GLOBALS)
     for parameter in wanted:
         if parameter.head is None:
             yield _single(book, endpoint, parameter)
@@ -98,7 +99,7 @@ def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter])
 def _queries() -> Schema:
     properties = {
         key.name: {**(either(_schema(key), NULL) if key.kind != "any" else ANY), "description": key.meaning}
-        for key in described.QUERY
+        for key in parameters.QUERY
     }
     query = {"type": "object", "properties": properties, "description": "unknown keys are ignored"}
     return {**list_of(query), "maxItems": model.MATCH_QUERIES_MAX}

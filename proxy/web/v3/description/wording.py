@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.web.v3.described import Parameter
-from proxy.web.v3.envelopes import Schema
+from proxy.web.v3.description.envelopes import Schema
+from proxy.web.v3.description.parameters import Parameter
 
 CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
 
