@@ -47,7 +47,7 @@ class _Writer:
         self._view = view
         self._reader = Reader(rulebook.schema)
         self._names = 0
-        self._constants: dict[str, frozenset[str]] = {}
+        self._constants: dict[str, Any] = {}
 
     def compile(self, name: str, needs: tuple[str, ...]) -> Compiled:
         start = Around(Cursor("it", selection.Node(self._book.rules[name].reads)), None)
@@ -62,7 +62,7 @@ class _Writer:
             "__builtins__": {},
         }
         function = eval(compile(source, f"<mapping of {name}>", "eval"), names)  # noqa: S307 - our own text
-        return Compiled(start.here.node.text(), start.here.node.record(), function, source)
+        return Compiled(start.here.node.text() or selection.NOTHING, start.here.node.record(), function, source)
 
     def _need(self, needs: tuple[str, ...], start: Around) -> None:
         try:
@@ -98,11 +98,17 @@ class _Writer:
             return repr(rule.blank)
         if views.emptied(self._view, at) and self._is_list(rule):
             return "[]"
-        cut = views.cut(self._view, at)
-        cut = cut if cut and self._is_list(rule) else ""
+        cut = self._cut(at) if self._view.cut and self._is_list(rule) else ""
         if rule.each or rule.keyed:
             return self._list(rule, around, at) + cut
         return self._one(rule, around, at) if rule.is_ else self._value(rule, around, repr(rule.blank), cut)
+
+    def _cut(self, at: model.Path) -> str:
+        """The cut of a list, as text; the path can hold a client's words, so it is a value."""
+        path = views.cut(self._view, at)
+        if path is None:
+            return ""
+        return f"[context.cuts[{self._constant(path)}]]"
 
     def _is_list(self, rule: FieldRule) -> bool:
         """Whether there is something to cut: a list of objects, or one that a transform makes."""
@@ -133,28 +139,35 @@ class _Writer:
         loops, item = self._loops(rule, around)
         hoists: list[str] = []
         target = self._target(rule.target, item.here.node)
-        entry = self._object(target, item, (*at, "*") if rule.keyed else at, hoists)
-        loops[1:1] = hoists
         if rule.only:
             loops.append(f"if {self._value(rule.only, item)}")
-        clauses = " ".join(loops)
         if rule.key:
-            key = self._value(rule.key, item)
-            return f"{{{key}: {entry} {clauses}{self._picked(key, at)}}}"
+            return self._keyed(rule.key, loops, item, target, at)
+        entry = self._object(target, item, at, hoists)
+        loops[1:1] = hoists
+        clauses = " ".join(loops)
         listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{entry} {clauses}]"
         if rule.or_else:
             listed = f"({listed} or {self._stand_in(rule.or_else, target, around, at)})"
         return listed
 
-    def _picked(self, key: str, at: model.Path) -> str:
-        """The condition on keys that show[] or hide[] name. They are a client's words: values, not text."""
-        picked, dropped = views.keys(self._view, at)
-        conditions = ""
-        for names, word in ((picked, "in"), (dropped, "not in")):
-            if names:
-                self._constants[self._name("k")] = names
-                conditions += f" if {key} {word} k{self._names}"
-        return conditions
+    def _keyed(self, key: Feed, loops: list[str], item: Around, target: str, at: model.Path) -> str:
+        """A dict of objects. Keys that show[] or hide[] name are a client's words: values, not text."""
+        keys = views.keys(self._view, at)
+        name = self._name("n")
+        loops.append(f"for {name} in ({self._value(key, item)},)")
+        if keys.picked is not None:
+            loops.append(f"if {name} in {self._constant(keys.picked)}")
+        if keys.dropped:
+            loops.append(f"if {name} not in {self._constant(keys.dropped)}")
+        others = self._object(target, item, (*at, keys.others))
+        apart = (f"{self._object(target, item, (*at, k))} if {name} == {self._constant(k)} else " for k in keys.apart)
+        return f"{{{name}: {''.join(apart)}{others} {' '.join(loops)}}}"
+
+    def _constant(self, value: Any) -> str:
+        name = self._name("k")
+        self._constants[name] = value
+        return name
 
     def _stand_in(self, text: str, target: str, around: Around, at: model.Path) -> str:
         """A list of the one object a path leads to; empty where it leads to null."""

@@ -11,6 +11,8 @@ import msgspec
 from proxy.mapping.paths import Step
 from proxy.mapping.schema import SCALARS, FieldType, Schema
 
+NOTHING = "__typename"  # stands for no fields, which is no GraphQL
+
 
 class UnknownFieldError(LookupError):
     """A path leaves the schema; the message names type and field."""
@@ -74,7 +76,7 @@ class Selected:
         prefix = "" if self.step.alias == self.step.name else f"{self.step.alias}: "
         if self.type.is_scalar:
             return f"{prefix}{name}"
-        return f"{prefix}{name} {{ {self.node.text() or '__typename'} }}"  # an object without fields is no GraphQL
+        return f"{prefix}{name} {{ {self.node.text() or NOTHING} }}"
 
     def record(self) -> Any:
         kind: Any = self.node.record()

@@ -1,45 +1,73 @@
 """What include[], show[], hide[] and slice[] mean for a field at a path (contract v3-rest.md §2.3, §2.4).
 
-Pure questions about a view, asked by the compiler. `*` in a path stands for any key of a keyed object.
+Pure questions about a view, asked by the compiler. Below a keyed object a path has one of its keys, or `*`: in a view
+it stands for every key, in the compiler's question for those that the view does not name.
 """
+
+from typing import NamedTuple
 
 from proxy.mapping.rules import FieldRule
 from proxy.model import Path, View
+
+ANY = "*"
+
+
+class Keys(NamedTuple):
+    """What a view says of a keyed object's keys: those it keeps (None: all) and drops, those whose objects differ from
+    the others', and the key that stands for the others."""
+
+    picked: frozenset[str] | None
+    dropped: frozenset[str]
+    apart: tuple[str, ...]
+    others: str
 
 
 def shows(view: View, rule: FieldRule, at: Path) -> bool:
     """Whether a reply in this view holds the field at all."""
     if rule.include and at[-1] not in view.include:
         return False
-    if at in view.hide:  # a single key of a keyed object can be hidden as a whole only
+    if any(_is(gone, at) for gone in view.hide):
         return False
-    return not view.show or any(_equal(at[: len(kept)], kept[: len(at)]) for kept in view.show)
+    return not view.show or any(_is(kept[: len(at)], at[: len(kept)]) for kept in view.show)
 
 
 def shows_class(view: View, at: Path) -> bool:
     """Whether the object at this path keeps its `__class__`: not where show[] picks fields of it."""
-    return not view.show or any(len(kept) <= len(at) and _equal(at[: len(kept)], kept) for kept in view.show)
+    return not view.show or any(len(kept) <= len(at) and _is(kept, at[: len(kept)]) for kept in view.show)
 
 
-def keys(view: View, at: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Of a keyed object: the keys that show[] picks (none: all of them), and those that hide[] drops as a whole."""
-    below = len(at) + 1
-    picked = frozenset(kept[below - 1] for kept in view.show if len(kept) >= below and kept[: below - 1] == at)
-    whole = any(at[: len(kept)] == kept for kept in view.show)
-    return frozenset() if whole else picked, frozenset(
-        gone[-1] for gone in view.hide if len(gone) == below and gone[:-1] == at
-    )
+def keys(view: View, at: Path) -> Keys:
+    """Of the keyed object at this path."""
+    level = len(at)
+    picked = _keys(view.show, at, level + 1)
+    whole = any(_is(kept, at[: len(kept)]) for kept in view.show if len(kept) <= level)
+    dropped = frozenset(gone[level] for gone in view.hide if len(gone) == level + 1 and gone[:level] == at)
+    apart = _keys(view.show | view.hide | view.cut | view.emptied, at, level + 2)
+    if ANY in picked:
+        apart |= picked
+    apart -= {ANY}
+    alike = sorted(picked - apart - {ANY})
+    if ANY in dropped:
+        return Keys(frozenset(), frozenset(), (), ANY)
+    everything = not view.show or whole or ANY in picked
+    return Keys(None if everything else picked, dropped, tuple(sorted(apart)), alike[0] if alike else ANY)
 
 
-def cut(view: View, at: Path) -> str:
-    """The cut of a list field, as text; nothing where the view does not cut it. How far is the request's business."""
-    return f"[context.cuts[{at!r}]]" if at in view.cut else ""
+def cut(view: View, at: Path) -> Path | None:
+    """The path under which a list field is cut, None where it is not. How far it is cut is the request's business."""
+    return next((path for path in sorted(view.cut, reverse=True) if _is(path, at)), None)
 
 
 def emptied(view: View, at: Path) -> bool:
     """Whether a cut leaves nothing of the field, so that it need not be asked for."""
-    return at in view.emptied
+    return any(_is(path, at) for path in view.emptied)
 
 
-def _equal(one: Path, other: Path) -> bool:
-    return len(one) == len(other) and all(a == b or "*" in (a, b) for a, b in zip(one, other, strict=True))
+def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
+    """The keys that paths of at least so many steps have below this one."""
+    return frozenset(path[len(at)] for path in paths if len(path) >= least and path[: len(at)] == at)
+
+
+def _is(path: Path, at: Path) -> bool:
+    """Whether a view's path is this one."""
+    return len(path) == len(at) and all(step in (ANY, here) for step, here in zip(path, at, strict=True))

@@ -92,11 +92,11 @@ def paths(*texts: str) -> frozenset[tuple[str, ...]]:
         ({"include": {"unknown"}}, {"__class__", "mpn", "maker", "offers"}, "maker { name } mpn offers { sku }"),
         ({"show": paths("mpn")}, {"mpn"}, "mpn"),
         ({"show": paths("maker")}, {"maker"}, "maker { name }"),
-        ({"show": paths("tags")}, set(), ""),
+        ({"show": paths("tags")}, set(), "__typename"),
         ({"show": paths("tags"), "include": {"tags"}}, {"tags"}, "price"),
-        ({"show": paths("unknown")}, set(), ""),
+        ({"show": paths("unknown")}, set(), "__typename"),
         ({"hide": paths("offers")}, {"__class__", "mpn", "maker"}, "maker { name } mpn"),
-        ({"hide": paths("offers", "maker", "mpn")}, {"__class__"}, ""),
+        ({"hide": paths("offers", "maker", "mpn")}, {"__class__"}, "__typename"),
         ({"hide": paths("offers.of", "offers.sku")}, {"__class__", "mpn", "maker", "offers"},
          "maker { name } mpn offers { __typename }"),
         ({"show": paths("mpn", "offers"), "hide": paths("mpn")}, {"offers"}, "mpn offers { sku }"),
@@ -138,6 +138,36 @@ def test_keys_of_a_keyed_object_are_picked_and_dropped_by_name(mapped: Map) -> N
     dropped = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
     assert list(picked["by_sku"]) == ["s2"]
     assert list(dropped["by_sku"]) == ["s1", "s3"]
+
+
+SKU, ALL = {"sku"}, {"__class__", "sku", "of"}
+
+
+@pytest.mark.parametrize(
+    "view, fields",
+    [
+        ({"hide": paths("by_sku.s2.of")}, {"s1": ALL, "s2": ALL - {"of"}, "s3": ALL}),
+        ({"hide": paths("by_sku.*.of")}, dict.fromkeys(("s1", "s2", "s3"), ALL - {"of"})),
+        ({"hide": paths("by_sku.*.of", "by_sku.s1")}, dict.fromkeys(("s2", "s3"), ALL - {"of"})),
+        ({"hide": paths("by_sku.*")}, {}),
+        ({"show": paths("by_sku.s2.sku")}, {"s2": SKU}),
+        ({"show": paths("by_sku.s2.sku", "by_sku.s3.of")}, {"s2": SKU, "s3": {"of"}}),
+        ({"show": paths("by_sku.s2.sku", "by_sku.s3")}, {"s2": SKU, "s3": ALL}),
+        ({"show": paths("by_sku.*.sku")}, dict.fromkeys(("s1", "s2", "s3"), SKU)),
+        ({"show": paths("by_sku.*.sku", "by_sku.s3")}, {"s1": SKU, "s2": SKU, "s3": ALL}),
+        ({"show": paths("by_sku"), "hide": paths("by_sku.s1.sku")}, {"s1": ALL - SKU, "s2": ALL, "s3": ALL}),
+        ({"show": paths("by_sku.s1", "by_sku.s2"), "hide": paths("by_sku.s1.sku")}, {"s1": ALL - SKU, "s2": ALL}),
+    ],
+)
+def test_a_key_of_a_keyed_object_can_be_seen_apart(mapped: Map, view: dict[str, Any], fields: dict[str, Any]) -> None:
+    seen = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), **view)
+    assert {key: set(offer) for key, offer in seen["by_sku"].items()} == fields
+
+
+def test_a_clients_words_never_become_text_of_the_mapping_function(load: Callable[..., loader.Rulebook]) -> None:
+    odd = ("by_sku", "x', evil(), '", "sku")
+    view = model.View(frozenset({"by_sku"}), frozenset({odd}), frozenset({odd[:2]}), frozenset({odd}))
+    assert "evil" not in compiler.compile_object(load(VIEWED), "Part", view).source
 
 
 @pytest.mark.parametrize(
