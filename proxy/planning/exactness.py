@@ -38,34 +38,33 @@ def literal(pattern: str) -> str:
 def keeper(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Keep | None:
     """Which parts of an answer are matches; None where all are. `partial`: the answer may hold partial matches."""
     number = query.mpn or query.mpn_or_sku
+    if exact_only and WILDCARD not in (number or ""):
+        return _equal(query)
     if not number:
         return None
     if WILDCARD in number:
         return _like(number, exact_only)
-    if exact_only:
-        return _equal(number) if query.mpn else _equal_or_sku(number)
     if not partial:
         return None
     wanted = normalise(number)
     return lambda part, aka: normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
 
 
-def is_ranked(number: str) -> bool:
-    """Whether matches come first in a partial search: not where a pattern begins or goes on after its wildcard."""
-    return WILDCARD not in number.rstrip(WILDCARD)
+def is_ranked(number: str, exact_only: bool) -> bool:
+    """Whether matches come first in an answer: not where punctuation counts, which the service never looks at, nor
+    where a pattern begins or goes on after its wildcard."""
+    return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
 
 
-def narrow(query: PartsMatchQuery, found: Found, keep: Keep | None, partial: bool) -> Narrowed:
-    """The matches among what was found, and how many there are in all."""
+def narrow(query: PartsMatchQuery, found: Found, keep: Keep | None) -> Narrowed:
+    """The matches among what was found, which come first in it, and how many there are in all."""
     if keep is None:
         return Narrowed(found.parts, found.hits, certain=True)
     kept = [part for part, aka in found.with_akas() if keep(part, aka)]
-    seen = query.start + len(found.parts)
-    if not partial:
-        return Narrowed(kept, found.hits - (len(found.parts) - len(kept)), certain=seen >= found.hits)
-    if len(kept) == len(found.parts):
-        return Narrowed(kept, found.hits, certain=seen >= found.hits)
-    return Narrowed(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
+    if len(kept) < len(found.parts):
+        return Narrowed(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
+    whole = query.start + len(kept) >= found.hits and (bool(kept) or not found.hits)
+    return Narrowed(kept, found.hits, certain=whole)
 
 
 def pick(query: PartsMatchQuery, found: Found, keep: Keep | None) -> Narrowed:
@@ -74,14 +73,21 @@ def pick(query: PartsMatchQuery, found: Found, keep: Keep | None) -> Narrowed:
     return Narrowed(kept[query.start : query.start + query.limit], len(kept), certain=True)
 
 
-def _equal(number: str) -> Keep:
-    return lambda part, aka: number in (part.mpn, aka)
+def _equal(query: PartsMatchQuery) -> Keep | None:
+    """Each number that is asked for, to the letter."""
+    mpn, sku, either = query.mpn, query.sku, query.mpn_or_sku
+    tests: list[Keep] = []
+    if mpn:
+        tests.append(lambda part, aka: mpn in (part.mpn, aka))
+    if sku:
+        tests.append(lambda part, _: _has_sku(part, sku))
+    if either:
+        tests.append(lambda part, aka: either in (part.mpn, aka) or _has_sku(part, either))
+    return (lambda part, aka: all(test(part, aka) for test in tests)) if tests else None
 
 
-def _equal_or_sku(number: str) -> Keep:
-    return lambda part, aka: (
-        number in (part.mpn, aka) or any(offer.sku == number for seller in part.sellers for offer in seller.offers)
-    )
+def _has_sku(part: Any, sku: str) -> bool:
+    return any(offer.sku == sku for seller in part.sellers for offer in seller.offers)
 
 
 def _like(pattern: str, exact_only: bool) -> Keep:

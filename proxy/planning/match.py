@@ -2,7 +2,7 @@
 
 One query for a single part number goes to supSearchMpn (a setting says supMultiMatch instead), one with wildcards
 always; `q` goes to supSearch; everything else goes together to supMultiMatch, at most 100 parts a request
-(contract graphql.md §2.1).
+(contract graphql.md §2.1). Where the service does not rank matches first, they are looked for among candidates.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from proxy.model import Context, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exactness
 from proxy.planning.operations import Ask, Document, Found
 
-CANDIDATES = 20  # parts that a pattern with an inner wildcard is looked for in: the service does not rank those
+CANDIDATES = 20  # parts among which matches are looked for that the service does not rank
 PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
@@ -70,19 +70,26 @@ class MatchPlan:
             number = query.mpn or query.mpn_or_sku or ""
             if query.q and not (number or query.sku):
                 yield self._search(self._documents.search, position, query, query.q)
-            elif not exactness.is_ranked(number):
-                self._unranked.add(position)
-                candidates = structs.replace(query, start=0, limit=max(CANDIDATES, query.start + query.limit))
-                yield self._search(self._documents.search_mpn, position, candidates, exactness.literal(number))
-            elif exactness.WILDCARD in number or self._is_single(query, len(queries)):
+                continue
+            asked = self._with_candidates(position, query) if self._is_unranked(query, number) else query
+            if exactness.WILDCARD in number or self._is_single(query, len(queries)):
                 self._partial.add(position)
-                yield self._search(self._documents.search_mpn, position, query, exactness.literal(number))
+                yield self._search(self._documents.search_mpn, position, asked, exactness.literal(number))
             else:
-                together.append((position, query, query.limit))
+                together.append((position, asked, asked.limit))
         yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(together))
 
+    def _is_unranked(self, query: PartsMatchQuery, number: str) -> bool:
+        """Whether matches need not come first; a query without any number has nothing to compare."""
+        return bool(number or query.sku) and not exactness.is_ranked(number, self._request.exact_only)
+
+    def _with_candidates(self, position: int, query: PartsMatchQuery) -> PartsMatchQuery:
+        self._unranked.add(position)
+        return structs.replace(query, start=0, limit=max(CANDIDATES, query.start + query.limit))
+
     def _is_single(self, query: PartsMatchQuery, count: int) -> bool:
-        if count != 1 or not query.mpn or self._single != "supSearchMpn":
+        """Not with exact_only: then supMultiMatch returns, and bills, fewer candidates."""
+        if count != 1 or not query.mpn or self._single != "supSearchMpn" or self._request.exact_only:
             return False
         return not (query.sku or query.brand or query.seller or query.mpn_or_sku)
 
@@ -106,11 +113,9 @@ class MatchPlan:
         return self._narrow(position, answer).certain
 
     def _narrow(self, position: int, answer: Found) -> exactness.Narrowed:
-        query, partial = self._request.queries[position], position in self._partial
-        if position in self._unranked:
-            return exactness.pick(query, answer, exactness.keeper(query, self._request.exact_only, partial=True))
-        keep = exactness.keeper(query, self._request.exact_only, partial)
-        return exactness.narrow(query, answer, keep, partial)
+        query = self._request.queries[position]
+        keep = exactness.keeper(query, self._request.exact_only, position in self._partial)
+        return (exactness.pick if position in self._unranked else exactness.narrow)(query, answer, keep)
 
     def _result(self, position: int, found: dict[int, Found], counted: dict[int, Found]) -> Matched:
         query = self._request.queries[position]

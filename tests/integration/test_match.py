@@ -62,9 +62,35 @@ async def test_with_exact_only_they_do(house: House) -> None:
     assert [(mpns(result), result["hits"]) for result in several] == [(["ATMEGA328PPU"], 1), ([], 0), ([], 0)]
 
 
-async def test_exact_only_takes_a_sku_letter_by_letter_too(house: House) -> None:
-    exact, other = await house.results({"mpn_or_sku": "67K1122"}, {"mpn_or_sku": "67k-1122"}, more="&exact_only=1")
-    assert (mpns(exact), other["items"]) == (["SN74S74N"], [])
+@pytest.mark.parametrize("kind", ["mpn_or_sku", "sku"])
+async def test_exact_only_takes_a_sku_letter_by_letter_too(house: House, kind: str) -> None:
+    exact, other = await house.results({kind: "67K1122"}, {kind: "67k-1122"}, more="&exact_only=1")
+    assert (mpns(exact), other["items"], other["hits"]) == (["SN74S74N"], [], 0)
+
+
+@pytest.mark.parametrize(
+    "number, first, hits", [("SN74S74N", 5, 4), ("SN74S74N", 6, 4), ("SN74S74N", 80, 4), ("LM358", 20, 1)]
+)
+async def test_hits_are_the_same_beyond_the_last_page(house: House, number: str, first: int, hits: int) -> None:
+    (result,) = await house.results({"mpn": number, "start": first})
+    assert (result["items"], result["hits"]) == ([], hits)
+
+
+async def test_a_part_of_a_number_has_no_hits_beyond_any_page(house: House) -> None:
+    (result,) = await house.results({"mpn": "ATMEGA328P", "start": 10})
+    assert (result["items"], result["hits"]) == ([], 0)
+
+
+@pytest.mark.parametrize("number, hits", [("ATMEGA328P-PU", 1), ("ATMEGA328P-*", 4), ("*P-PU", 1), ("ATMEGA*-PU", 1)])
+@pytest.mark.parametrize("first, limit", [(0, 0), (0, 1), (1, 1), (0, 20), (30, 3)])
+async def test_with_exact_only_every_page_has_the_same_hits(
+    house: House, number: str, hits: int, first: int, limit: int
+) -> None:
+    query = {"mpn": number, "start": first, "limit": limit}
+    (alone,) = await house.results(query, more="&exact_only=1")
+    among, _ = await house.results(query, SN74S74N, more="&exact_only=1")
+    assert alone["hits"] == among["hits"] == hits
+    assert len(alone["items"]) == len(among["items"]) == max(0, min(limit, hits - first))
 
 
 async def test_a_star_stands_for_anything(house: House) -> None:

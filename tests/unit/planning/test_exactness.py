@@ -61,7 +61,13 @@ def test_exact_only_of_a_number_or_sku_looks_at_skus_letter_by_letter() -> None:
     assert not keeps(query, True, False, part("A", "67k1122"))
 
 
-@pytest.mark.parametrize("query", [{"q": "flip"}, {"sku": "67K1122"}, {"brand": "TI"}, {"seller": "Mouser"}])
+def test_exact_only_of_a_sku_and_of_several_numbers_looks_at_each() -> None:
+    assert not keeps({"sku": "67k-1122"}, True, False, part("A", "67K1122"))
+    assert keeps({"sku": "67K1122", "mpn": "A"}, True, False, part("A", "67K1122"))
+    assert not keeps({"sku": "67K1122", "mpn": "a"}, True, False, part("A", "67K1122"))
+
+
+@pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
 @pytest.mark.parametrize("exact_only", [False, True])
 def test_what_names_no_number_is_believed(query: dict[str, Any], exact_only: bool) -> None:
     assert exactness.keeper(PartsMatchQuery(**query), exact_only, False) is None
@@ -80,33 +86,32 @@ def test_a_pattern_is_asked_for_by_its_longest_piece(pattern: str, asked: str) -
 
 
 @pytest.mark.parametrize(
-    "mpns, hits, start, limit, partial, kept, counted, certain",
+    "mpns, hits, start, limit, kept, counted, certain",
     [
-        (["A1", "A1", "A1"], 9, 0, 3, True, 3, 9, False),
-        (["A1", "A1"], 2, 0, 3, True, 2, 2, True),
-        (["A1", "A12", "A13"], 9, 0, 3, True, 1, 1, True),
-        (["A12", "A13"], 9, 0, 3, True, 0, 0, True),
-        (["A1", "A12"], 9, 5, 2, True, 1, 6, True),
-        (["A12", "A13"], 9, 5, 2, True, 0, 5, False),
-        ([], 4, 0, 0, True, 0, 4, False),
-        ([], 0, 0, 3, True, 0, 0, True),
-        ([], 4, 90, 3, True, 0, 4, True),
-        (["A1", "A12"], 2, 0, 3, False, 1, 1, True),
-        (["A1", "A12"], 7, 0, 2, False, 1, 6, False),
+        (["A1", "A1", "A1"], 9, 0, 3, 3, 9, False),
+        (["A1", "A1"], 2, 0, 3, 2, 2, True),
+        (["A1", "A12", "A13"], 9, 0, 3, 1, 1, True),
+        (["A12", "A13"], 9, 0, 3, 0, 0, True),
+        (["A1", "A12"], 9, 5, 2, 1, 6, True),
+        (["A12", "A13"], 9, 5, 2, 0, 5, False),
+        ([], 4, 0, 0, 0, 4, False),
+        ([], 0, 0, 3, 0, 0, True),
+        ([], 4, 90, 3, 0, 4, False),
+        (["A12"], 1, 0, 3, 0, 0, True),
     ],
 )
 def test_hits_are_honest(
-    mpns: list[str], hits: int, start: int, limit: int, partial: bool, kept: int, counted: int, certain: bool
+    mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
     keep = exactness.keeper(query, False, True)
-    narrowed = exactness.narrow(query, Found([part(mpn) for mpn in mpns], hits), keep, partial)
+    narrowed = exactness.narrow(query, Found([part(mpn) for mpn in mpns], hits), keep)
     assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
 
 
 def test_without_a_keeper_everything_stays() -> None:
     query, found = PartsMatchQuery(q="x"), Found([part("A"), part("B")], 7)
-    assert exactness.narrow(query, found, None, False) == (found.parts, 7, True)
+    assert exactness.narrow(query, found, None) == (found.parts, 7, True)
 
 
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)
