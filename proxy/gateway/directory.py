@@ -1,4 +1,4 @@
-"""The lists of brands, sellers and categories: fetched whole, free of charge, and searched here.
+"""The lists of brands, sellers, categories and specs: fetched whole, free of charge, and searched here.
 
 A list is fetched when it is first needed, with the credentials of whoever needs it, and again in the background when
 it is older than the configuration allows. It is kept when that fails: an old list is better than none.
@@ -13,7 +13,8 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
-from proxy.planning.library import Catalogue
+from proxy.mapping.tables import Tables
+from proxy.planning.library import ATTRIBUTES, Catalogue, SpecBook
 from proxy.planning.listing import Listing
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
@@ -27,7 +28,7 @@ log = structlog.get_logger()
 class Kept:
     """A list and when it is to be fetched again, in the clock's monotonic seconds."""
 
-    listing: Listing
+    listing: Any
     due: float
 
 
@@ -40,10 +41,19 @@ class Directory:
         self._seconds = seconds
         self._clock = clock
         self._kept: dict[str, Kept] = {}
-        self._flights: SingleFlight[tuple[str, Credentials], Listing] = SingleFlight("listing")
+        self._flights: SingleFlight[tuple[str, Credentials], Any] = SingleFlight("listing")
 
     async def listing(self, name: str, credentials: Credentials) -> Listing:
         """The list of `name` objects. Raises what asking the service raises, while there is none at all."""
+        found: Listing = await self._list(name, credentials)
+        return found
+
+    async def specs(self, credentials: Credentials) -> Tables:
+        """The tables with all specs that the service has. Raises the same."""
+        book: SpecBook = await self._list(ATTRIBUTES, credentials)
+        return book.tables
+
+    async def _list(self, name: str, credentials: Credentials) -> Any:
         kept = self._kept.get(name)
         if kept is None:
             return await self._flights.run((name, credentials), lambda: self._fetch(name, credentials))
@@ -55,7 +65,7 @@ class Directory:
         """End what is under way."""
         await self._flights.close()
 
-    async def _fetch(self, name: str, credentials: Credentials) -> Listing:
+    async def _fetch(self, name: str, credentials: Credentials) -> Any:
         catalogue = self._catalogues[name]
         data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials)
         try:
@@ -67,7 +77,7 @@ class Directory:
         self._keep(name, listing, self._seconds)
         return listing
 
-    async def _refresh(self, name: str, credentials: Credentials, kept: Kept) -> Listing:
+    async def _refresh(self, name: str, credentials: Credentials, kept: Kept) -> Any:
         try:
             return await self._fetch(name, credentials)
         except Exception as error:  # whatever it is, the list at hand is better than none
@@ -75,5 +85,5 @@ class Directory:
             self._keep(name, kept.listing, PAUSE_SECONDS)
             return kept.listing
 
-    def _keep(self, name: str, listing: Listing, seconds: float) -> None:
+    def _keep(self, name: str, listing: Any, seconds: float) -> None:
         self._kept[name] = Kept(listing, self._clock.monotonic() + seconds)

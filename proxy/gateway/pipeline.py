@@ -12,7 +12,7 @@ from proxy.gateway.applications import Application, Applications
 from proxy.gateway.directory import Directory
 from proxy.gateway.quota import Quota
 from proxy.mapping import compiler, tables
-from proxy.planning import library, match, parts, search
+from proxy.planning import criteria, library, match, parts, search
 from proxy.planning.listing import Listed
 from proxy.planning.operations import Ask, Found
 from proxy.telemetry.metrics import Metrics
@@ -53,7 +53,7 @@ class Pipeline:
         self, application: Application, request: model.PartsMatchRequest, view: model.View
     ) -> list[tuple[list[dict[str, Any]], int, str | None]]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
-        skus = request.exact_only and any(query.mpn_or_sku for query in request.queries)
+        skus = request.exact_only and any(query.mpn_or_sku or query.sku for query in request.queries)
         compiled = self._views.match(view, skus)
         plan = match.MatchPlan(request, compiled.documents, application.context, self._single_query)
         found = await self._ask_all(application, plan.asks)
@@ -78,7 +78,11 @@ class Pipeline:
         self, application: Application, request: model.SearchRequest, view: model.View
     ) -> tuple[list[dict[str, Any]], search.Searched]:
         """parts/search: the page's v3 parts, and everything else the reply says (contract v3-rest.md §3.6)."""
-        plan = search.SearchPlan(request, self._book, application.features)
+        try:
+            plan = search.SearchPlan(request, self._book, application.features)
+        except criteria.UnknownSpec:  # to the tables; the service may have it all the same
+            specs = await self._directory.specs(application.credentials)
+            plan = search.SearchPlan(request, specs, application.features)
         page, *apart = (wanted.aggregations for wanted in plan.wanted)
         compiled = self._views.page(view, page)
         counting = [self._views.count(aggregations) for aggregations in apart]

@@ -5,8 +5,9 @@ gets one from its numeric id: a tag of six hex digits for its kind, then the id 
 """
 
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -42,9 +43,10 @@ class Uids:
 
     def uid(self, numeric_id: str, name: str) -> Uid:
         """16 hex digits. Raises ValueError where the service's id is not a number below 2^40."""
-        known = self._by_id.get(numeric_id) or self._by_name.get(name)
-        if known:
-            return known
+        return self._by_id.get(numeric_id) or self._by_name.get(name) or self.computed(numeric_id)
+
+    def computed(self, numeric_id: str) -> Uid:
+        """The one that can be turned back, whether or not another is known."""
         number = int(numeric_id)
         if not 0 <= number < 1 << 40:
             raise ValueError("an id of the service does not fit into a v3 uid")
@@ -62,10 +64,23 @@ class Uids:
         return Identity(str(int(uid[6:], 16)), None)
 
 
+class Attribute(Protocol):
+    """What is read of the service's SupAttribute."""
+
+    @property
+    def shortname(self) -> str:
+        """The key of its filters and sorts."""
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+
+
 class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of spec_names.yaml."""
+    """One line of spec_names.yaml. `also` are other keys that v3 had for it."""
 
     key: str
+    also: tuple[str, ...] = ()
     whole: bool = False
     many: bool = False
 
@@ -73,18 +88,28 @@ class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SpecNames:
     """v3 spec keys, datatypes and values from the service's attributes (contract graphql.md §10.5)."""
 
-    def __init__(self, names: dict[str, SpecName]) -> None:
+    def __init__(self, names: dict[str, SpecName], attributes: Iterable[Attribute] = ()) -> None:
+        """By the table, and by `attributes` of the service that it does not hold."""
         self._names = names
-        self._shortnames = {entry.key: shortname for shortname, entry in names.items()}
+        self._shortnames = {shortname: shortname for shortname in names}
+        for shortname, entry in names.items():
+            self._shortnames |= dict.fromkeys((entry.key, *entry.also), shortname)
+        for each in attributes:
+            self._shortnames.setdefault(self.key(each.shortname, each.name), each.shortname)
+            self._shortnames.setdefault(each.shortname, each.shortname)
+
+    def with_attributes(self, attributes: Iterable[Attribute]) -> "SpecNames":
+        """The same with all attributes of the service."""
+        return SpecNames(self._names, attributes)
 
     def key(self, shortname: str, name: str) -> str:
         """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known."""
         known = self._names.get(shortname)
         return known.key if known else re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
 
-    def shortname(self, key: str) -> str:
-        """The service's shortname of a v3 key: the table's, else the key without its joints."""
-        return self._shortnames.get(key) or key.replace("_", "")
+    def shortname(self, key: str) -> str | None:
+        """The service's shortname of a v3 key, which may be the shortname itself; None where none is known."""
+        return self._shortnames.get(key)
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         """v3's word for the kind of a value."""
@@ -99,10 +124,14 @@ class SpecNames:
         if value_type != "number":
             return value.split(", ") if known and known.many else [value]
         try:
-            number = float(si_value or value)
+            return [self.number(shortname, float(si_value or value))]
         except ValueError:
             return [value]
-        return [str(int(number)) if known and known.whole and number.is_integer() else str(number)]
+
+    def number(self, shortname: str, number: float) -> str:
+        """A number as v3 wrote it: 14 for whole ones, 22000.0 for others."""
+        known = self._names.get(shortname)
+        return str(int(number)) if known and known.whole and number.is_integer() else str(number)
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

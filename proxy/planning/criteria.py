@@ -13,6 +13,11 @@ from proxy.planning import lucene
 from proxy.planning.lucene import Condition
 
 SPEC = re.compile(r"specs\.([^.]+)\.value")
+RANGE = re.compile(r"\(.*__.*\)", re.DOTALL)  # what the service takes for one, whoever wrote it
+
+
+class UnknownSpec(errors.BadRequest):
+    """A spec that the tables do not hold; the service may have it all the same."""
 
 
 class Criteria(NamedTuple):
@@ -34,11 +39,13 @@ def spec_key(field: str) -> str | None:
 
 
 def known(book: tables.Tables, field: str) -> tables.SearchField | None:
-    """What the service can do with a field; None where it knows nothing like it."""
+    """What the service can do with a field; None where it knows nothing like it. Raises UnknownSpec."""
     key = spec_key(field)
     if key is None:
         return book.search.get(field)
     shortname = book.specs.shortname(key)
+    if shortname is None:
+        raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
     return tables.SearchField(filter=shortname, facet="specAggs", sort=shortname)
 
 
@@ -63,13 +70,15 @@ def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
     """`sort` and `sortDir` of a `sortby` such as `avg_price asc, score desc`. Raises BadRequest."""
     orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
     if any(order != ("score", "desc") for order in orders[1:]):
-        raise errors.BadRequest("sortby: the service sorts by one field; only score desc can follow it")
+        raise errors.BadRequest(
+            f"sortby: the service sorts by one field, which score desc can follow; it can by {_able(book, 'sort')}"
+        )
     if not orders or orders[0] == ("score", "desc"):
         return {}
     name, direction = orders[0]
     field = known(book, name)
     if field is None or field.sort is None:
-        raise cannot(book, name, "sort", "score desc")
+        raise cannot(book, name, "sort")
     return {"sort": field.sort, "sortDir": direction}
 
 
@@ -82,7 +91,16 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
         raise errors.BadRequest(
             f"{condition.field}: the service has no wildcards in filters, and cannot ask if a value exists"
         )
-    return [_uid(book, field.uid, condition.field, value) if field.uid else value for value in condition.values]
+    if field.uid:
+        return [_uid(book, field.uid, condition.field, value) for value in condition.values]
+    return [_value(condition.field, value) for value in condition.values]
+
+
+def _value(field: str, value: str) -> str:
+    """One value as the service has it: tolerances without their sign. Nothing that it would read as a range."""
+    if RANGE.fullmatch(value):
+        raise errors.BadRequest(f"{field}: {value[:40]!r} is no value; a range is written as [1 TO 5]")
+    return value if spec_key(field) is None else value.removeprefix("±")
 
 
 def _range(condition: Condition) -> str:
@@ -114,12 +132,26 @@ def _uid(book: tables.Tables, kind: str, field: str, uid: str) -> str:
 
 
 def _narrowed(conditions: list[Condition]) -> list[Condition]:
-    """The same with one range a field: several become what is in all of them."""
+    """The same with one range a field, which is what is in all of its ranges; beside values, those that are in it."""
     ranges: dict[str, Condition] = {}
     for each in conditions:
         if each.is_range:
             ranges[each.field] = _common(ranges[each.field], each) if each.field in ranges else each
-    return [*(each for each in conditions if not each.is_range), *ranges.values()]
+    values = [_within(each, ranges.get(each.field)) for each in conditions if not each.is_range]
+    fields = {each.field for each in values}
+    return [*values, *(each for each in ranges.values() if each.field not in fields)]
+
+
+def _within(values: Condition, limits: Condition | None) -> Condition:
+    """The values that are in a range of the same field."""
+    if limits is None:
+        return values
+    low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
+    numbers = ((value, _number(values, value)) for value in values.values)
+    kept = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
+    if not kept:
+        raise errors.BadRequest(f"{values.field}: no value that is asked for is in the range that is asked for")
+    return Condition(values.field, tuple(kept))
 
 
 def _common(one: Condition, other: Condition) -> Condition:
@@ -137,7 +169,9 @@ def _both(field: str, one: list[str] | None, other: list[str]) -> list[str]:
         return other
     common = [value for value in one if value in other]
     if not common:
-        raise errors.BadRequest(f"{field}: two filters on it, by whatever name, have no value in common")
+        raise errors.BadRequest(
+            f"{field}: two filters on it have no value in common; names and uids are not compared, so give one of them"
+        )
     return common
 
 
@@ -148,15 +182,15 @@ def _check_stock(condition: Condition) -> None:
         )
 
 
-def cannot(book: tables.Tables, field: str, what: Literal["filter", "facet", "sort"], *more: str) -> errors.BadRequest:
+def cannot(book: tables.Tables, field: str, what: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
     """The error for a field that the service cannot filter, count or sort by: it lists those that it can."""
     entry = book.search.get(field)
     instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
-    able = [
-        *more,
-        *(name for name, each in book.search.items() if getattr(each, what) or (what == "filter" and each.stock)),
-    ]
     verb = "count" if what == "facet" else what
-    return errors.BadRequest(
-        f"the service cannot {verb} by {field[:60]!r}; it can by {', '.join(able)} and specs.<key>.value{instead}"
-    )
+    return errors.BadRequest(f"the service cannot {verb} by {field[:60]!r}; it can by {_able(book, what)}{instead}")
+
+
+def _able(book: tables.Tables, what: Literal["filter", "facet", "sort"]) -> str:
+    first = ["score desc"] if what == "sort" else []
+    names = (name for name, each in book.search.items() if getattr(each, what) or (what == "filter" and each.stock))
+    return f"{', '.join([*first, *names])} and specs.<key>.value"

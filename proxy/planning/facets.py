@@ -60,14 +60,12 @@ def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str
     return _facet([{"value": value, "count": count} for value, count in page], None)
 
 
-def drilldown_results(book: tables.Tables, found: Any, asked: Wanted, limit: int) -> dict[str, dict[str, Any]]:
-    """The facets of the specs that the service suggests, best first: their order is the rank. Specs that were asked
-    for by name stand among them in the answer, and are no suggestions."""
-    suggested = (each for each in getattr(found, "specAggs", []) if each.attribute.shortname not in asked.shortnames)
-    aggregations = list(suggested)[:limit]
+def drilldown_results(book: tables.Tables, found: Any, limit: int) -> dict[str, dict[str, Any]]:
+    """The facets of the specs that the service suggests, best first: their order is the rank."""
+    aggregations = getattr(found, "specAggs", [])[:limit]
     return {
         f"specs.{_key(book, each)}.value": _facet(
-            [{"value": value, "count": count} for value, count in _spec_buckets(each)], rank
+            [{"value": value, "count": count} for value, count in _spec_buckets(book, each)], rank
         )
         for rank, each in enumerate(aggregations, 1)
     }
@@ -81,10 +79,16 @@ def stats_result(book: tables.Tables, field: str, found: Any) -> dict[str, Any]:
     return {"__class__": "SearchStatsResult", "min": ends[0], "max": ends[1], **nothing}
 
 
+def ranked(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The facets that were asked for, with a rank where the service suggests their spec, and its other suggestions."""
+    ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
+    return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in asked.items()}}
+
+
 def metadata(book: tables.Tables, found: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """spec_metadata: v3's SpecMetadata of the specs among some counted fields."""
-    keys = {criteria.spec_key(field) for field in fields}
-    return {key: _metadata(book, each) for each in getattr(found, "specAggs", []) if (key := _key(book, each)) in keys}
+    """spec_metadata: v3's SpecMetadata of the specs among some counted fields, by the key that each was asked with."""
+    counted = {key: _spec(book, field, found) for field in fields if (key := criteria.spec_key(field))}
+    return {key: _metadata(book, each) for key, each in counted.items() if each}
 
 
 def _facet(values: list[dict[str, Any]], rank: int | None) -> dict[str, Any]:
@@ -102,14 +106,15 @@ def _aggregation(book: tables.Tables, field: str, features: frozenset[str]) -> s
 
 def _shortname(book: tables.Tables, field: str) -> list[str]:
     key = criteria.spec_key(field)
-    return [book.specs.shortname(key)] if key else []
+    shortname = book.specs.shortname(key) if key else None
+    return [shortname] if shortname else []
 
 
 def _buckets(book: tables.Tables, field: str, entry: tables.SearchField, found: Any) -> list[tuple[Any, int]]:
     buckets = getattr(found, entry.facet or "", [])
     if entry.facet == "specAggs":
         each = _spec(book, field, found)
-        return _spec_buckets(each) if each else []
+        return _spec_buckets(book, each) if each else []
     if entry.facet == "inStockAgg":
         return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
     part = "category" if entry.facet == "categoryAgg" else "company"
@@ -126,13 +131,18 @@ def _shown(book: tables.Tables, field: str, entry: tables.SearchField) -> Callab
 
 
 def _spec(book: tables.Tables, field: str, found: Any) -> Any:
-    shortname = book.specs.shortname(criteria.spec_key(field) or "")
-    return next((each for each in getattr(found, "specAggs", []) if each.attribute.shortname == shortname), None)
+    key = criteria.spec_key(field) or ""
+    shortname, counted = book.specs.shortname(key), getattr(found, "specAggs", [])
+    return next((e for e in counted if e.attribute.shortname == shortname or _key(book, e) == key), None)
 
 
-def _spec_buckets(each: Any) -> list[tuple[Any, int]]:
+def _spec_buckets(book: tables.Tables, each: Any) -> list[tuple[Any, int]]:
     """Numbers as v3's strings, texts as they are shown."""
-    return [(b.displayValue if b.floatValue is None else str(b.floatValue), b.count or 0) for b in each.buckets]
+    name = each.attribute.shortname
+    return [
+        (b.displayValue if b.floatValue is None else book.specs.number(name, b.floatValue), b.count or 0)
+        for b in each.buckets
+    ]
 
 
 def _key(book: tables.Tables, each: Any) -> str:

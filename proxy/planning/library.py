@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import cachetools
+import msgspec
 
-from proxy.mapping import compiler, loader
+from proxy.mapping import compiler, loader, tables
 from proxy.model import Context, View
 from proxy.planning import match, operations
 from proxy.planning.aggregations import AGGREGATIONS
@@ -16,6 +17,7 @@ from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
 
 VIEWS_MAX = 512
+ATTRIBUTES = "Attribute"  # no v3 object: the specs that there are
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
 T = TypeVar("T")
@@ -35,11 +37,18 @@ class PartsView(NamedTuple):
     part: compiler.Compiled
 
 
+class SpecBook(NamedTuple):
+    """The tables with all specs of the service. `skipped` as of a Listing: an attribute is always understood."""
+
+    tables: tables.Tables
+    skipped: int = 0
+
+
 class Catalogue(NamedTuple):
     """How one list is fetched, and built from the answer's data."""
 
     document: Document
-    build: Callable[[Any], Listing]
+    build: Callable[[Any], Listing | SpecBook]
 
 
 class Library:
@@ -81,8 +90,8 @@ class Library:
         return self._known((name, view), lambda: compiler.compile_object(self._rulebook, name, view))
 
     def catalogues(self) -> dict[str, Catalogue]:
-        """How the lists of all brands, sellers and categories are fetched and built."""
-        return {name: self._catalogue(name, root) for name, root in LISTS.items()}
+        """How the lists of all brands, sellers, categories and attributes are fetched and built."""
+        return {name: self._catalogue(name, root) for name, root in LISTS.items()} | {ATTRIBUTES: self._attributes()}
 
     def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         known: T | None = self._views.get(key)
@@ -102,20 +111,30 @@ class Library:
         return MatchView(documents, part)
 
     def _compile_parts(self, view: View) -> PartsView:
-        part = compiler.compile_object(self._rulebook, "Part", view, ("v3uid",))
+        part = compiler.compile_object(self._rulebook, "Part", view)
         return PartsView(operations.parts(part), part)
 
     def _compile_page(self, view: View, counted: frozenset[str]) -> PartsView:
-        part = compiler.compile_object(self._rulebook, "Part", view, ("id",))
+        part = compiler.compile_object(self._rulebook, "Part", view)
         return PartsView(operations.page(part, counted), part)
 
     def _catalogue(self, name: str, root: str) -> Catalogue:
-        needs = ("name", "aliases") if name != "Category" else ("name",)
+        needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
         every = View(include=self._rulebook.includable(name))
         whole = compiler.compile_object(self._rulebook, name, every, needs)
         nowhere = Context("", "")
 
+        computed = self._rulebook.tables.uids[name].computed
+
         def build(data: Any) -> Listing:
-            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere))
+            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), computed)
 
         return Catalogue(operations.listing(root, whole), build)
+
+    def _attributes(self) -> Catalogue:
+        book = self._rulebook.tables
+
+        def build(data: Any) -> SpecBook:
+            return SpecBook(msgspec.structs.replace(book, specs=book.specs.with_attributes(data.supAttributes)))
+
+        return Catalogue(operations.attributes(), build)

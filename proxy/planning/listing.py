@@ -19,11 +19,13 @@ WORD = re.compile(r"\w+")
 
 
 class Entry(NamedTuple):
-    """One object: the service's record, all of its v3 fields, and its names in lower case, its own first."""
+    """One object: the service's record, all of its v3 fields, its names in lower case, its own first, and the uid that
+    it had while no other was known."""
 
     record: Any
     v3: dict[str, Any]
     names: tuple[str, ...]
+    computed: str
 
 
 class Listed(NamedTuple):
@@ -38,13 +40,19 @@ class Listed(NamedTuple):
 class Listing:
     """All objects of one kind, by uid and by word."""
 
-    def __init__(self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]]) -> None:
-        """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are."""
-        self._entries = list(_entries(records, to_v3))
+    def __init__(
+        self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], computed: Callable[[str], str]
+    ) -> None:
+        """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are.
+
+        `computed` makes the uid of a numeric id that was given out while no other was known: it goes on being good.
+        """
+        self._entries = list(_entries(records, to_v3, computed))
         self.skipped = len(records) - len(self._entries)
         if records and not self._entries:
             raise ValueError("no record can be translated")
-        self._by_uid = {entry.v3["uid"]: entry for entry in self._entries}
+        self._by_uid = {entry.computed: entry for entry in self._entries}
+        self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self._by_word: dict[str, set[int]] = defaultdict(set)
         for number, entry in enumerate(self._entries):
             for name in entry.names:
@@ -121,10 +129,12 @@ class Listing:
             counting.check_field(field, self._entries[0].v3)
 
 
-def _entries(records: list[Any], to_v3: Callable[[Any], dict[str, Any]]) -> Iterator[Entry]:
+def _entries(
+    records: list[Any], to_v3: Callable[[Any], dict[str, Any]], computed: Callable[[str], str]
+) -> Iterator[Entry]:
     for record in records:
         try:
-            yield Entry(record, to_v3(record), _names(record))
+            yield Entry(record, to_v3(record), _names(record), computed(record.id))
         except (ValueError, OverflowError):  # an id or a time that is none
             continue
 

@@ -70,7 +70,7 @@ def _all(node: tree.Item) -> Iterator[Condition]:
         case tree.Group() | tree.Plus():
             yield from _all(node.children[0])
         case tree.OrOperation():
-            yield _any([condition for child in node.children for condition in _all(child)])
+            yield _any([_alternative(child) for child in node.children])
         case tree.AndOperation():
             for child in node.children:
                 yield from _all(child)
@@ -84,15 +84,24 @@ def _all(node: tree.Item) -> Iterator[Condition]:
 
 def _joined(node: tree.Item) -> Iterator[Condition]:
     """Conditions side by side all have to hold, unless lower-case words between them say or."""
-    words = {str(child).strip().lower() for child in node.children if isinstance(child, tree.Word)}
-    parts = [child for child in node.children if str(child).strip().lower() not in {"or", "and"}]
-    found = [condition for child in parts for condition in _all(child)]
-    if not found:
+    words = [str(child).strip().lower() for child in node.children]
+    parts = [child for child, word in zip(node.children, words, strict=True) if word not in {"or", "and"}]
+    if not parts:
         raise _CannotError(f"{str(node).strip()[:40]!r} belongs to no field; put a value of several words in quotes")
-    if "or" in words:
-        yield _any(found)
+    if "or" not in words:
+        yield from (condition for child in parts for condition in _all(child))
+    elif len(words) % 2 and set(words[1::2]) == {"or"}:
+        yield _any([_alternative(child) for child in node.children[::2]])
     else:
-        yield from found
+        raise _CannotError("or and and cannot be mixed")
+
+
+def _alternative(node: tree.Item) -> Condition:
+    """One side of an OR."""
+    first, *more = _all(node)
+    if more:
+        raise _CannotError("AND cannot stand inside OR")
+    return first
 
 
 def _any(alternatives: list[Condition]) -> Condition:
@@ -141,6 +150,8 @@ def _value(node: tree.Item) -> str:
         case tree.Phrase():
             return _plain(node.value[1:-1])
         case tree.Word():
+            if re.search(r"(?<!\\)\?", node.value):
+                raise _CannotError("? is not understood; put it in quotes where it is meant")
             return _plain(node.value)
         case tree.Prohibit() if isinstance(node.children[0], tree.Word) and _is_number(node.children[0].value):
             return f"-{node.children[0].value}"  # a minus before a number is its sign

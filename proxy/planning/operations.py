@@ -143,6 +143,11 @@ def listing(name: str, object_: compiler.Compiled) -> Document:
     return Document(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,)))
 
 
+def attributes() -> Document:
+    """The specs that the service has; free of charge."""
+    return Document("supAttributes", "", "", "name shortname", types.GenericAlias(list, (aggregations.Attribute,)))
+
+
 def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.Compiled | None) -> Document:
     chosen = [aggregations.AGGREGATIONS[name] for name in sorted(counted)]
     declared = dict.fromkeys(name for each in chosen for name in each.variables)

@@ -78,31 +78,37 @@ class SearchPlan:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
+        drilled: dict[str, Any] = {}
         for position, each in enumerate(self.counted):
             answer = found[position].whole
             if each.drilldown is not None:
-                fields |= facets.drilldown_results(self._book, answer, self.wanted[position], each.drilldown.limit)
+                drilled = facets.drilldown_results(self._book, answer, each.drilldown.limit)
             fields |= {facet.field: facets.facet_result(self._book, facet, answer) for facet in each.facets}
             stats |= {field: facets.stats_result(self._book, field, answer) for field in each.stats}
-            metadata |= facets.metadata(self._book, answer, [*fields, *stats])
+            metadata |= facets.metadata(self._book, answer, [*fields, *stats, *drilled])
         queries = zip(self._request.facet_queries, list(found)[len(self.counted) :], strict=True)
         counts = {text: {"count": found[position].hits} for text, position in queries}
         snippets = [result.description for result in found[0].whole.results or []]
-        results = {"fields": fields, "queries": counts}
+        results = {"fields": facets.ranked(fields, drilled), "queries": counts}
         return Searched(found[0].parts, snippets, found[0].hits, results, stats, metadata)
 
     def _together(self) -> Counted:
         """What is counted under the request's own criteria."""
         request = self._request
-        return Counted(
-            criteria.criteria(self._book, self._conditions),
-            tuple(facet for facet in request.facets if facet.include and not facet.exclude_filter),
-            tuple(field for field, excluding in request.stats if not excluding),
-            _drilldown(request, excluding=False),
-        )
+        counted = tuple(facet for facet in request.facets if facet.include and not facet.exclude_filter)
+        stats = tuple(field for field, excluding in request.stats if not excluding)
+        drilldown = None if self._names_specs() else _drilldown(request, excluding=False)
+        return Counted(criteria.criteria(self._book, self._conditions), counted, stats, drilldown)
+
+    def _names_specs(self) -> bool:
+        """Whether specs are counted by name: the service does not tell those from the ones that it suggests."""
+        counted = [*(facet.field for facet in self._request.facets if facet.include), *dict(self._request.stats)]
+        return any(criteria.spec_key(field) is not None for field in counted)
 
     def _apart(self) -> Iterator[Counted]:
-        """What leaves its own filters out of account (`exclude_filter`)."""
+        """What leaves its own filters out of account (`exclude_filter`), or cannot be counted beside the others."""
+        if self._names_specs() and (drilldown := _drilldown(self._request, excluding=False)):
+            yield Counted(criteria.criteria(self._book, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
             if facet.include and facet.exclude_filter:
                 yield Counted(self._without(partial(eq, facet.field)), facets=(facet,))

@@ -12,7 +12,14 @@ from support import running_proxy
 
 from proxy.sandbox.graphql import limits
 
-SPECS = ["specs.resistance.value", "specs.case_package.value", "specs.pin_count.value", "specs.lifecycle_status.value"]
+SPECS = [
+    "specs.resistance.value",
+    "specs.case_package.value",
+    "specs.pin_count.value",
+    "specs.lifecycle_status.value",
+    "specs.nonsense.value",
+    "specs.Resistance.value",
+]
 FIELDS = st.sampled_from(
     [
         "brand.name",

@@ -64,7 +64,7 @@ async def test_so_does_a_mistake_in_a_field_of_a_feature_that_no_application_has
     assert (await outcome(start, application={"features": ()})).startswith("MappingError: offer.yaml:")
 
 
-async def test_so_does_a_schema_without_what_a_search_needs_of_every_part(start: Starts, folder: Path) -> None:
-    change(folder / "schema.graphql", "type SupPart {\n  id: ID!\n", "type SupPart {\n")
+async def test_so_does_a_schema_without_what_the_lists_are_searched_by(start: Starts, folder: Path) -> None:
+    change(folder / "schema.graphql", "  aliases: [String!]!\n", "")
     said = await outcome(start)
-    assert said.startswith("MappingError: schema.graphql: the service's type SupPart has no field 'id'")
+    assert said.startswith("MappingError: schema.graphql: the service's type SupCompany has no field 'aliases'")

@@ -118,7 +118,22 @@ def test_a_spec_has_v3s_key(shortname: str, name: str, key: str, book: tables.Ta
 def test_a_key_leads_back_to_its_shortname(book: tables.Tables) -> None:
     names = book.specs._names
     assert [name for name, entry in names.items() if book.specs.shortname(entry.key) != name] == []
-    assert book.specs.shortname("made_up_thing") == "madeupthing"
+    assert book.specs.shortname("made_up_thing") is None
+
+
+def test_other_keys_of_a_spec_and_its_shortname_lead_to_it_too(book: tables.Tables) -> None:
+    keys = ("tolerance", "resistance_tolerance", "capacitance_tolerance", "pin_count", "numberofpins")
+    assert [book.specs.shortname(key) for key in keys] == ["tolerance"] * 3 + ["numberofpins"] * 2
+
+
+def test_attributes_that_the_table_does_not_hold_are_known_by_their_name_in_v3s_spelling(book: tables.Tables) -> None:
+    more = [
+        SimpleNamespace(shortname="wobblerate", name="Wobble Rate"),
+        SimpleNamespace(shortname="x", name="Pin Count"),
+    ]
+    specs = book.specs.with_attributes(more)
+    keys = ("wobble_rate", "wobblerate", "pin_count", "made_up_thing")
+    assert [specs.shortname(key) for key in keys] == ["wobblerate", "wobblerate", "numberofpins", None]
 
 
 @pytest.mark.parametrize(

@@ -129,15 +129,20 @@ def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) 
     }
 
 
-def test_suggested_specs_are_ranked_in_their_order_and_those_asked_for_by_name_are_none_of_them() -> None:
-    asked = facets.wanted(BOOK, [], ["specs.resistance.value"], True, ALL)
-    found = facets.drilldown_results(BOOK, FOUND, asked, 10)
-    assert {name: facet["spec_drilldown_rank"] for name, facet in found.items()} == {"specs.case_package.value": 1}
-    nothing_named = facets.wanted(BOOK, [], [], True, ALL)
-    found = facets.drilldown_results(BOOK, FOUND, nothing_named, 10)
+def test_suggested_specs_are_ranked_in_their_order() -> None:
+    found = facets.drilldown_results(BOOK, FOUND, 10)
     assert [facet["spec_drilldown_rank"] for facet in found.values()] == [1, 2]
-    assert list(facets.drilldown_results(BOOK, FOUND, nothing_named, 1)) == [R]
-    assert facets.drilldown_results(BOOK, FOUND, nothing_named, 0) == {}
+    assert list(facets.drilldown_results(BOOK, FOUND, 1)) == [R]
+    assert facets.drilldown_results(BOOK, FOUND, 0) == {}
+
+
+def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
+    drilled = facets.drilldown_results(BOOK, FOUND, 10)
+    asked = {"brand.name": {"facets": [], "spec_drilldown_rank": None}, R: {"facets": [1], "spec_drilldown_rank": None}}
+    found = facets.ranked(asked, drilled)
+    assert found["brand.name"] == asked["brand.name"]
+    assert found[R] == {"facets": [1], "spec_drilldown_rank": 1}
+    assert found["specs.case_package.value"] == drilled["specs.case_package.value"]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,11 @@ NAMES = {
 
 
 def a_listing(names: dict[str, list[str]] = NAMES) -> Listing:
-    records = [SimpleNamespace(name=name, aliases=aliases, number=n) for n, (name, aliases) in enumerate(names.items())]
-    return Listing(records, to_v3)
+    records = [
+        SimpleNamespace(id=str(n), name=name, aliases=aliases, number=n)
+        for n, (name, aliases) in enumerate(names.items())
+    ]
+    return Listing(records, to_v3, "computed-{}".format)
 
 
 def to_v3(record: Any) -> dict[str, Any]:
@@ -160,6 +163,7 @@ def test_an_object_by_its_uid() -> None:
     listing = a_listing()
     found = listing.get(f"{1:016x}")
     assert (len(listing), found.name if found else None, listing.get("x")) == (len(NAMES), "TAOS", None)
+    assert listing.get("computed-1") is found  # given out while no other was known
 
 
 def test_an_empty_list_finds_nothing() -> None:

@@ -119,7 +119,11 @@ MATCH = (
         "PartsMatchResult",
         (
             Field("items", list_of(ref("Part")), "the page of parts"),
-            Field("hits", WHOLE, "all matches; 0 where there are none or the query has an error"),
+            Field(
+                "hits",
+                WHOLE,
+                "all matches, of a number with `*` the most there can be; 0 where the query has an error",
+            ),
             Field("reference", ANY, "the query's own, of the same JSON type"),
             Field("error", either(TEXT, NULL), "what is wrong with this query; the others are answered"),
         ),

@@ -12,6 +12,7 @@ from proxy.web.v3.description import shapes
 from proxy.web.v3.description.parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
+A_SPEC = "specs.resistance.value"  # one for all: the service can do the same with each
 SPECS_PATTERN = f"^{criteria.SPEC.pattern}$"
 Use = Literal["filter", "facet", "stats", "sort"]
 USES: dict[str | None, Use] = {"filter[fields]": "filter", "facet[fields]": "facet", "stats": "stats"}

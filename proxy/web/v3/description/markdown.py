@@ -146,7 +146,7 @@ def _table(some: tuple[Parameter, ...], first: str = "parameter") -> str:
 
 
 def _parts(book: loader.Rulebook) -> str:
-    entries = {**book.tables.search, fields.SPECS: criteria.known(book.tables, fields.SPECS)}
+    entries = {**book.tables.search, fields.SPECS: criteria.known(book.tables, fields.A_SPEC)}
     rows = [
         (code([name]), _filter(name, can), _yes(can.facet), _yes(name == fields.SPECS), _yes(can.sort))
         for name, can in entries.items()
