@@ -18,6 +18,10 @@ T_co = TypeVar("T_co", covariant=True)
 SERVICE = "the GraphQL service"
 PART_LIMIT = "You have exceeded your part limit"
 TOKEN_CODES = {"AuthInvalidToken", "AuthExpiredToken"}
+# What says that the service is in trouble, not that it refuses the query (contract graphql.md §3.2, §3.3).
+TROUBLE_STATUSES = {502, 503, 504}
+TROUBLE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed, or it took too long
+TROUBLE_MESSAGE = "Unexpected Execution Error"
 
 _MESSAGE_MAX = 500  # characters of the service's own words that are passed on
 
@@ -92,6 +96,8 @@ def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
         raise errors.TooManyRequests(
             f"{SERVICE} asks for fewer requests", retry_after=wire.seconds(reply.retry_after, now)
         )
+    if _is_in_trouble(reply, _errors(envelope)):
+        raise wire.fault(reply, SERVICE, now) or errors.UpstreamFault(f"{SERVICE} failed: {_cut(messages[0])}")
     if messages:
         raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
     if fault := wire.fault(reply, SERVICE, now):
@@ -106,6 +112,15 @@ _faults = msgspec.json.Decoder(Faults)
 
 def _errors(envelope: Envelope[Any] | None) -> Sequence[model.GraphQLError]:
     return (envelope.errors if envelope else None) or ()
+
+
+def _is_in_trouble(reply: wire.Reply, found: Sequence[model.GraphQLError]) -> bool:
+    """Whether errors are about the service as a whole: the same query can be answered a moment later."""
+    return bool(found) and (
+        reply.status in TROUBLE_STATUSES
+        or any((each.extensions or {}).get("code") in TROUBLE_CODES for each in found)
+        or all(each.message.startswith(TROUBLE_MESSAGE) for each in found)
+    )
 
 
 def _check_part_limit(messages: list[str], now: float) -> None:

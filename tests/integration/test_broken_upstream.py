@@ -40,6 +40,7 @@ MATCH = {"hits": 1, "error": None, "parts": [PART]}
 GOOD = {"data": {"supMultiMatch": [MATCH, {"hits": 0, "error": None, "parts": []}]}}
 HTML = b"<html><body>Bad Gateway</body></html>"
 BROKE = [{"message": "Unexpected Execution Error"}]
+REFUSES = [{"message": "limit must be between 0 and 100"}]
 
 TWO = target({"mpn": "SN74S74N"}, {"mpn": "X"}, more=MORE)
 UNREADABLE, REFUSED = (502, "ServerErrorResponse"), (200, "PartsMatchResponse")
@@ -101,10 +102,14 @@ async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
         ({"data": {"supSearch": {"hits": 0}}}, UNREADABLE),
         ({"errors": "It broke."}, UNREADABLE),
         ({"errors": []}, UNREADABLE),
-        ({"errors": BROKE}, REFUSED),
-        ({"errors": BROKE, "data": None}, REFUSED),
-        (Answer({"errors": BROKE}, 400), REFUSED),
-        (Answer({"errors": BROKE}, 500), REFUSED),
+        ({"errors": BROKE}, UNREADABLE),
+        ({"errors": BROKE, "data": None}, UNREADABLE),
+        (Answer({"errors": BROKE, "data": None}, 500), UNREADABLE),
+        (Answer({"errors": REFUSES, "data": None}, 503), (503, "ServerErrorResponse")),
+        ({"errors": REFUSES}, REFUSED),
+        ({"errors": REFUSES, "data": None}, REFUSED),
+        (Answer({"errors": REFUSES}, 400), REFUSED),
+        (Answer({"errors": REFUSES}, 500), REFUSED),
         ({"errors": [{"message": "x" * 100_000}]}, REFUSED),
         ({"errors": BROKE, **GOOD}, REFUSED),
         (Answer(GOOD, 500), REFUSED),

@@ -69,6 +69,24 @@ def test_what_the_service_refuses_it_says_in_its_own_words(status, rest):
     assert found.value.message == "start must be between 0 and 1000; limit must be between 0 and 100"
 
 
+@pytest.mark.parametrize(
+    "status, error, seen",
+    [
+        (200, fault("The request exceeded the configured timeout.", extensions={"code": "HC0045"}), 502),
+        (500, fault("Remote", extensions={"code": "HC0006"}), 502),
+        (200, fault("Unexpected Execution Error"), 502),
+        (500, fault("Unexpected Execution Error"), 502),
+        (502, fault("start must be between 0 and 1000"), 502),
+        (503, fault("anything"), 503),
+        (504, fault("anything"), 502),
+    ],
+)
+def test_trouble_of_the_service_is_no_refusal_of_a_query(status, error, seen):
+    with pytest.raises(errors.UpstreamFault, match="the GraphQL service") as found:
+        judged(reply(status, {"errors": [error], "data": None}))
+    assert found.value.status == seen
+
+
 def test_a_long_refusal_is_cut():
     with pytest.raises(errors.QueryRefused) as found:
         judged(reply(200, {"errors": [fault("x" * 5000)]}))
