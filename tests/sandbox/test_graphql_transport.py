@@ -155,3 +155,14 @@ async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: Caller) -> 
         assert caller.sandbox.graphql_url in await response.text()
     async with caller.session.put(caller.sandbox.graphql_url) as response:
         assert response.status == 405
+
+
+async def test_json_is_escaped_as_the_service_escapes_it(caller: Caller) -> None:
+    """Recorded: µ, Ω, + and &, hex digits in upper case (contract graphql.md §3.1)."""
+    odd = "µΩ+&<>' 😀"
+    reply = await caller.ask(
+        "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { reference } }",
+        {"q": [{"mpn": "x", "reference": odd}]},
+    )
+    assert reply.data == {"supMultiMatch": [{"reference": odd}]}
+    assert rb"\u00B5\u03A9\u002B\u0026\u003C\u003E\u0027 \uD83D\uDE00" in reply.raw

@@ -16,6 +16,7 @@ class Reply(NamedTuple):
     status: int
     body: Any
     headers: Any
+    raw: bytes
 
     @property
     def data(self) -> Any:
@@ -52,7 +53,8 @@ class Caller:
     async def post(self, url: str, **options: Any) -> Reply:
         """Any POST whose reply is JSON."""
         async with self.session.post(url, **options) as response:
-            return Reply(response.status, json.loads(await response.read()), response.headers)
+            raw = await response.read()
+            return Reply(response.status, json.loads(raw), response.headers, raw)
 
     async def ask(self, query: str, variables: Any = None, **options: Any) -> Reply:
         """A GraphQL request with the token that was got last."""

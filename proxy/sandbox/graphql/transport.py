@@ -4,6 +4,7 @@ A GET is answered by a page that says what this is.
 """
 
 import html
+import re
 
 import orjson
 from aiohttp import web
@@ -12,6 +13,8 @@ from proxy.sandbox.graphql import service
 
 PATHS = ("/graphql", "/graphql/")
 GRAPHQL_JSON = "application/graphql-response+json"
+
+_OUTSIDE = re.compile(r"[^\x00-\x7f]|[+&<>']")
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>GraphQL</title></head>
@@ -40,12 +43,22 @@ class Transport:
         asked = request.headers.get("Accept", "")
         kind = GRAPHQL_JSON if GRAPHQL_JSON in asked else "application/json"
         headers = {"Content-Type": f"{kind}; charset=utf-8"}
-        return web.Response(body=orjson.dumps(answer.body), status=answer.status, headers=headers)
+        return web.Response(body=_escaped(orjson.dumps(answer.body)), status=answer.status, headers=headers)
 
     async def page(self, request: web.Request) -> web.Response:
         """What a browser sees."""
         url = html.escape(str(request.url.origin()) + PATHS[0])
         return web.Response(text=_PAGE.format(url=url), content_type="text/html")
+
+
+def _escaped(body: bytes) -> bytes:
+    """JSON as the service writes it: ASCII, and `+ & < > '` escaped too, with hex digits in upper case."""
+    return _OUTSIDE.sub(_escape, body.decode()).encode()
+
+
+def _escape(character: re.Match[str]) -> str:
+    units = character[0].encode("utf-16-be")
+    return "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
 
 
 def _token(request: web.Request) -> str | None:
