@@ -38,7 +38,6 @@ async def test_no_key_is_a_400(house: House, path: str) -> None:
         ("&queries=[", "not valid JSON"),
         ("&queries=[{'mpn':'X'}]", "not valid JSON"),
         ("&queries=%ff%fe", "not valid JSON"),
-        ('&queries=["%5Cud800"]', "not valid JSON"),
         ("&queries=" + "[" * 5_000, "not valid JSON"),
         ('&queries={"mpn":"X"}', "must be a JSON list of objects, not an object"),
         ("&queries=7", "must be a JSON list of objects, not 7"),

@@ -93,6 +93,13 @@ async def test_with_exact_only_every_page_has_the_same_hits(
     assert len(alone["items"]) == len(among["items"]) == max(0, min(limit, hits - first))
 
 
+async def test_half_a_character_spoils_its_own_query_alone(house: House) -> None:
+    queries = '[{"mpn":"SN74S74N","reference":"\\ud83d"},{"mpn":"\\ud800"},{"mpn":"X\\udfff1"}]'
+    first, second, third = (await house.proxy.match(queries))["results"]
+    assert (len(first["items"]), first["reference"]) == (3, "?")
+    assert (second["error"], third["error"]) == ("mpn has no letters or digits", None)
+
+
 async def test_a_star_stands_for_anything(house: House) -> None:
     (result,) = await house.results({"mpn": "atmega328*", "limit": 20})
     assert result["hits"] == len(result["items"]) == 5

@@ -1,5 +1,6 @@
 """/parts/match: `queries` into frozen values with their own errors, and the reply (contract v3-rest.md §3.6, §4)."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -27,14 +28,23 @@ def decode(queries: str | None) -> list[Any]:
     if not queries:
         raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
     try:
-        decoded = msgspec.json.decode(queries.encode("utf-8", "surrogatepass"))
-    except (msgspec.DecodeError, RecursionError):
+        decoded = _json(queries)
+    except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors
         raise errors.BadRequest('queries is not valid JSON; it must be a list such as [{"mpn":"SN74S74N"}]') from None
     if not isinstance(decoded, list):
         raise errors.BadRequest(f"queries must be a JSON list of objects, not {_kind(decoded)}")
     if len(decoded) > model.MATCH_QUERIES_MAX:
         raise errors.BadRequest(f"at most {model.MATCH_QUERIES_MAX} queries a request, not {len(decoded)}")
     return decoded
+
+
+def _json(text: str) -> Any:
+    """Any JSON. Half a character, such as "\\ud800", is JSON too, but no text: it becomes a question mark."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        whole = json.dumps(json.loads(text), ensure_ascii=False)
+        return msgspec.json.decode(whole.encode("utf-8", "replace"))
 
 
 def query(raw: Any) -> model.PartsMatchQuery:
