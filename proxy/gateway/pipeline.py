@@ -132,27 +132,28 @@ class Pipeline:
     async def _ask(self, application: Application, ask: Ask) -> dict[int, Found]:
         """One operation, for the queries it serves. What the service refuses becomes those queries' own error."""
         try:
-            data = await self._answer(application, ask)
+            answers = await self._answer(application, ask)
         except errors.QueryRefused as refusal:
             return {position: Found([], 0, refusal.message) for position in ask.positions}
-        answers = ask.read(data)
-        if len(answers) != len(ask.positions):
-            raise errors.UpstreamUnreadable("the upstream did not answer every query")
         return dict(zip(ask.positions, answers, strict=True))
 
-    async def _answer(self, application: Application, ask: Ask) -> Any:
+    async def _answer(self, application: Application, ask: Ask) -> list[Found]:
         """Known, or asked for, paid and kept."""
         key = (application.name, ask.operation.payload)
-        known = self._answers.known(key)
-        self._metrics.answers["miss" if known is None else "hit"].inc()
-        return known if known is not None else await self._answers.get(key, lambda: self._spend(application, ask))
+        known: list[Found] | None = self._answers.known(key)
+        self._metrics.answers["miss" if known is None else "hit",] += 1
+        if known is None:
+            known = await self._answers.get(key, lambda: self._spend(application, ask))
+        return known
 
-    async def _spend(self, application: Application, ask: Ask) -> Any:
+    async def _spend(self, application: Application, ask: Ask) -> list[Found]:
         with self._quota.reserve(application.name, ask.operation.parts_max) as reservation:
-            data = await self._upstream.ask(ask.operation, application.credentials)
-            reservation.returned = sum(len(found.parts) for found in ask.read(data))
-            self._metrics.parts[application.name].inc(reservation.returned)
-        return data
+            answers = ask.read(await self._upstream.ask(ask.operation, application.credentials))
+            reservation.returned = sum(len(found.parts) for found in answers)
+            self._metrics.parts[application.name,] += reservation.returned
+        if len(answers) != len(ask.positions):
+            raise errors.UpstreamUnreadable("the upstream did not answer every query")
+        return answers
 
 
 def _unrefused(found: Found) -> Found:

@@ -5,8 +5,6 @@ it is believed: nothing more is asked until the month ends, but for one try ever
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -27,12 +25,30 @@ class Account:
     refusal: str = ""
 
 
-@dataclass(slots=True)
 class Reservation:
-    """One call's claim; `returned` is set by whoever saw the answer."""
+    """One call's claim, held while its block runs; `returned` is set by whoever saw the answer."""
 
-    parts: int
-    returned: int = 0
+    __slots__ = ("_account", "_clock", "_parts", "returned")
+
+    def __init__(self, account: Account, parts: int, clock: Clock) -> None:
+        self._account = account
+        self._parts = parts
+        self._clock = clock
+        self.returned = 0
+
+    def __enter__(self) -> "Reservation":
+        self._account.reserved += self._parts
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        account = self._account
+        account.reserved -= self._parts
+        account.returned += self.returned
+        if self.returned:
+            account.refusal = ""
+        if isinstance(error, errors.PartLimitUsedUp):
+            account.refused_until = self._clock.now() + PROBE_SECONDS
+            account.refusal = error.message
 
 
 class Quota:
@@ -44,24 +60,11 @@ class Quota:
         self._month = ""
         self._accounts: dict[str, Account] = defaultdict(lambda: Account(self._month))
 
-    @contextmanager
-    def reserve(self, application: str, parts: int) -> Iterator[Reservation]:
-        """Hold `parts` while a call is under way, then book what it returned. Raises PartLimitUsedUp."""
+    def reserve(self, application: str, parts: int) -> Reservation:
+        """To hold `parts` while a call is under way, then book what it returned. Raises PartLimitUsedUp."""
         account = self.account(application)
         self._check(account)
-        reservation = Reservation(parts)
-        account.reserved += parts
-        try:
-            yield reservation
-        except errors.PartLimitUsedUp as refusal:
-            account.refused_until = self._clock.now() + PROBE_SECONDS
-            account.refusal = refusal.message
-            raise
-        finally:
-            account.reserved -= parts
-            account.returned += reservation.returned
-            if reservation.returned:
-                account.refusal = ""
+        return Reservation(account, parts, self._clock)
 
     def account(self, application: str) -> Account:
         """This month's account of an application."""

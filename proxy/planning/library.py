@@ -94,8 +94,9 @@ class Library:
         return {name: self._catalogue(name, root) for name, root in LISTS.items()} | {ATTRIBUTES: self._attributes()}
 
     def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        known: T | None = self._views.get(key)
-        if known is None:
+        try:
+            known: T = self._views[key]
+        except KeyError:
             known = self._views[key] = make()
         return known
 

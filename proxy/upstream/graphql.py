@@ -68,7 +68,7 @@ class GraphQLClient:
             self._count(operation, type(error).__name__)
             raise
         finally:
-            self._metrics.upstream_seconds[operation.name].observe(self._clock.monotonic() - started)
+            self._metrics.upstream_seconds.observe(operation.name, self._clock.monotonic() - started)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
         try:
@@ -78,10 +78,10 @@ class GraphQLClient:
             raise
         self._count(operation, "ok")
         if envelope is not None and envelope.errors:
-            self._metrics.upstream_errors[operation.name].inc(len(envelope.errors))
+            self._metrics.upstream_errors[operation.name,] += len(envelope.errors)
             messages = [error.message[:_LOGGED_LENGTH] for error in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("data with errors", operation=operation.name, errors=messages)
         return data
 
     def _count(self, operation: classify.Operation[T], outcome: str) -> None:
-        self._metrics.upstream_requests[operation.name, outcome].inc()
+        self._metrics.upstream_requests[operation.name, outcome] += 1

@@ -144,7 +144,7 @@ class Tokens:
             self._keep(credentials, grant)
             return grant
         finally:
-            self._metrics.token_requests[credentials.name, outcome].inc()
+            self._metrics.token_requests[credentials.name, outcome] += 1
 
     async def _ask(self, credentials: Credentials) -> identity.Grant:
         await self._take(credentials)

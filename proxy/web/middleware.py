@@ -41,8 +41,8 @@ def frame(metrics: Metrics, clock: Clock) -> Middleware:
         response.headers["X-Request-Id"] = request_id
         seconds = clock.monotonic() - started
         route = _route(request)
-        metrics.requests[route, str(response.status)].inc()
-        metrics.request_seconds[route].observe(seconds)
+        metrics.requests[route, str(response.status)] += 1
+        metrics.request_seconds.observe(route, seconds)
         log.info(
             "request",
             route=route,

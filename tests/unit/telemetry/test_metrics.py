@@ -1,5 +1,7 @@
 """Metrics: counted things are shown, and no label can hold an apikey."""
 
+import re
+
 import prometheus_client
 import pytest
 
@@ -14,21 +16,32 @@ def counted() -> metrics.Metrics:
 
 
 def test_what_was_counted_is_in_the_text(counted):
-    counted.requests["/v3/parts/match", "200"].inc()
-    counted.parts["demo"].inc(3)
-    counted.upstream_seconds["supSearchMpn"].observe(0.02)
+    counted.requests["/v3/parts/match", "200"] += 1
+    counted.parts["demo",] += 3
+    for seconds in (0.02, 0.025, 4, 99):
+        counted.upstream_seconds.observe("supSearchMpn", seconds)
     text = counted.text().decode()
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
     assert 'v3bridge_parts_returned_total{application="demo"} 3.0' in text
-    assert 'v3bridge_upstream_seconds_bucket{le="0.025",operation="supSearchMpn"} 1.0' in text
+    buckets = re.findall(r'v3bridge_upstream_seconds_bucket{le="(.+?)",operation="supSearchMpn"} (.+)', text)
+    assert dict(buckets)["0.01"] == "0.0"
+    assert (dict(buckets)["0.025"], dict(buckets)["5.0"], dict(buckets)["+Inf"]) == ("2.0", "3.0", "4.0")
+    assert 'v3bridge_upstream_seconds_count{operation="supSearchMpn"} 4.0' in text
+    assert 'v3bridge_upstream_seconds_sum{operation="supSearchMpn"} 103.045' in text
 
 
 def test_two_processes_worth_of_metrics_do_not_meet(counted):
     other = metrics.Metrics(prometheus_client.CollectorRegistry())
-    counted.answers["hit"].inc()
+    counted.answers["hit",] += 1
     assert 'outcome="hit"' not in other.text().decode()
 
 
 def test_there_is_no_label_that_could_hold_an_apikey(counted):
-    for metric in vars(counted).values():
-        assert set(getattr(metric, "_labelnames", ())) <= LABELS
+    for name in ("requests", "upstream_requests", "token_requests"):
+        getattr(counted, name)["a", "b"] += 1
+    for name in ("parts", "answers", "upstream_errors"):
+        getattr(counted, name)["a",] += 1
+    for name in ("request_seconds", "upstream_seconds"):
+        getattr(counted, name).observe("a", 1)
+    samples = [sample for family in counted.collect() for sample in family.samples]
+    assert {name for sample in samples for name in sample.labels} == LABELS
