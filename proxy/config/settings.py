@@ -100,7 +100,7 @@ class Answers(Settings, frozen=True):
 
 
 class Lists(Settings, frozen=True):
-    """The lists of brands, sellers and categories, fetched whole and searched in memory; they cost nothing."""
+    """The lists of brands, sellers, categories and specs, fetched whole and searched in memory; they cost nothing."""
 
     seconds: Annotated[
         float, Meta(ge=60, le=2_592_000, description="seconds until a list is fetched again, 60 to 2592000")
