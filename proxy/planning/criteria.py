@@ -76,7 +76,10 @@ def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
     if not orders or orders[0] == ("score", "desc"):
         return {}
     name, direction = orders[0]
-    field = known(book, name)
+    try:
+        field = known(book, name)
+    except UnknownSpec as unknown:
+        raise UnknownSpec(f"{unknown.message}; it can sort by {_able(book, 'sort')}") from None
     if field is None or field.sort is None:
         raise cannot(book, name, "sort")
     return {"sort": field.sort, "sortDir": direction}
