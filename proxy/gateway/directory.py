@@ -14,7 +14,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
-from proxy.planning.library import ATTRIBUTES, Catalogue, SpecBook
+from proxy.planning.library import ATTRIBUTES, Catalogue
 from proxy.planning.listing import Listing
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
@@ -50,8 +50,8 @@ class Directory:
 
     async def specs(self, credentials: Credentials) -> Tables:
         """The tables with all specs that the service has. Raises the same."""
-        book: SpecBook = await self._list(ATTRIBUTES, credentials)
-        return book.tables
+        found: Tables = await self._list(ATTRIBUTES, credentials)
+        return found
 
     async def _list(self, name: str, credentials: Credentials) -> Any:
         kept = self._kept.get(name)
@@ -72,7 +72,7 @@ class Directory:
             listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
-        if listing.skipped:
+        if isinstance(listing, Listing) and listing.skipped:
             log.warning("entries of a list cannot be translated and are left out", list=name, entries=listing.skipped)
         self._keep(name, listing, self._seconds)
         return listing

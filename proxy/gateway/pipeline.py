@@ -4,7 +4,8 @@ who is this key? → what to ask? → known answer? → may we spend it? → ask
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from proxy import errors, model
 from proxy.gateway.answers import Answers
@@ -17,6 +18,8 @@ from proxy.planning.listing import Listed
 from proxy.planning.operations import Ask, Found
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.graphql import GraphQLClient
+
+T = TypeVar("T")
 
 
 class Pipeline:
@@ -89,7 +92,8 @@ class Pipeline:
         hits = self._views.count(frozenset())
         asks = plan.asks(compiled.document, counting, hits, application.context)
         found = await self._ask_all(application, asks)
-        result = plan.result({position: _accepted(each) for position, each in found.items()})
+        accepted = {position: _accepted(each) for position, each in found.items()}
+        result = _translated(lambda: plan.result(accepted))
         return _translate(compiled.part, result.parts, application.context), result
 
     async def listed(
@@ -171,8 +175,13 @@ def _accepted(found: Found) -> Found:
 
 
 def _translate(part: compiler.Compiled, records: list[Any], context: model.Context) -> list[dict[str, Any]]:
-    """v3's parts. What fits the schema can still hold a time or an id that is none."""
+    """v3's parts."""
+    return _translated(lambda: [part.map(record, context) for record in records])
+
+
+def _translated(translate: Callable[[], T]) -> T:
+    """What `translate` makes of an answer. What fits the schema can still hold a time or an id that is none."""
     try:
-        return [part.map(record, context) for record in records]
+        return translate()
     except (ValueError, OverflowError) as error:
         raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error

@@ -37,18 +37,11 @@ class PartsView(NamedTuple):
     part: compiler.Compiled
 
 
-class SpecBook(NamedTuple):
-    """The tables with all specs of the service. `skipped` as of a Listing: an attribute is always understood."""
-
-    tables: tables.Tables
-    skipped: int = 0
-
-
 class Catalogue(NamedTuple):
-    """How one list is fetched, and built from the answer's data."""
+    """How one list is fetched, and built from the answer's data: specs become tables that know them."""
 
     document: Document
-    build: Callable[[Any], Listing | SpecBook]
+    build: Callable[[Any], Listing | tables.Tables]
 
 
 class Library:
@@ -135,7 +128,7 @@ class Library:
     def _attributes(self) -> Catalogue:
         book = self._rulebook.tables
 
-        def build(data: Any) -> SpecBook:
-            return SpecBook(msgspec.structs.replace(book, specs=book.specs.with_attributes(data.supAttributes)))
+        def build(data: Any) -> tables.Tables:
+            return msgspec.structs.replace(book, specs=book.specs.with_attributes(data.supAttributes))
 
         return Catalogue(operations.attributes(), build)

@@ -47,6 +47,9 @@ class SearchPlan:
             *(condition for field, values in request.filters for condition in lucene.field_conditions(field, values)),
             *(condition for text in request.filter_queries for condition in lucene.conditions(text)),
         ]
+        # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
+        counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
+        self._names_specs = any(criteria.spec_key(field) is not None for field in counted)
         self.counted = [self._together(), *self._apart()]
         self.wanted = [
             facets.wanted(book, each.facets, each.stats, each.drilldown is not None, features) for each in self.counted
@@ -97,17 +100,12 @@ class SearchPlan:
         request = self._request
         counted = tuple(facet for facet in request.facets if facet.include and not facet.exclude_filter)
         stats = tuple(field for field, excluding in request.stats if not excluding)
-        drilldown = None if self._names_specs() else _drilldown(request, excluding=False)
+        drilldown = None if self._names_specs else _drilldown(request, excluding=False)
         return Counted(criteria.criteria(self._book, self._conditions), counted, stats, drilldown)
-
-    def _names_specs(self) -> bool:
-        """Whether specs are counted by name: the service does not tell those from the ones that it suggests."""
-        counted = [*(facet.field for facet in self._request.facets if facet.include), *dict(self._request.stats)]
-        return any(criteria.spec_key(field) is not None for field in counted)
 
     def _apart(self) -> Iterator[Counted]:
         """What leaves its own filters out of account (`exclude_filter`), or cannot be counted beside the others."""
-        if self._names_specs() and (drilldown := _drilldown(self._request, excluding=False)):
+        if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
             yield Counted(criteria.criteria(self._book, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
             if facet.include and facet.exclude_filter:

@@ -195,9 +195,33 @@ wrong = st.sampled_from(
 )
 
 
-def broken(changes: list[tuple[tuple[str | int, ...], Any]]) -> Any:
+Changes = list[tuple[tuple[str | int, ...], Any]]
+SPEC_AGG = {"attribute": {"name": "Number of Pins", "shortname": "numberofpins"}, "valueType": "number",
+            "buckets": [{"displayValue": "14", "floatValue": 14.0, "count": 1}], "siMin": "14", "siMax": "14",
+            "unitsName": "", "unitsSymbol": ""}  # fmt: skip
+FOUND = {"hits": 1, "results": [{"description": "d", "part": PART}],
+         "manufacturerAgg": [{"company": COMPANY, "count": 1}], "specAggs": [SPEC_AGG]}  # fmt: skip
+PINS = "specs.pin_count.value"
+COUNTS = f"facet[fields][brand.uid][include]=1&facet[fields][{PINS}][include]=1&stats[{PINS}][include]=1"
+# What is asked, a good answer to it, and what a client may see where it is broken.
+ENDPOINTS = {
+    "match": (TWO, GOOD, {UNREADABLE, REFUSED}),
+    "a part": (
+        f"/v3/parts/5ec397c9af088104?apikey={running_proxy.KEY}{MORE}",
+        {"data": {"supParts": [PART]}},
+        {UNREADABLE, (200, "Part"), (404, "ClientErrorResponse")},
+    ),
+    "a search": (
+        f"/v3/parts/search?apikey={running_proxy.KEY}&q=x&{COUNTS}{MORE}",
+        {"data": {"supSearch": FOUND}},
+        {UNREADABLE, (200, "SearchResponse")},
+    ),
+}
+
+
+def broken(good: Any, changes: Changes) -> Any:
     """The good answer with some values replaced or taken out; a path that is gone by then is passed over."""
-    whole = copy.deepcopy(GOOD)
+    whole = copy.deepcopy(good)
     for path, value in changes:
         place: Any = whole
         try:
@@ -212,7 +236,17 @@ def broken(changes: list[tuple[tuple[str | int, ...], Any]]) -> Any:
     return whole
 
 
-async def test_no_value_in_no_place_makes_anything_but_a_v3_reply() -> None:
+@pytest.mark.parametrize("name", ENDPOINTS)
+async def test_a_good_answer_is_answered(name: str) -> None:
+    asked, good, outcomes = ENDPOINTS[name]
+    reply = await reply_to(good, asked=asked)
+    assert reply.status == 200
+    assert (200, reply.json["__class__"]) in outcomes
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+async def test_no_value_in_no_place_makes_anything_but_a_v3_reply(name: str) -> None:
+    asked, good, outcomes = ENDPOINTS[name]
     loop = asyncio.get_running_loop()
     async with scripted_upstream.running() as upstream:
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
@@ -220,12 +254,12 @@ async def test_no_value_in_no_place_makes_anything_but_a_v3_reply() -> None:
             port = int(proxy.url.rpartition(":")[2])
 
             @settings(max_examples=300, deadline=None, database=None)
-            @given(st.lists(st.tuples(st.sampled_from(list(places(GOOD))), wrong), min_size=1, max_size=3))
-            def asks(changes: list[tuple[tuple[str | int, ...], Any]]) -> None:
-                upstream.says(broken(changes))
-                asked = raw(port, f"GET {TWO} HTTP/1.1".encode())
-                reply = asyncio.run_coroutine_threadsafe(asked, loop).result(30)
-                assert (reply.status, reply.json["__class__"]) in (UNREADABLE, REFUSED), json.dumps(broken(changes))
+            @given(st.lists(st.tuples(st.sampled_from(list(places(good))), wrong), min_size=1, max_size=3))
+            def asks(changes: Changes) -> None:
+                upstream.says(broken(good, changes))
+                sent = raw(port, f"GET {asked} HTTP/1.1".encode())
+                reply = asyncio.run_coroutine_threadsafe(sent, loop).result(30)
+                assert (reply.status, reply.json["__class__"]) in outcomes, json.dumps(broken(good, changes))
                 assert b"Internal" not in reply.body
 
             await asyncio.to_thread(asks)
