@@ -18,7 +18,8 @@ for people and never hold an apikey, a secret or a token.
     │   ├── UpstreamFault      502  the service says that it has broken (503: that it is closed)
     │   ├── CredentialsRefused 502  the application's client id and secret are not taken
     │   ├── TokenLimit         503  no more token requests for the moment
-    │   └── QueryRefused       502  the service refused this one query, and says why
+    │   ├── QueryRefused       502  the service refused this one query, and says why
+    │   └── StoreUnavailable   503  what is shared between workers cannot be reached
     └── StartError                  never seen by a client: the program does not start
         ├── ConfigError
         └── MappingError
@@ -152,6 +153,12 @@ class QueryRefused(ServerError):
     """The service refused this query. The message is the service's, and becomes the query's own `error`."""
 
     status = 502
+
+
+class StoreUnavailable(ServerError):
+    """The store of tokens and parts cannot be read or written: what cannot be counted is not spent."""
+
+    status = 503
 
 
 class StartError(BridgeError):

@@ -1,0 +1,117 @@
+"""What is shared, and what can be done with it: tokens, the token requests made, and the ledger of parts.
+
+Each operation is atomic, over all workers and machines that use the same store. Times are seconds since 1970, by the
+clock that the store was made with. Everything here raises errors.StoreUnavailable where the store cannot be reached.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from proxy.kit.windows import Window
+
+
+class Line(NamedTuple):
+    """One counter of the ledger: an account (`demo`, `demo/erp`) in a period (`2026-11-21`, `2026-11`, `lifetime`)."""
+
+    account: str
+    period: str
+
+
+class Budget(NamedTuple):
+    """The most parts that a line may come to."""
+
+    line: Line
+    limit: int
+
+
+class Claim(NamedTuple):
+    """The most parts that a call under way can cost, held against all its budgets. `owner` is the worker's id."""
+
+    id: str
+    owner: str
+    parts: int
+    budgets: tuple[Budget, ...]
+
+
+class Settlement(NamedTuple):
+    """What a call came to. `booked` parts were returned, `doubtful` ones may have been; both go onto every line.
+
+    `claim` is given back ("" where there was none). An owner counts its settlements from 1 in `sequence`: what is sent
+    again, because an answer was lost on the way, is booked once.
+    """
+
+    owner: str
+    sequence: int
+    claim: str
+    booked: int
+    doubtful: int
+    lines: tuple[Line, ...]
+
+
+class State(NamedTuple):
+    """A line of the ledger: parts returned, parts that may have been, parts that calls under way hold."""
+
+    line: Line
+    used: int
+    doubtful: int
+    reserved: int
+
+
+class Closure(NamedTuple):
+    """The service's word that an account's parts are used up, until a moment."""
+
+    account: str
+    until: float
+    reason: str
+
+
+class Store(Protocol):
+    """One store. `lock` is a lease: it ends by itself, so that a dead worker holds nobody up."""
+
+    async def take(self, key: str, windows: Sequence[Window]) -> float:
+        """0.0: a request is taken from every window. Else none is: the seconds until it would be."""
+
+    async def token(self, key: str) -> tuple[str, float] | None:
+        """The token kept for `key` and its end; None where there is none or it has ended."""
+
+    async def keep_token(self, key: str, token: str, expires: float) -> None:
+        """Keep a token until its end."""
+
+    async def drop_token(self, key: str, token: str) -> None:
+        """Forget this very token; a newer one stays."""
+
+    async def lock(self, name: str, owner: str, seconds: float) -> bool:
+        """Whether `owner` has the lock now, for so long. Who has it already has it anew."""
+
+    async def unlock(self, name: str, owner: str) -> None:
+        """Give the lock back, if it is still the owner's."""
+
+    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+        """For each claim None where it is held, or the first line that has no room for it. In the order given."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Book them all, and give their claims back."""
+
+    async def adjust(self, line: Line, used: int) -> None:
+        """The service's own count: a line's parts used are at least so many, and none of them in doubt."""
+
+    async def alive(self, owner: str, seconds: float) -> None:
+        """The owner's claims hold for so long. Those of owners that have not said so in time are given back."""
+
+    async def states(self, lines: Sequence[Line]) -> list[State]:
+        """How these lines stand, in the order given."""
+
+    async def usage(self) -> list[State]:
+        """Every line there is, by account and period."""
+
+    async def close_account(self, closure: Closure) -> None:
+        """Remember that an account is closed; the last word counts."""
+
+    async def reopen(self, account: str) -> None:
+        """Forget it."""
+
+    async def closures(self) -> list[Closure]:
+        """The accounts that are closed at this moment."""
+
+    async def aclose(self) -> None:
+        """Let go of connections and files."""

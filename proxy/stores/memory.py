@@ -1,0 +1,104 @@
+"""The store of one process, gone when it ends: for trying out, and for tests."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from proxy.kit.clock import Clock
+from proxy.kit.windows import Window, Windows
+from proxy.stores.base import Claim, Closure, Line, Settlement, State
+
+
+class MemoryStore:
+    """Dicts. Nothing is awaited, so every operation is atomic by itself."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._windows: dict[str, Windows] = {}
+        self._tokens: dict[str, tuple[str, float]] = {}
+        self._locks: dict[str, tuple[str, float]] = {}
+        self._booked: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
+        self._settled: dict[str, int] = defaultdict(int)
+        self._claims: dict[str, Claim] = {}
+        self._owners: dict[str, float] = {}
+        self._closures: dict[str, Closure] = {}
+
+    async def take(self, key: str, windows: Sequence[Window]) -> float:
+        if key not in self._windows:
+            self._windows[key] = Windows(windows, self._clock)
+        return self._windows[key].try_take()
+
+    async def token(self, key: str) -> tuple[str, float] | None:
+        kept = self._tokens.get(key)
+        return kept if kept and kept[1] > self._clock.now() else None
+
+    async def keep_token(self, key: str, token: str, expires: float) -> None:
+        self._tokens[key] = token, expires
+
+    async def drop_token(self, key: str, token: str) -> None:
+        if key in self._tokens and self._tokens[key][0] == token:
+            del self._tokens[key]
+
+    async def lock(self, name: str, owner: str, seconds: float) -> bool:
+        holder, until = self._locks.get(name, (owner, 0.0))
+        if holder != owner and until > self._clock.now():
+            return False
+        self._locks[name] = owner, self._clock.now() + seconds
+        return True
+
+    async def unlock(self, name: str, owner: str) -> None:
+        if self._locks.get(name, ("", 0.0))[0] == owner:
+            del self._locks[name]
+
+    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+        return [self._reserve(claim) for claim in claims]
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        for settlement in settlements:
+            if settlement.sequence <= self._settled[settlement.owner]:
+                continue
+            self._settled[settlement.owner] = settlement.sequence
+            self._claims.pop(settlement.claim, None)
+            for line in settlement.lines:
+                self._booked[line][0] += settlement.booked
+                self._booked[line][1] += settlement.doubtful
+
+    async def adjust(self, line: Line, used: int) -> None:
+        self._booked[line] = [max(used, self._booked[line][0]), 0]
+
+    async def alive(self, owner: str, seconds: float) -> None:
+        now = self._clock.now()
+        self._owners[owner] = now + seconds
+        self._owners = {name: until for name, until in self._owners.items() if until > now}
+        self._claims = {id_: claim for id_, claim in self._claims.items() if claim.owner in self._owners}
+
+    async def states(self, lines: Sequence[Line]) -> list[State]:
+        return [self._state(line) for line in lines]
+
+    async def usage(self) -> list[State]:
+        return await self.states(sorted(self._booked))
+
+    async def close_account(self, closure: Closure) -> None:
+        self._closures[closure.account] = closure
+
+    async def reopen(self, account: str) -> None:
+        self._closures.pop(account, None)
+
+    async def closures(self) -> list[Closure]:
+        return [closure for closure in self._closures.values() if closure.until > self._clock.now()]
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+    def _reserve(self, claim: Claim) -> Line | None:
+        for line, limit in claim.budgets:
+            if sum(self._booked.get(line, (0, 0))) + self._reserved(line) + claim.parts > limit:
+                return line
+        self._claims[claim.id] = claim
+        return None
+
+    def _state(self, line: Line) -> State:
+        used, doubtful = self._booked.get(line, (0, 0))
+        return State(line, used, doubtful, self._reserved(line))
+
+    def _reserved(self, line: Line) -> int:
+        return sum(claim.parts for claim in self._claims.values() if any(b.line == line for b in claim.budgets))
