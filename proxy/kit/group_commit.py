@@ -27,8 +27,7 @@ class GroupCommit(Generic[T, R]):
             return await self._alone(piece)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((piece, answer))
-        await asyncio.wait((answer,))
-        return answer.result()
+        return await answer
 
     async def close(self) -> None:
         """Wait until everything that was handed in is committed."""
