@@ -36,6 +36,11 @@ class PartsMatchQuery(msgspec.Struct, frozen=True):
     reference: Any = None
     error: str | None = None
 
+    @property
+    def asked(self) -> tuple[str | int | None, ...]:
+        """What it asks for: equal for queries that have the same answer."""
+        return self.q, self.mpn, self.brand, self.sku, self.seller, self.mpn_or_sku, self.start, self.limit
+
 
 class PartsMatchRequest(msgspec.Struct, frozen=True):
     """`/parts/match`: up to 20 queries and whether punctuation counts."""

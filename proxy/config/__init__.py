@@ -14,6 +14,7 @@ from proxy.config.settings import (
     Listen,
     Lists,
     Log,
+    Sharing,
     Translation,
     Upstream,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "Lists",
     "Log",
     "Secret",
+    "Sharing",
     "Translation",
     "Upstream",
     "digest",

@@ -40,6 +40,7 @@ class _Reader:
             listen=self._block(settings.Listen, blocks.get("listen"), ("listen",)),
             upstream=upstream,
             translation=self._block(settings.Translation, blocks.get("translation"), ("translation",)),
+            sharing=self._block(settings.Sharing, blocks.get("sharing"), ("sharing",)),
             answers=self._block(settings.Answers, blocks.get("answers"), ("answers",)),
             lists=self._block(settings.Lists, blocks.get("lists"), ("lists",)),
             log=self._block(settings.Log, blocks.get("log"), ("log",)),

@@ -87,16 +87,24 @@ class Translation(Settings, frozen=True):
     ] = "supSearchMpn"
 
 
-class Answers(Settings, frozen=True):
-    """Answers kept in memory. Off when either is 0."""
+class Sharing(Settings, frozen=True):
+    """Calls under way at the same moment share what they ask for."""
 
-    seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 60.0
-    entries: Annotated[int, Meta(ge=0, le=10_000_000, description="answers, 0 (off) to 10000000")] = 1_000
+    enabled: Annotated[bool, Meta(description="true or false")] = True
+    wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
+
+
+class Answers(Settings, frozen=True):
+    """Answers kept in memory. Off when seconds or bytes are 0."""
+
+    seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 300.0
+    stale_seconds: Annotated[float, Meta(ge=0, le=604_800, description="seconds, 0 (off) to 604800")] = 3600.0
+    bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 67_108_864
 
     @property
     def kept(self) -> bool:
         """Whether any answer is kept at all."""
-        return self.seconds > 0 and self.entries > 0
+        return self.seconds > 0 and self.bytes > 0
 
 
 class Lists(Settings, frozen=True):
@@ -123,6 +131,7 @@ class Config(Settings, frozen=True):
     listen: Listen = Listen()
     upstream: Literal["sandbox"] | Upstream = "sandbox"
     translation: Translation = Translation()
+    sharing: Sharing = Sharing()
     answers: Answers = Answers()
     lists: Lists = Lists()
     log: Log = Log()

@@ -1,36 +1,97 @@
-"""Known answer? What the service said a moment ago, and what is being asked right now.
+"""Known answer? What the service said to each query a while ago, and what is being asked right now.
 
-Identical operations of one application that are under way are one; answers are kept for seconds, in memory, and not
-at all when the configuration says so (the vendor's terms limit storing). Nothing here knows what an answer means.
+By query, not by call: of a BOM that overlaps another only the new lines are asked for. Answers are short-lived, in
+memory, and can be switched off (the vendor's terms limit storing). Nothing here knows what an answer means.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import NamedTuple
 
-import cachetools
+import structlog
 
-from proxy.kit.clock import Clock
+from proxy import errors
+from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.receipt import Receipt
 from proxy.kit.shared_work import SharedWork
+from proxy.planning.operations import Outcome
+from proxy.telemetry.metrics import Metrics
 
-Key = tuple[str, bytes]
+log = structlog.get_logger()
+
+
+class Inquiry(NamedTuple):
+    """One request's questions, how their answers are read, and who asks them of the service: `ask` is given the
+    positions of those that nobody knows an answer to."""
+
+    questions: Sequence[Question]
+    reading: Reading
+    ask: Callable[[list[int]], Awaitable[Sequence[Outcome]]]
+    receipt: Receipt
 
 
 class Answers:
-    """Short-lived answers by application and operation. `seconds` 0 keeps none, sharing calls under way still."""
+    """Answers by question. Without `kept` none are kept; unless it `shares`, equal questions are asked apart."""
 
-    def __init__(self, seconds: float, entries: int, clock: Clock) -> None:
-        self._under_way: SharedWork[Key, Any] = SharedWork()
-        self._kept: cachetools.TTLCache[Key, Any] | None = (
-            cachetools.TTLCache(entries, seconds, timer=clock.monotonic) if seconds > 0 and entries > 0 else None
-        )
+    def __init__(self, kept: KeptAnswers | None, shares: bool, metrics: Metrics) -> None:
+        self._kept = kept
+        self._under_way: SharedWork[Hashable, Answer] | None = SharedWork() if shares else None
+        self._metrics = metrics
 
-    def known(self, key: Key) -> Any | None:
-        """The answer that was kept, if any."""
-        return self._kept.get(key) if self._kept is not None else None
+    async def to(self, inquiry: Inquiry) -> list[Answer]:
+        """An answer to every question, in order."""
+        known = self._known(inquiry)
+        missing = [n for n in range(len(inquiry.questions)) if n not in known]
+        if missing:
+            known.update(zip(missing, await self._missing(inquiry, missing), strict=True))
+        answers = [known[n] for n in range(len(inquiry.questions))]
+        inquiry.receipt.until = min([inquiry.receipt.until, *(answer.until for answer in answers)])
+        return answers
 
-    async def get(self, key: Key, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """The answer, asked for at most once however many want it."""
-        answer = await self._under_way.run(key, ask)
-        if self._kept is not None:
-            self._kept[key] = answer
-        return answer
+    def _known(self, inquiry: Inquiry) -> dict[int, Answer]:
+        if self._kept is None:
+            return {}
+        found = {n: self._kept.get(question, inquiry.reading) for n, question in enumerate(inquiry.questions)}
+        known = {n: answer for n, answer in found.items() if answer is not None}
+        if known:
+            self._count(inquiry, "hit", len(known))
+        return known
+
+    async def _missing(self, inquiry: Inquiry, missing: list[int]) -> list[Answer]:
+        """Asked for at most once, however many want it."""
+        if self._under_way is None:
+            return await self._ask(inquiry, missing)
+        keys = [(inquiry.questions[n].key, inquiry.reading.key) for n in missing]
+        answers, joined = await self._under_way.run(keys, lambda some: self._ask(inquiry, [missing[n] for n in some]))
+        if joined:
+            self._count(inquiry, "shared", joined)
+        return answers
+
+    async def _ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
+        self._count(inquiry, "miss", len(positions))
+        outcomes = await inquiry.ask(positions)
+        return [self._answer(inquiry, n, outcome) for n, outcome in zip(positions, outcomes, strict=True)]
+
+    def _answer(self, inquiry: Inquiry, position: int, outcome: Outcome) -> Answer:
+        """What the service said, or an answer of a while ago where the service is in trouble."""
+        question, reading = inquiry.questions[position], inquiry.reading
+        if outcome.failure is not None:
+            stale = self._stale(inquiry, question, outcome.failure)
+            return stale or Answer(b"[]", 0, outcome.failure.message, outcome.failure)
+        if outcome.error is not None:
+            return Answer(b"[]", 0, outcome.error)
+        answer = Answer(reading.items(outcome.parts, question.context), outcome.hits, beside=outcome.beside)
+        return answer if self._kept is None else self._kept.keep(question, reading, outcome.parts, answer)
+
+    def _stale(self, inquiry: Inquiry, question: Question, failure: errors.BridgeError) -> Answer | None:
+        """Not where a budget is spent: that a client must be told."""
+        if self._kept is None or not isinstance(failure, errors.ServerError):
+            return None
+        stale = self._kept.get(question, inquiry.reading, stale=True)
+        if stale is not None:
+            log.warning("an old answer stands in", exc_info=failure)
+            self._count(inquiry, "stale", 1)
+        return stale
+
+    def _count(self, inquiry: Inquiry, source: str, number: int) -> None:
+        inquiry.receipt.saw(source)
+        self._metrics.answers[source,] += number

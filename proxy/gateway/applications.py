@@ -3,9 +3,7 @@
 Keys are looked up by digest, so that none is held in clear. Built once from the configuration.
 """
 
-from dataclasses import dataclass, replace
-
-import msgspec
+from dataclasses import dataclass
 
 from proxy import config, errors, model
 from proxy.upstream import tokens
@@ -20,34 +18,33 @@ class Application:
     context: model.Context
     features: frozenset[str]
 
-    def asking(self, uid: str) -> model.Context:
-        """The context of a request for one uid."""
-        return msgspec.structs.replace(self.context, asked=uid)
 
-    def cutting(self, cuts: dict[model.Path, slice]) -> "Application":
-        """The same application with a request's cuts of lists in its context."""
-        return replace(self, context=msgspec.structs.replace(self.context, cuts=cuts)) if cuts else self
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who an apikey stands for: a v3 client of an application."""
+
+    application: Application
 
 
 class Applications:
-    """Every apikey's application; `all` of them in the order of the file."""
+    """The client of every apikey; `all` applications in the order of the file."""
 
     def __init__(self, configured: dict[str, config.Application]) -> None:
         self.all = tuple(_application(name, entry) for name, entry in configured.items())
         self._by_digest = {
-            digest: application
+            digest: Client(application)
             for application, entry in zip(self.all, configured.values(), strict=True)
             for digest in entry.apikeys
         }
 
-    def of(self, apikey: str | None) -> Application:
-        """The application that serves a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
+    def client(self, apikey: str | None) -> Client:
+        """Who sends a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
         if not apikey:
             raise errors.MissingKey()
-        application = self._by_digest.get(config.digest(apikey))
-        if application is None:
+        client = self._by_digest.get(config.digest(apikey))
+        if client is None:
             raise errors.ForbiddenKey()
-        return application
+        return client
 
 
 def _application(name: str, entry: config.Application) -> Application:

@@ -1,25 +1,47 @@
 """The way of one request. Everything else is a room that this page passes through:
 
-who is this key? → what to ask? → known answer? → may we spend it? → ask → what did it cost? → translate.
+who is this key? → known answer? → what to ask? → may we spend it? → ask → what did it cost? → translate.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from proxy import errors, model
-from proxy.gateway.answers import Answers
-from proxy.gateway.applications import Application, Applications
+from proxy.gateway.answers import Answers, Inquiry
+from proxy.gateway.applications import Applications, Client
 from proxy.gateway.directory import Directory
+from proxy.gateway.kept import Answer, Question, Reading
 from proxy.gateway.quota import Quota
-from proxy.mapping import compiler, tables
+from proxy.gateway.receipt import Receipt
+from proxy.mapping import tables
 from proxy.planning import criteria, library, match, parts, search
 from proxy.planning.listing import Listed
-from proxy.planning.operations import Ask, Found
+from proxy.planning.operations import Ask, Found, Outcome
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.graphql import GraphQLClient
+from proxy.upstream.batching import Batching
 
-T = TypeVar("T")
+TOGETHER: match.SingleQuery = "supMultiMatch"  # how a call's queries are asked, however few are left to ask
+
+
+class Caller(NamedTuple):
+    """Who asks, what is to be shown, what mapping needs to know of the request, and what it comes to."""
+
+    client: Client
+    view: model.View
+    context: model.Context
+    receipt: Receipt
+
+    def question(self, *what: Hashable) -> Question:
+        """Something asked by this caller: applications share no answers, each pays for its own."""
+        return Question((self.client.application.name, *what), self.context)
+
+    def reading(self, part: Any) -> Reading:
+        """How it reads parts."""
+        cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
+        return Reading((self.view, cuts), part)
 
 
 class Pipeline:
@@ -32,7 +54,7 @@ class Pipeline:
         views: library.Library,
         answers: Answers,
         quota: Quota,
-        upstream: GraphQLClient,
+        upstream: Batching,
         directory: Directory,
         book: tables.Tables,
         single_query: match.SingleQuery,
@@ -48,139 +70,142 @@ class Pipeline:
         self._single_query = single_query
         self._metrics = metrics
 
-    def application(self, apikey: str | None) -> Application:
+    def client(self, apikey: str | None) -> Client:
         """Who is this key? Raises MissingKey and ForbiddenKey."""
-        return self._applications.of(apikey)
+        return self._applications.client(apikey)
 
-    async def match_parts(
-        self, application: Application, request: model.PartsMatchRequest, view: model.View
-    ) -> list[tuple[list[dict[str, Any]], int, str | None]]:
+    async def match_parts(self, caller: Caller, request: model.PartsMatchRequest) -> list[Answer]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
         skus = request.exact_only and any(query.mpn_or_sku or query.sku for query in request.queries)
-        compiled = self._views.match(view, skus)
-        plan = match.MatchPlan(request, compiled.documents, application.context, self._single_query)
-        found = await self._ask_all(application, plan.asks)
-        counted = await self._count(application, plan.counts(found))
-        return [
-            (_translate(compiled.part, records, application.context), hits, error)
-            for records, hits, error in plan.results(found, counted)
-        ]
+        compiled = self._views.match(caller.view, skus)
+        asked = [query for query in request.queries if query.error is None]
+        single = self._single_query if len(asked) == 1 else TOGETHER
 
-    async def parts(self, application: Application, uids: list[str], view: model.View) -> dict[str, dict[str, Any]]:
+        async def ask(positions: list[int]) -> list[Outcome]:
+            some = model.PartsMatchRequest(tuple(asked[n] for n in positions), request.exact_only)
+            plan = match.MatchPlan(some, compiled.documents, caller.context, single)
+            found = await self._ask_all(caller, plan.asks)
+            counted = await self._ask_all(caller, plan.counts(found))
+            return plan.results(found, counted)
+
+        questions = [caller.question("match", request.exact_only, *query.asked) for query in asked]
+        reading = caller.reading(compiled.part)
+        answers = iter(_some(await self._answers.to(Inquiry(questions, reading, ask, caller.receipt))))
+        return [next(answers) if query.error is None else Answer(b"[]", 0, query.error) for query in request.queries]
+
+    async def parts(self, caller: Caller, uids: list[str]) -> dict[str, bytes]:
         """Parts by the uids they were asked for; what the service does not know is left out (contract §1)."""
-        compiled = self._views.parts(view)
+        compiled = self._views.parts(caller.view)
         known = parts.asked(uids)
-        found = await self._ask_all(application, parts.asks(known, compiled.document, application.context))
-        return {
-            uid: _translate(compiled.part, found[position].parts, application.asking(uid))[0]
-            for position, uid in enumerate(known)
-            if _unrefused(found[position]).parts
-        }
 
-    async def search_parts(
-        self, application: Application, request: model.SearchRequest, view: model.View
-    ) -> tuple[list[dict[str, Any]], search.Searched]:
-        """parts/search: the page's v3 parts, and everything else the reply says (contract v3-rest.md §3.6)."""
-        try:
-            plan = search.SearchPlan(request, self._book, application.features)
-        except criteria.UnknownSpec:  # to the tables; the service may have it all the same
-            specs = await self._directory.specs(application.credentials)
-            plan = search.SearchPlan(request, specs, application.features)
+        async def ask(positions: list[int]) -> list[Outcome]:
+            asks = parts.asks([known[n] for n in positions], compiled.document, caller.context)
+            found = await self._ask_all(caller, asks)
+            return [parts.outcome(found[n]) for n in range(len(positions))]
+
+        questions = [
+            Question(caller.question("part", uid).key, msgspec.structs.replace(caller.context, asked=uid))
+            for uid in known
+        ]
+        reading = caller.reading(compiled.part)
+        answers = _every(await self._answers.to(Inquiry(questions, reading, ask, caller.receipt)))
+        return {uid: answer.items[1:-1] for uid, answer in zip(known, answers, strict=True) if answer.hits}
+
+    async def search_parts(self, caller: Caller, request: model.SearchRequest) -> Answer:
+        """parts/search: the page's v3 parts, and beside them all else that the reply says (contract §3.6)."""
+        plan = await self._search_plan(caller, request)
         page, *apart = (wanted.aggregations for wanted in plan.wanted)
-        compiled = self._views.page(view, page)
-        counting = [self._views.count(aggregations) for aggregations in apart]
-        hits = self._views.count(frozenset())
-        asks = plan.asks(compiled.document, counting, hits, application.context)
-        found = await self._ask_all(application, asks)
-        accepted = {position: _accepted(each) for position, each in found.items()}
-        result = _translated(lambda: plan.result(accepted))
-        return _translate(compiled.part, result.parts, application.context), result
+        compiled = self._views.page(caller.view, page)
 
-    async def listed(
-        self, application: Application, name: str, uids: list[str], view: model.View
-    ) -> dict[str, dict[str, Any]]:
+        async def ask(_: list[int]) -> list[Outcome]:
+            counting = [self._views.count(aggregations) for aggregations in apart]
+            asks = plan.asks(compiled.document, counting, self._views.count(frozenset()), caller.context)
+            found = await self._ask_all(caller, asks)
+            accepted = {position: _accepted(each) for position, each in found.items()}
+            return [_translated(lambda: plan.outcome(accepted))]
+
+        inquiry = Inquiry([caller.question(request)], caller.reading(compiled.part), ask, caller.receipt)
+        return _every(await self._answers.to(inquiry))[0]
+
+    async def listed(self, caller: Caller, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
         """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
-        listing = await self._directory.listing(name, application.credentials)
-        compiled = self._views.listed(name, view)
+        listing = await self._directory.listing(name, caller.client.application.credentials)
+        compiled = self._views.listed(name, caller.view)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
-        return {uid: compiled.map(record, application.context) for uid, record in found if record is not None}
+        return {uid: compiled.map(record, caller.context) for uid, record in found if record is not None}
 
     async def search_listed(
-        self, application: Application, name: str, request: model.SearchRequest, view: model.View
+        self, caller: Caller, name: str, request: model.SearchRequest
     ) -> tuple[list[dict[str, Any]], Listed]:
         """Brands, sellers or categories by name and field. Costs nothing."""
-        listing = await self._directory.listing(name, application.credentials)
+        listing = await self._directory.listing(name, caller.client.application.credentials)
         result = listing.search(request)
-        compiled = self._views.listed(name, view)
-        return [compiled.map(record, application.context) for record in result.records], result
+        compiled = self._views.listed(name, caller.view)
+        return [compiled.map(record, caller.context) for record in result.records], result
 
-    async def _ask_all(self, application: Application, asks: list[Ask]) -> dict[int, Found]:
-        """What each query found; asks go out side by side, and all are awaited: all are paid for."""
+    async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.SearchPlan:
+        features = caller.client.application.features
+        try:
+            return search.SearchPlan(request, self._book, features)
+        except criteria.UnknownSpec:  # to the tables; the service may have it all the same
+            specs = await self._directory.specs(caller.client.application.credentials)
+            return search.SearchPlan(request, specs, features)
+
+    async def _ask_all(self, caller: Caller, asks: list[Ask]) -> dict[int, Found]:
+        """What each query found; asks go out side by side, and one that fails takes nothing from the others."""
         if len(asks) < 2:
-            return await self._ask(application, asks[0]) if asks else {}
-        answers = await asyncio.gather(*(self._ask(application, ask) for ask in asks), return_exceptions=True)
-        found: dict[int, Found] = {}
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-            found |= answer
+            return await self._ask(caller, asks[0]) if asks else {}
+        answers = await asyncio.gather(*(self._ask(caller, ask) for ask in asks))
+        return {position: found for answer in answers for position, found in answer.items()}
+
+    async def _ask(self, caller: Caller, ask: Ask) -> dict[int, Found]:
+        """One ask. What the service refuses is the error of its queries, whatever else happens their failure."""
+        try:
+            found = await self._spend(caller, ask)
+        except errors.QueryRefused as refusal:
+            found = [Found([], 0, refusal.message)] * len(ask.positions)
+        except errors.BridgeError as failure:
+            found = [Found([], 0, failure.message, failure=failure)] * len(ask.positions)
+        return dict(zip(ask.positions, found, strict=True))
+
+    async def _spend(self, caller: Caller, ask: Ask) -> list[Found]:
+        """Reserve the worst case, ask, and book what came back."""
+        application = caller.client.application
+        with self._quota.reserve(application.name, ask.parts_max) as reservation:
+            found = await self._upstream.ask(ask, application.credentials)
+            reservation.returned = sum(len(each.parts) for each in found)
+        caller.receipt.cost += reservation.returned
+        self._metrics.parts[application.name,] += reservation.returned
         return found
 
-    async def _count(self, application: Application, asks: list[Ask]) -> dict[int, Found]:
-        """The same for counts alone: the parts are here and paid for, so a count that fails is done without."""
-        try:
-            return await self._ask_all(application, asks)
-        except errors.BridgeError:
-            return {}
 
-    async def _ask(self, application: Application, ask: Ask) -> dict[int, Found]:
-        """One operation, for the queries it serves. What the service refuses becomes those queries' own error."""
-        try:
-            answers = await self._answer(application, ask)
-        except errors.QueryRefused as refusal:
-            return {position: Found([], 0, refusal.message) for position in ask.positions}
-        return dict(zip(ask.positions, answers, strict=True))
-
-    async def _answer(self, application: Application, ask: Ask) -> list[Found]:
-        """Known, or asked for, paid and kept."""
-        key = (application.name, ask.operation.payload)
-        known: list[Found] | None = self._answers.known(key)
-        self._metrics.answers["miss" if known is None else "hit",] += 1
-        if known is None:
-            known = await self._answers.get(key, lambda: self._spend(application, ask))
-        return known
-
-    async def _spend(self, application: Application, ask: Ask) -> list[Found]:
-        with self._quota.reserve(application.name, ask.operation.parts_max) as reservation:
-            answers = ask.read(await self._upstream.ask(ask.operation, application.credentials))
-            reservation.returned = sum(len(found.parts) for found in answers)
-            self._metrics.parts[application.name,] += reservation.returned
-        if len(answers) != len(ask.positions):
-            raise errors.UpstreamUnreadable("the upstream did not answer every query")
-        return answers
+def _some(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """Answers of which each can be given by itself: only where all have failed, there is none."""
+    failures = [answer.failure for answer in answers if answer.failure is not None]
+    if failures and len(failures) == len(answers):
+        raise failures[0]
+    return answers
 
 
-def _unrefused(found: Found) -> Found:
-    """What was found, where the service did not refuse."""
-    if found.error is not None:
-        raise errors.QueryRefused(found.error)
-    return found
+def _every(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """Answers that are given together or not at all."""
+    for answer in answers:
+        if answer.failure is not None:
+            raise answer.failure
+        if answer.error is not None:
+            raise errors.QueryRefused(answer.error)
+    return answers
 
 
 def _accepted(found: Found) -> Found:
-    """The same for a search: it is in the client's own words, such as a spec's name, which the client can change."""
-    if found.error is not None:
+    """What a search found: it is in the client's own words, such as a spec's name, which the client can change."""
+    if found.error is not None and found.failure is None:
         raise errors.BadRequest(f"the service refuses this search: {found.error}")
     return found
 
 
-def _translate(part: compiler.Compiled, records: list[Any], context: model.Context) -> list[dict[str, Any]]:
-    """v3's parts."""
-    return _translated(lambda: [part.map(record, context) for record in records])
-
-
-def _translated(translate: Callable[[], T]) -> T:
-    """What `translate` makes of an answer. What fits the schema can still hold a time or an id that is none."""
+def _translated(translate: Callable[[], Outcome]) -> Outcome:
+    """What counts become. What fits the schema can still hold an id that is none."""
     try:
         return translate()
     except (ValueError, OverflowError) as error:

@@ -5,10 +5,13 @@ rules and evaluated by the interpreter: as quick as one written by hand. It is m
 files only; what a client sends never becomes part of it.
 """
 
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, get_origin, get_type_hints
+
+import msgspec
 
 from proxy import errors, model
 from proxy.mapping import loader, paths, selection, views
@@ -22,11 +25,14 @@ Mapper = Callable[[Any, model.Context], dict[str, Any]]
 class Compiled:
     """What one object needs in one view: GraphQL fields, the type of one record of the answer, record → v3 object.
 
+    `fields` are the paths that are asked for, `decode` reads a list of records from JSON that has at least these.
     `source` is the mapping function as text, for people.
     """
 
     selection: str
+    fields: frozenset[str]
     record: Any
+    decode: Callable[[bytes], list[Any]]
     map: Mapper
     source: str
 
@@ -62,7 +68,10 @@ class _Writer:
             "__builtins__": {},
         }
         function = eval(compile(source, f"<mapping of {name}>", "eval"), names)  # noqa: S307 - our own text
-        return Compiled(start.here.node.text() or selection.NOTHING, start.here.node.record(), function, source)
+        node = start.here.node
+        record = node.record()
+        decode = msgspec.json.Decoder(types.GenericAlias(list, (record,))).decode
+        return Compiled(node.text() or selection.NOTHING, node.paths(), record, decode, function, source)
 
     def _need(self, needs: tuple[str, ...], start: Around) -> None:
         try:

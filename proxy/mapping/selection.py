@@ -48,6 +48,10 @@ class Node:
         """The fields as GraphQL, without outer braces; in a fixed order, so that equal views share documents."""
         return " ".join(selected.text() for _, selected in sorted(self.fields.items()))
 
+    def paths(self) -> frozenset[str]:
+        """Every field that is asked for, with its arguments: what a selection must have to stand in for another."""
+        return frozenset(path for _, selected in self.fields.items() for path in selected.paths())
+
     def record(self) -> type:
         """The type one object of the answer is decoded into. Nullable fields may be missing, others must be there."""
         if self.type_name in SCALARS:
@@ -77,6 +81,10 @@ class Selected:
         if self.type.is_scalar:
             return f"{prefix}{name}"
         return f"{prefix}{name} {{ {self.node.text() or NOTHING} }}"
+
+    def paths(self) -> list[str]:
+        here = f"{self.step.alias}:{self.step.name}{self.step.arguments}"
+        return [here, *(f"{here}.{below}" for below in self.node.paths())]
 
     def record(self) -> Any:
         kind: Any = self.node.record()

@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.mapping import compiler, loader, tables
 from proxy.model import Context, View
-from proxy.planning import match, operations
+from proxy.planning import documents, match
 from proxy.planning.aggregations import AGGREGATIONS
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
@@ -50,7 +50,7 @@ class Library:
     def __init__(self, rulebook: loader.Rulebook) -> None:
         self._rulebook = rulebook
         self._views: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(VIEWS_MAX)
-        self._count = operations.multi_match(None)
+        self._count = documents.multi_match(None)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile everything that can be asked for. Raises MappingError, naming file and line of a mistake."""
@@ -76,7 +76,7 @@ class Library:
 
     def count(self, counted: frozenset[str]) -> Document:
         """A search for its hits and some aggregations alone."""
-        return self._known(("count", counted), lambda: operations.count(counted))
+        return self._known(("count", counted), lambda: documents.count(counted))
 
     def listed(self, name: str, view: View) -> compiler.Compiled:
         """A brand, seller or category."""
@@ -96,21 +96,21 @@ class Library:
     def _compile_match(self, view: View, skus: bool) -> MatchView:
         needs = ("mpn", "sellers.offers.sku") if skus else ("mpn",)
         part = compiler.compile_object(self._rulebook, "Part", view, needs)
-        documents = match.Documents(
-            operations.multi_match(part),
-            operations.search("supSearchMpn", part),
-            operations.search("supSearch", part),
+        asked = match.Documents(
+            documents.multi_match(part),
+            documents.search("supSearchMpn", part),
+            documents.search("supSearch", part),
             self._count,
         )
-        return MatchView(documents, part)
+        return MatchView(asked, part)
 
     def _compile_parts(self, view: View) -> PartsView:
         part = compiler.compile_object(self._rulebook, "Part", view)
-        return PartsView(operations.parts(part), part)
+        return PartsView(documents.parts(part), part)
 
     def _compile_page(self, view: View, counted: frozenset[str]) -> PartsView:
         part = compiler.compile_object(self._rulebook, "Part", view)
-        return PartsView(operations.page(part, counted), part)
+        return PartsView(documents.page(part, counted), part)
 
     def _catalogue(self, name: str, root: str) -> Catalogue:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
@@ -123,7 +123,7 @@ class Library:
         def build(data: Any) -> Listing:
             return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), computed)
 
-        return Catalogue(operations.listing(root, whole), build)
+        return Catalogue(documents.listing(root, whole), build)
 
     def _attributes(self) -> Catalogue:
         book = self._rulebook.tables
@@ -131,4 +131,4 @@ class Library:
         def build(data: Any) -> tables.Tables:
             return msgspec.structs.replace(book, specs=book.specs.with_attributes(data.supAttributes))
 
-        return Catalogue(operations.attributes(), build)
+        return Catalogue(documents.attributes(), build)

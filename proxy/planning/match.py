@@ -7,13 +7,13 @@ always; `q` goes to supSearch; everything else goes together to supMultiMatch, a
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from msgspec import structs
 
 from proxy.model import Context, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exactness
-from proxy.planning.operations import Ask, Document, Found
+from proxy.planning.operations import Ask, Document, Found, Outcome
 
 CANDIDATES = 20  # parts among which matches are looked for that the service does not rank
 PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
@@ -29,14 +29,6 @@ class Documents:
     search_mpn: Document
     search: Document
     count: Document
-
-
-class Matched(NamedTuple):
-    """The outcome of one query: part records, all hits, an error in words."""
-
-    parts: list[Any]
-    hits: int
-    error: str | None = None
 
 
 class MatchPlan:
@@ -59,7 +51,7 @@ class MatchPlan:
             if position in self._partial and answer.error is None and not self._certain(position, answer)
         ]
 
-    def results(self, found: dict[int, Found], counted: dict[int, Found]) -> list[Matched]:
+    def results(self, found: dict[int, Found], counted: dict[int, Found]) -> list[Outcome]:
         """One outcome a query, in the order of the request."""
         return [self._result(position, found, counted) for position in range(len(self._request.queries))]
 
@@ -98,13 +90,12 @@ class MatchPlan:
         named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
         if filters := {key: [value] for key, value in named.items() if value}:
             variables["filters"] = filters
-        operation = document.operation(variables, query.limit)
-        return Ask(operation, _read_search(document.name), (position,))
+        return Ask(document, variables, query.limit, _read_search(document.name), (position,))
 
     def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> Ask:
         variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
-        operation = document.operation(variables, sum(limit for _, _, limit in chunk))
-        return Ask(operation, _read_multi_match, tuple(position for position, _, _ in chunk))
+        parts_max = sum(limit for _, _, limit in chunk)
+        return Ask(document, variables, parts_max, _read_multi_match, tuple(position for position, _, _ in chunk))
 
     def _certain(self, position: int, answer: Found) -> bool:
         query = self._request.queries[position]
@@ -117,18 +108,18 @@ class MatchPlan:
         keep = exactness.keeper(query, self._request.exact_only, position in self._partial)
         return (exactness.pick if position in self._unranked else exactness.narrow)(query, answer, keep)
 
-    def _result(self, position: int, found: dict[int, Found], counted: dict[int, Found]) -> Matched:
+    def _result(self, position: int, found: dict[int, Found], counted: dict[int, Found]) -> Outcome:
         query = self._request.queries[position]
         if query.error is not None:
-            return Matched([], 0, query.error)
+            return Outcome([], 0, query.error)
         answer = found[position]
         if answer.error is not None:
-            return Matched([], 0, answer.error)
+            return Outcome([], 0, answer.error, answer.failure)
         narrowed = self._narrow(position, answer)
         seen = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
-        return Matched(narrowed.parts, max(hits, seen))
+        return Outcome(narrowed.parts, max(hits, seen))
 
 
 def chunks(

@@ -4,20 +4,19 @@ Made by the planners of this room, asked by upstream. Documents hold names from 
 """
 
 import types
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy import model
-from proxy.mapping import compiler
-from proxy.planning import aggregations
+from proxy import errors, model
 
 
 class Found(msgspec.Struct, frozen=True):
     """What the service answered to one query: part records, all hits, its own error.
 
-    `akas` are the alternate MPNs that were hit, `whole` the result set where more of it is read.
+    `akas` are the alternate MPNs that were hit, `whole` the result set where more of it is read, `failure` is why the
+    service was not, or not rightly, asked at all.
     """
 
     parts: list[Any]
@@ -25,10 +24,23 @@ class Found(msgspec.Struct, frozen=True):
     error: str | None = None
     akas: list[str | None] | None = None
     whole: Any = None
+    failure: errors.BridgeError | None = None
 
     def with_akas(self) -> Iterator[tuple[Any, str | None]]:
         """Each part with the alternate MPN that the query hit, where it did."""
         return zip(self.parts, self.akas or [None] * len(self.parts), strict=True)
+
+
+class Outcome(NamedTuple):
+    """What became of one query of a v3 request: part records, all hits, an error in words; `failure` as in Found, and
+    what a reply says `beside` the parts.
+    """
+
+    parts: list[Any]
+    hits: int
+    error: str | None = None
+    failure: errors.BridgeError | None = None
+    beside: Any = None
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -41,137 +53,115 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """One operation, how its data reads, and the queries it answers by their position in the request."""
+    """Queries for one document: its variables, the most parts it can cost, how its data reads, and the queries it
+    answers by their position in the request.
+    """
 
-    operation: Operation
+    document: "Document"
+    variables: dict[str, Any]
+    parts_max: int
     read: Callable[[Any], list[Found]]
     positions: tuple[int, ...]
 
+    @property
+    def operation(self) -> Operation:
+        """What is sent."""
+        return self.document.operation(self.variables, self.parts_max)
 
-Lost = Callable[[Any], bool]
+    @property
+    def lane(self) -> "Document | None":
+        """What queries must have in common to go out together; None for those that go alone."""
+        return self.document if self.document.shares else None
+
+    def joined(self, others: "Sequence[Ask]") -> "Ask":
+        """One ask for the queries of this and others of the same lane."""
+        asks = [self, *others]
+        parts = sum(ask.parts_max for ask in asks)
+        positions = tuple(range(sum(len(ask.positions) for ask in asks)))
+        several = self.document.several
+        if several is not None:
+            variables = {**self.variables, several: [each for ask in asks for each in ask.variables[several]]}
+            return Ask(self.document, variables, parts, self.read, positions)
+        numbered = {f"{key}{n}": value for n, ask in enumerate(asks) for key, value in ask.variables.items()}
+        return Ask(self.document.aliased(len(asks)), numbered, parts, _read_aliases(self), positions)
+
+
+class Lost(NamedTuple):
+    """Stands for what the service nulled, and why."""
+
+    message: str
+
+
+Mend = Callable[[Any, list[model.GraphQLError]], Any]
 
 
 class Document:
     """A GraphQL document and the decoder of its answers. Made at start, and once for every new view.
 
-    `lost` tells of a root field's value that what it should hold was nulled; beside an error that is no answer.
+    `mend` is handed data that has errors beside it: it puts Lost where something was nulled, or gives None where
+    nothing is left. Queries of several callers can go out in one request where `several` names the variable that is a
+    list of queries, or where `aliases` makes the document with so many of its root field.
     """
 
     def __init__(
-        self, name: str, signature: str, arguments: str, below: str, record: Any, *, lost: Lost | None = None
+        self,
+        name: str,
+        text: str,
+        data: Any,
+        *,
+        mend: Mend | None = None,
+        several: str | None = None,
+        aliases: "Callable[[int], Document] | None" = None,
     ) -> None:
         self.name = name
-        declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
-        self.text = f"query {name}{declared} {{ {name}{passed} {{ {below} }} }}"
-        self._head = msgspec.json.encode({"operationName": name, "query": self.text})[:-1] + b',"variables":'
-        data = msgspec.defstruct("Data", [(name, record)], gc=False)
+        self.text = text
+        self.several = several
+        self.shares = several is not None or aliases is not None
+        self._aliases = aliases
+        self._aliased: dict[int, Document] = {}
+        self._head = msgspec.json.encode({"operationName": name, "query": text})[:-1] + b',"variables":'
         answer = msgspec.defstruct(
             "Answer",
             [("data", data | None, None), ("errors", list[model.GraphQLError] | None, None)],
             gc=False,
         )
         decode = msgspec.json.Decoder(answer).decode
-        self._decode = decode if lost is None else _without_lost(decode, name, lost)
+        self._decode = decode if mend is None else _mended(decode, mend)
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> Operation:
         """The document with its variables."""
         return Operation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
 
+    def aliased(self, number: int) -> "Document":
+        """The document with so many of its root field, the variables of each numbered from 0."""
+        known = self._aliased.get(number)
+        if known is None:
+            if self._aliases is None:
+                raise LookupError(f"{self.name} has no aliases")
+            known = self._aliased[number] = self._aliases(number)
+        return known
 
-def _without_lost(decode: Callable[[bytes], Any], name: str, lost: Lost) -> Callable[[bytes], Any]:
-    """The decoder, for answers whose data may be of no use."""
+
+def _mended(decode: Callable[[bytes], Any], mend: Mend) -> Callable[[bytes], Any]:
+    """The decoder, for answers of which a part may be of no use."""
 
     def decoded(body: bytes) -> Any:
         answer = decode(body)
-        if answer.errors and answer.data is not None and lost(getattr(answer.data, name)):
-            answer.data = None
+        if answer.errors and answer.data is not None:
+            answer.data = mend(answer.data, answer.errors)
         return answer
 
     return decoded
 
 
-MARKET = "$country: String!, $currency: String!"
-MARKET_ARGUMENTS = "country: $country, currency: $currency"
-SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
-SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters"
-SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
+def _read_aliases(ask: Ask) -> Callable[[Any], list[Found]]:
+    """Each alias' value in the shape that the lone document's data has."""
+    name, alone = ask.document.name, types.SimpleNamespace
 
+    def read(data: dict[str, Any]) -> list[Found]:
+        return [
+            Found([], 0, value.message) if isinstance(value, Lost) else ask.read(alone(**{name: value}))[0]
+            for value in data.values()
+        ]
 
-def multi_match(part: compiler.Compiled | None) -> Document:
-    """supMultiMatch; without a part only the hits are asked for, which costs nothing."""
-    parts = f" parts {{ {part.selection} }}" if part else ""
-    fields: list[Any] = [("hits", int), ("error", str | None, None)]
-    if part:
-        fields.insert(1, ("parts", types.GenericAlias(list, (part.record,))))
-    match = msgspec.defstruct("SupPartMatch", fields, gc=False)
-    return Document(
-        "supMultiMatch",
-        f"$queries: [SupPartMatchQuery!]!, {MARKET}",
-        f"queries: $queries, {MARKET_ARGUMENTS}",
-        f"hits error{parts}",
-        types.GenericAlias(list, (match,)),
-    )
-
-
-def search(name: str, part: compiler.Compiled) -> Document:
-    """supSearch or supSearchMpn for parts/match: parts in one view, and the alternate MPNs that were hit."""
-    below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
-    record = _result_set([("akaMpn", str | None, None)], part, [])
-    return Document(name, SEARCH, SEARCH_ARGUMENTS, below, record, lost=_no_results)
-
-
-def page(part: compiler.Compiled, counted: frozenset[str]) -> Document:
-    """supSearch for parts/search: parts in one view with their snippets, beside them aggregations by name."""
-    results = f"results {{ description part {{ {part.selection} }} }}"
-    return _counting(counted, f"hits {results}", [("description", str)], part)
-
-
-def count(counted: frozenset[str]) -> Document:
-    """supSearch for its hits and aggregations alone."""
-    return _counting(counted, "hits", [], None)
-
-
-def parts(part: compiler.Compiled) -> Document:
-    """supParts: by id, null where there is none."""
-    record = types.GenericAlias(list, (part.record | None,))
-    arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
-    return Document("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record, lost=_no_parts)
-
-
-def listing(name: str, object_: compiler.Compiled) -> Document:
-    """A query that lists everything there is, such as supSellers; free of charge."""
-    return Document(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,)))
-
-
-def attributes() -> Document:
-    """The specs that the service has; free of charge."""
-    return Document("supAttributes", "", "", "name shortname", types.GenericAlias(list, (aggregations.Attribute,)))
-
-
-def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.Compiled | None) -> Document:
-    chosen = [aggregations.AGGREGATIONS[name] for name in sorted(counted)]
-    declared = dict.fromkeys(name for each in chosen for name in each.variables)
-    signature = ", ".join([SEARCH, SORTING, *declared])
-    arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
-    fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
-    texts = " ".join([below, *(each.text for each in chosen)])
-    record = _result_set(beside, part, fields)
-    return Document("supSearch", signature, arguments, texts, record, lost=_no_results if part else None)
-
-
-def _no_results(answer: Any) -> bool:
-    return answer.results is None
-
-
-def _no_parts(answer: Any) -> bool:
-    return all(part is None for part in answer)
-
-
-def _result_set(beside: list[Any], part: compiler.Compiled | None, counted: list[Any]) -> Any:
-    """The type of a SupPartResultSet with these fields."""
-    optional: list[Any] = []
-    if part:
-        required = [field for field in [("part", part.record), *beside] if len(field) == 2]
-        result = msgspec.defstruct("SupPartResult", [*required, *(f for f in beside if len(f) == 3)], gc=False)
-        optional = [("results", types.GenericAlias(list, (result,)) | None, None)]
-    return msgspec.defstruct("SupPartResultSet", [("hits", int), *counted, *optional], gc=False)
+    return read

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from proxy.model import Context
-from proxy.planning.operations import Ask, Document, Found
+from proxy.planning.operations import Ask, Document, Found, Lost, Outcome
 
 IDS_MAX = 100
 UID = re.compile(r"[0-9a-f]{16}")
@@ -19,7 +19,7 @@ def asks(uids: list[str], document: Document, context: Context) -> list[Ask]:
     """Operations for uids; positions are those of the uids. Each part that is found is billed."""
     market = {"country": context.country, "currency": context.currency}
     return [
-        Ask(document.operation({"ids": some, **market}, len(some)), _read, tuple(range(first, first + len(some))))
+        Ask(document, {"ids": some, **market}, len(some), _read, tuple(range(first, first + len(some))))
         for first in range(0, len(uids), IDS_MAX)
         for some in [uids[first : first + IDS_MAX]]
     ]
@@ -27,4 +27,15 @@ def asks(uids: list[str], document: Document, context: Context) -> list[Ask]:
 
 def _read(data: Any) -> list[Found]:
     """The service answers in the order of the ids, null where it knows none."""
-    return [Found([], 0) if part is None else Found([part], 1) for part in data.supParts]
+    return [_found(part) for part in data.supParts]
+
+
+def _found(part: Any) -> Found:
+    if isinstance(part, Lost):
+        return Found([], 0, part.message)
+    return Found([], 0) if part is None else Found([part], 1)
+
+
+def outcome(found: Found) -> Outcome:
+    """Of one uid."""
+    return Outcome(found.parts, found.hits, found.error, found.failure)

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 from proxy.mapping import tables
 from proxy.model import Context, Drilldown, FacetField, SearchRequest
 from proxy.planning import criteria, facets, lucene
-from proxy.planning.operations import Ask, Document, Found
+from proxy.planning.operations import Ask, Document, Found, Outcome
 
 
 class Searched(NamedTuple):
-    """The outcome: part records with their snippets, and v3's counts."""
+    """What a search's reply says beside the parts: their snippets, and v3's counts."""
 
-    parts: list[Any]
     snippets: list[str]
     hits: int
     facet_results: dict[str, dict[str, Any]]
@@ -72,12 +71,18 @@ class SearchPlan:
         ]
         asked += [(hits, {**rest, **each.variables()}) for each in self._queried]
         return [
-            Ask(document.operation(variables, int(variables["limit"])), read, (position,))
+            Ask(document, variables, int(variables["limit"]), read, (position,))
             for position, (document, variables) in enumerate(asked)
         ]
 
-    def result(self, found: dict[int, Found]) -> Searched:
-        """Everything v3's reply says."""
+    def outcome(self, found: dict[int, Found]) -> Outcome:
+        """The page's parts, and beside them everything else that v3's reply says."""
+        failure = next((each.failure for each in found.values() if each.failure is not None), None)
+        if failure is not None:
+            return Outcome([], 0, failure.message, failure)
+        return Outcome(found[0].parts, found[0].hits, beside=self._searched(found))
+
+    def _searched(self, found: dict[int, Found]) -> Searched:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
@@ -93,7 +98,7 @@ class SearchPlan:
         counts = {text: {"count": found[position].hits} for text, position in queries}
         snippets = [result.description for result in found[0].whole.results or []]
         results = {"fields": facets.ranked(fields, drilled), "queries": counts}
-        return Searched(found[0].parts, snippets, found[0].hits, results, stats, metadata)
+        return Searched(snippets, found[0].hits, results, stats, metadata)
 
     def _together(self) -> Counted:
         """What is counted under the request's own criteria."""

@@ -76,7 +76,8 @@ class Metrics(Collector):
         self.upstream_errors = Counter("v3bridge_upstream_errors", "Errors beside usable data", "operation")
         self.parts = Counter("v3bridge_parts_returned", "Parts that the service returned, and bills", "application")
         self.token_requests = Counter("v3bridge_token_requests", "Token requests", "application", "outcome")
-        self.answers = Counter("v3bridge_answers", "Look-ups of kept answers, hit or miss", "outcome")
+        self.answers = Counter("v3bridge_answers", "Queries answered: hit, shared, miss or stale", "source")
+        self.together = Counter("v3bridge_calls_together", "Calls whose queries went out with those of others")
         self._registry = registry
         registry.register(self)
 

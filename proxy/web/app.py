@@ -7,15 +7,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, pipeline, quota
+from proxy.gateway import answers, applications, directory, kept, pipeline, quota
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
 from proxy.telemetry import metrics as metering
-from proxy.upstream import graphql, session, tokens
+from proxy.upstream import batching, graphql, session, tokens
 from proxy.web import middleware, ops
-from proxy.web.v3 import routes
+from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
 
@@ -39,25 +39,26 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     store = tokens.Tokens(
         http, upstream.token_url, upstream.scope, clock=clock, rng=random.SystemRandom(), metrics=metrics
     )
-    known = answers.Answers(settings.answers.seconds, settings.answers.entries, clock)
+    memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
     client = graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics)
+    calls = batching.Batching(client, settings.sharing.enabled, settings.sharing.wait_seconds, metrics)
     lists = directory.Directory(catalogues, client, settings.lists.seconds, clock)
     way = pipeline.Pipeline(
         applications=served,
         views=views,
-        answers=known,
+        answers=answers.Answers(memory, settings.sharing.enabled, metrics),
         quota=quota.Quota(clock),
-        upstream=client,
+        upstream=calls,
         directory=lists,
         book=rulebook.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
     app = web.Application(middlewares=[middleware.frame(metrics, clock)])
-    routes.Surface(way, rulebook, clock).add_to(app)
+    routes.Surface(way, rulebook, repeats.Repeats(settings.answers.bytes // 4, clock), clock).add_to(app)
     openapi.add_to(app, rulebook)
     ops.add_to(app, metrics, _ready(served, store))
-    app.on_cleanup.append(_closing(lists.close, store.close, http.close))
+    app.on_cleanup.append(_closing(calls.close, lists.close, store.close, http.close))
     return app
 
 

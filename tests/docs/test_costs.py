@@ -148,7 +148,8 @@ async def test_the_same_question_again_costs_what_its_rows_say(rows, opens):
         measured["once more, at once"] = await counted.cost(ONE)
         measured["by another apikey of the same application"] = await counted.cost(ONE, key=OTHER_KEY)
         measured["by another application"] = await counted.cost(ONE, key=OTHER_APPLICATION_KEY)
-        measured["with other `include[]`"] = await counted.cost(f"{ONE}&include[]=specs")
+        measured["with another `include[]`"] = await counted.cost(f"{ONE}&include[]=specs")
+        measured["without it again"] = await counted.cost(f"{ONE}&n=2")
     async with opens(seconds=0) as counted:
         await counted.cost(ONE)
         measured["once more, with kept answers off"] = await counted.cost(ONE)

@@ -30,7 +30,7 @@ MPNS = (
         ([{"mpn": "SN74S7"}], "supMultiMatch", 0, 1, [0]),
         ([{"mpn": "none-such-number"}], "supSearchMpn", 0, 1, [0]),
         # Everything else is asked together, and only matches are billed.
-        ([SINGLE, SINGLE], "supSearchMpn", 6, 1, [4, 4]),
+        ([SINGLE, SINGLE], "supSearchMpn", 3, 1, [4, 4]),
         ([{**SINGLE, "brand": "TI"}], "supSearchMpn", 1, 1, [1]),
         ([{"sku": "67K1122"}], "supSearchMpn", 1, 1, [1]),
         ([{"mpn_or_sku": "67K1122"}], "supSearchMpn", 1, 1, [1]),

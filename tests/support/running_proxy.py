@@ -32,6 +32,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
             site=changes.pop("site", "octopart"),
         ),
         translation=config.Translation(**changes.pop("translation", {})),
+        sharing=config.Sharing(**changes.pop("sharing", {})),
         answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
     )
 

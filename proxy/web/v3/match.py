@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from proxy import errors, model
+from proxy.gateway.kept import Answer
+from proxy.kit.encoding import Encoded
 from proxy.planning import exactness
 
 TEXTS = frozenset({"q", "mpn", "brand", "sku", "seller", "mpn_or_sku"})
@@ -59,8 +61,8 @@ def query(raw: Any) -> model.PartsMatchQuery:
         return model.PartsMatchQuery(reference=reference, error=error.message)
 
 
-def reply(raws: list[Any], request: model.PartsMatchRequest, outcomes: list[Any], msec: int) -> dict[str, Any]:
-    """A PartsMatchResponse. `outcomes` holds items, hits and error of every query, in order."""
+def reply(raws: list[Any], request: model.PartsMatchRequest, answers: list[Answer], msec: int) -> dict[str, Any]:
+    """A PartsMatchResponse; an answer for every query, in order."""
     return {
         "__class__": "PartsMatchResponse",
         "msec": msec,
@@ -72,12 +74,12 @@ def reply(raws: list[Any], request: model.PartsMatchRequest, outcomes: list[Any]
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": items,
-                "hits": hits,
-                "reference": asked.reference,
-                "error": error,
+                "items": Encoded(answer.items),
+                "hits": answer.hits,
+                "reference": query.reference,
+                "error": answer.error,
             }
-            for asked, (items, hits, error) in zip(request.queries, outcomes, strict=True)
+            for query, answer in zip(request.queries, answers, strict=True)
         ],
     }
 

@@ -4,20 +4,32 @@ import json
 import re
 from typing import Any
 
-import msgspec
-import orjson
 from aiohttp import web
 
 from proxy import errors
+from proxy.kit import encoding
 from proxy.web.v3.parameters import Style
 
 ALLOWED = "GET, HEAD, OPTIONS"
 GZIP_FROM = 512  # bytes; below, the header costs more than it saves
 
 
-def ok(body: Any, style: Style, request: web.Request) -> web.Response:
+def encode(body: Any, style: Style) -> bytes:
+    """The JSON of a reply."""
+    return encoding.pretty(body) if style.pretty_print else encoding.encode(body)
+
+
+def ok(body: bytes, style: Style, request: web.Request) -> web.Response:
     """A 200."""
-    return _respond(encode(body, style), 200, style, request)
+    return _respond(body, 200, style, request)
+
+
+def accounted(response: web.Response, source: str | None, cost: int) -> web.Response:
+    """The reply, saying where its answers came from and what they cost; nothing where no part was asked for."""
+    if source is not None:
+        response.headers["X-Cache"] = source
+        response.headers["X-Parts-Cost"] = str(cost)
+    return response
 
 
 def failed(error: errors.BridgeError, style: Style, request: web.Request) -> web.Response:
@@ -34,16 +46,6 @@ def error_body(error: errors.BridgeError, style: Style) -> bytes:
     """A ClientErrorResponse or ServerErrorResponse."""
     body = {"__class__": error.v3_class, "message": error.message}
     return json.dumps(body, indent=4 if style.pretty_print else 2).encode()
-
-
-def encode(body: Any, style: Style) -> bytes:
-    """Compact, or with pretty_print: keys in alphabetical order, four spaces, everything beyond ASCII escaped."""
-    if style.pretty_print:
-        return json.dumps(body, sort_keys=True, indent=4).encode()
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # a reference may be a whole number beyond 64 bits
-        return msgspec.json.encode(body)
 
 
 def _respond(body: bytes, status: int, style: Style, request: web.Request) -> web.Response:

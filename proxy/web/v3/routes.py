@@ -3,16 +3,20 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import msgspec
 from aiohttp import web
 
 from proxy import errors, model
-from proxy.gateway.applications import Application
-from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.applications import Client
+from proxy.gateway.pipeline import Caller, Pipeline
+from proxy.gateway.receipt import Receipt
 from proxy.kit.clock import Clock
+from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
 from proxy.web.v3 import match, replies, search
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.web.v3.parameters import Parameters
+from proxy.web.v3.repeats import Repeat, Repeats
 
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
@@ -27,14 +31,16 @@ class Asked(NamedTuple):
 
     request: web.Request
     parameters: Parameters
-    application: Application
+    client: Client
+    receipt: Receipt
     started: float
 
 
 class Surface:
     """The handlers of all v3 paths."""
 
-    def __init__(self, pipeline: Pipeline, rulebook: Rulebook, clock: Clock) -> None:
+    def __init__(self, pipeline: Pipeline, rulebook: Rulebook, repeats: Repeats, clock: Clock) -> None:
+        self._repeats = repeats
         self._pipeline = pipeline
         self._rulebook = rulebook
         self._clock = clock
@@ -58,13 +64,20 @@ class Surface:
         answer = self._answers[endpoint.action]
 
         async def handle(request: web.Request) -> web.StreamResponse:
+            repeat = self._repeats.get(request.raw_path)
+            if repeat is not None:
+                request[APPLICATION] = repeat.client.application.name
+                return replies.accounted(replies.ok(repeat.body, repeat.style, request), "hit", 0)
             started = self._clock.monotonic()
             parameters = Parameters(request.raw_path)
-            application = self._pipeline.application(parameters.text("apikey"))
-            request[APPLICATION] = application.name
+            client = self._pipeline.client(parameters.text("apikey"))
+            request[APPLICATION] = client.application.name
             style = parameters.style()
-            body = await answer(endpoint, Asked(request, parameters, application, started))
-            return replies.ok(body, style, request)
+            receipt = Receipt()
+            body = replies.encode(await answer(endpoint, Asked(request, parameters, client, receipt, started)), style)
+            if receipt.source == "hit":
+                self._repeats.keep(request.raw_path, Repeat(body, style, client, receipt.until))
+            return replies.accounted(replies.ok(body, style, request), receipt.source, receipt.cost)
 
         return handle
 
@@ -72,23 +85,21 @@ class Surface:
         """contract v3-rest.md §4."""
         raws = match.decode(asked.parameters.text("queries"))
         request = model.PartsMatchRequest(tuple(map(match.query, raws)), asked.parameters.flag("exact_only"))
-        application, view = self._asker(endpoint, asked)
-        outcomes = await self._pipeline.match_parts(application, request, view)
-        return match.reply(raws, request, outcomes, self._msec(asked))
+        answers = await self._pipeline.match_parts(self._caller(endpoint, asked), request)
+        return match.reply(raws, request, answers, self._msec(asked))
 
     async def _search(self, endpoint: Endpoint, asked: Asked) -> Any:
         """contract v3-rest.md §1.1, §3.6; who is asked for where is in the answer to parts only."""
         request = search.request(asked.parameters)
-        application, view = self._asker(endpoint, asked)
+        caller = self._caller(endpoint, asked)
         if endpoint.object != "Part":
-            items, listed = await self._pipeline.search_listed(application, endpoint.object, request, view)
-            return search.response(request, items, listed, self._msec(asked))
-        items, found = await self._pipeline.search_parts(application, request, view)
-        context = application.context
+            items, listed = await self._pipeline.search_listed(caller, endpoint.object, request)
+            return search.response(request, items, listed.hits, listed, self._msec(asked))
+        answer = await self._pipeline.search_parts(caller, request)
         return {
-            **search.response(request, items, found, self._msec(asked)),
-            "user_country": context.country,
-            "user_currency": context.currency,
+            **search.parts_response(request, answer, self._msec(asked)),
+            "user_country": caller.context.country,
+            "user_currency": caller.context.currency,
         }
 
     async def _get_multi(self, endpoint: Endpoint, asked: Asked) -> Any:
@@ -109,15 +120,18 @@ class Surface:
         return found[uid]
 
     async def _objects(self, endpoint: Endpoint, asked: Asked, uids: list[str]) -> dict[str, Any]:
-        application, view = self._asker(endpoint, asked)
+        caller = self._caller(endpoint, asked)
         if endpoint.object == "Part":
-            return await self._pipeline.parts(application, uids, view)
-        return await self._pipeline.listed(application, endpoint.object, uids, view)
+            found = await self._pipeline.parts(caller, uids)
+            return {uid: Encoded(part) for uid, part in found.items()}
+        return await self._pipeline.listed(caller, endpoint.object, uids)
 
-    def _asker(self, endpoint: Endpoint, asked: Asked) -> tuple[Application, model.View]:
-        """Who asks, with the request's own cuts, and the view."""
-        shape = asked.parameters.shape(asked.application.features, self._rulebook, endpoint.object)
-        return asked.application.cutting(shape.cuts), shape.view
+    def _caller(self, endpoint: Endpoint, asked: Asked) -> Caller:
+        """Who asks, what is shown, and the request's own cuts of lists."""
+        application = asked.client.application
+        shape = asked.parameters.shape(application.features, self._rulebook, endpoint.object)
+        context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
+        return Caller(asked.client, shape.view, context, asked.receipt)
 
     def _msec(self, asked: Asked) -> int:
         return int((self._clock.monotonic() - asked.started) * 1000)

@@ -3,7 +3,11 @@
 import re
 from typing import Any
 
+import msgspec
+
 from proxy import errors, model
+from proxy.gateway.kept import Answer
+from proxy.kit.encoding import Encoded
 from proxy.web.v3.parameters import Parameters
 
 FACETS_MAX = 20  # facets, facet queries and stats of one request: each can be an operation of its own upstream
@@ -34,9 +38,9 @@ def request(parameters: Parameters) -> model.SearchRequest:
     return asked
 
 
-def response(asked: model.SearchRequest, items: list[dict[str, Any]], result: Any, msec: int) -> dict[str, Any]:
-    """A SearchResponse. `result` has hits and v3's counts; snippets and spec_metadata are of parts only."""
-    snippets = getattr(result, "snippets", None) or [None] * len(items)
+def response(asked: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
+    """A SearchResponse. `counts` has v3's counts; snippets and spec_metadata are of parts only."""
+    snippets = getattr(counts, "snippets", None) or [None] * len(items)
     return {
         "__class__": "SearchResponse",
         "request": _echo(asked),
@@ -44,12 +48,18 @@ def response(asked: model.SearchRequest, items: list[dict[str, Any]], result: An
             {"__class__": "SearchResult", "item": item, "snippet": snippet}
             for item, snippet in zip(items, snippets, strict=True)
         ],
-        "hits": result.hits,
+        "hits": hits,
         "msec": msec,
-        "facet_results": result.facet_results,
-        "stats_results": result.stats_results,
-        "spec_metadata": getattr(result, "spec_metadata", {}),
+        "facet_results": counts.facet_results,
+        "stats_results": counts.stats_results,
+        "spec_metadata": getattr(counts, "spec_metadata", {}),
     }
+
+
+def parts_response(asked: model.SearchRequest, answer: Answer, msec: int) -> dict[str, Any]:
+    """The same of an answer that is encoded already: its items are taken apart, not read."""
+    items = [Encoded(bytes(item)) for item in msgspec.json.decode(answer.items, type=list[msgspec.Raw])]
+    return response(asked, items, answer.hits, answer.beside, msec)
 
 
 def _check_number(things: str, number: int, maximum: int) -> None:

@@ -92,7 +92,7 @@ def test_an_empty_block_is_all_defaults(load):
     assert load("listen:\n" + SANDBOX).listen == config.Listen()
 
 
-@pytest.mark.parametrize("answers, kept", [("seconds: 0", False), ("entries: 0", False), ("seconds: 0.5", True)])
+@pytest.mark.parametrize("answers, kept", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
 def test_answers_are_kept_unless_either_number_is_zero(load, answers, kept):
     assert load(f"answers: {{{answers}}}\n{SANDBOX}").answers.kept is kept
 

@@ -1,112 +1,165 @@
-"""Answers that are kept for seconds, and calls under way that share (ARCHITECTURE.md, decisions)."""
+"""Known, under way, asked for: where an answer comes from, and what becomes of a failure."""
 
 import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
+import prometheus_client
 import pytest
 
-from proxy.gateway import answers
+from proxy import config, errors, model
+from proxy.gateway.answers import Answers, Inquiry
+from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.receipt import Receipt
 from proxy.kit import clock
-
-KEY, OTHER = ("demo", b"1"), ("other", b"1")
+from proxy.planning.operations import Outcome
+from proxy.telemetry.metrics import Metrics
 
 
 class Source:
-    """Counts how often it is asked, and answers when it is let go."""
+    """Says of each number a part of that number, when it is let go."""
 
-    def __init__(self) -> None:
-        self.asked = 0
+    def __init__(self, reading: Reading, time: clock.ManualClock, shares: bool = True, seconds: float = 60) -> None:
+        settings = config.Answers(seconds=seconds, stale_seconds=600)
+        self.metrics = Metrics(prometheus_client.CollectorRegistry())
+        self.answers = Answers(KeptAnswers(settings, time) if seconds else None, shares, self.metrics)
+        self.reading = reading
+        self.asked: list[list[str]] = []
+        self.failing: dict[str, errors.BridgeError | str] = {}
         self.gate = asyncio.Event()
         self.gate.set()
-        self.error: Exception | None = None
 
-    async def ask(self) -> str:
-        self.asked += 1
-        await self.gate.wait()
-        if self.error:
-            raise self.error
-        return f"answer {self.asked}"
+    async def get(self, *numbers: str) -> tuple[list[Answer], Receipt]:
+        receipt = Receipt()
+        here = model.Context("US", "USD")
+        questions = [Question(("demo", number), here) for number in numbers]
+
+        async def ask(positions: list[int]) -> list[Outcome]:
+            self.asked.append([numbers[n] for n in positions])
+            await self.gate.wait()
+            return [self._outcome(numbers[n]) for n in positions]
+
+        return await self.answers.to(Inquiry(questions, self.reading, ask, receipt)), receipt
+
+    def _outcome(self, number: str) -> Outcome:
+        failing = self.failing.get(number)
+        if isinstance(failing, errors.BridgeError):
+            return Outcome([], 0, failing.message, failing)
+        if failing:
+            return Outcome([], 0, failing)
+        records = msgspec.convert([{"mpn": number}], list[self.reading.part.record])  # type: ignore[name-defined]
+        return Outcome(records if number != "none" else [], 1)
 
 
 @pytest.fixture
-def source() -> Source:
-    return Source()
+def source(reading: Callable[..., Reading], time: clock.ManualClock) -> Source:
+    return Source(reading("mpn"), time)
 
 
-@pytest.fixture
-def time() -> clock.ManualClock:
-    return clock.ManualClock()
+def numbers(answers: list[Answer]) -> list[Any]:
+    return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
 
 
-@pytest.fixture
-def kept(time: clock.ManualClock) -> answers.Answers:
-    return answers.Answers(60, 2, time)
+async def test_only_what_is_new_is_asked_for(source: Source) -> None:
+    _, first = await source.get("a", "b")
+    answers, second = await source.get("b", "c", "a")
+    assert numbers(answers) == [["b"], ["c"], ["a"]]
+    assert source.asked == [["a", "b"], ["c"]]
+    assert (first.source, second.source) == ("miss", "miss")
+    _, third = await source.get("a", "b", "c")
+    assert (third.source, len(source.asked)) == ("hit", 2)
 
 
-async def test_an_answer_is_known_for_its_seconds(
-    kept: answers.Answers, source: Source, time: clock.ManualClock
+async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: Source, time: clock.ManualClock) -> None:
+    await source.get("a")
+    time.advance(20)
+    _, receipt = await source.get("a", "b")
+    assert receipt.until == time.monotonic() + 40
+    source.failing = {"c": "no"}
+    _, receipt = await source.get("a", "c")
+    assert receipt.until == 0.0
+
+
+async def test_that_there_is_nothing_is_an_answer_too(source: Source) -> None:
+    for _ in range(2):
+        answers, _ = await source.get("none")
+        assert numbers(answers) == [[]]
+    assert source.asked == [["none"]]
+
+
+async def test_equal_questions_under_way_are_asked_once(source: Source) -> None:
+    source.gate.clear()
+    first = asyncio.create_task(source.get("a", "a"))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(source.get("b", "a"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    (ones, _), (others, receipt) = await asyncio.gather(first, second)
+    assert (numbers(ones), numbers(others)) == ([["a"], ["a"]], [["b"], ["a"]])
+    assert source.asked == [["a"], ["b"]]
+    assert receipt.source == "miss"
+    assert (source.metrics.answers["miss",], source.metrics.answers["shared",]) == (2, 2)
+
+
+async def test_an_answer_that_somebody_else_asked_for_is_shared(source: Source) -> None:
+    source.gate.clear()
+    tasks = []
+    for _ in range(2):
+        tasks.append(asyncio.create_task(source.get("a")))
+        await asyncio.sleep(0)
+    source.gate.set()
+    assert [receipt.source for _, receipt in await asyncio.gather(*tasks)] == ["miss", "shared"]
+
+
+async def test_without_sharing_and_keeping_each_asks_for_itself(
+    reading: Callable[..., Reading], time: clock.ManualClock
 ) -> None:
-    assert kept.known(KEY) is None
-    assert await kept.get(KEY, source.ask) == "answer 1"
-    time.advance(59)
-    assert kept.known(KEY) == "answer 1"
-    time.advance(1)
-    assert kept.known(KEY) is None
+    alone = Source(reading("mpn"), time, shares=False, seconds=0)
+    answers, receipt = await alone.get("a", "a")
+    assert numbers(answers) == [["a"], ["a"]]
+    assert (alone.asked, receipt.source, receipt.until) == ([["a", "a"]], "miss", 0.0)
 
 
-async def test_applications_do_not_see_each_others_answers(kept: answers.Answers, source: Source) -> None:
-    await kept.get(KEY, source.ask)
-    assert kept.known(OTHER) is None
+async def test_a_questions_own_error_is_not_kept(source: Source) -> None:
+    source.failing = {"a": "no such maker"}
+    answers, _ = await source.get("a", "b")
+    assert [(answer.error, answer.failure) for answer in answers] == [("no such maker", None), (None, None)]
+    source.failing = {}
+    answers, _ = await source.get("a", "b")
+    assert numbers(answers) == [["a"], ["b"]]
+    assert source.asked == [["a", "b"], ["a"]]
 
 
-async def test_the_oldest_goes_when_there_are_too_many(kept: answers.Answers, source: Source) -> None:
-    keys = [("demo", bytes([number])) for number in range(3)]
-    for key in keys:
-        await kept.get(key, source.ask)
-    assert [kept.known(key) for key in keys] == [None, "answer 2", "answer 3"]
+async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: Source, time: clock.ManualClock) -> None:
+    await source.get("a")
+    time.advance(100)
+    trouble = source.failing["a"] = source.failing["b"] = errors.UpstreamUnreachable("gone")
+    answers, receipt = await source.get("a", "b")
+    assert numbers(answers) == [["a"], []]
+    assert [answer.failure for answer in answers] == [None, trouble]
+    assert (receipt.source, receipt.until, source.metrics.answers["stale",]) == ("stale", 0.0, 1)
+    time.advance(600)
+    answers, _ = await source.get("a")
+    assert answers[0].failure is trouble
 
 
-@pytest.mark.parametrize("seconds, entries", [(0, 10), (60, 0)])
-async def test_nothing_is_kept_when_it_is_switched_off(
-    seconds: float, entries: int, source: Source, time: clock.ManualClock
-) -> None:
-    off = answers.Answers(seconds, entries, time)
-    assert [await off.get(KEY, source.ask) for _ in range(2)] == ["answer 1", "answer 2"]
-    assert off.known(KEY) is None
+async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: Source, time: clock.ManualClock) -> None:
+    await source.get("a")
+    time.advance(100)
+    source.failing["a"] = errors.PartLimitUsedUp("spent", retry_after=10)
+    answers, _ = await source.get("a")
+    assert answers[0].failure is source.failing["a"]
 
 
-@pytest.mark.parametrize("seconds", [0, 60])
-async def test_calls_under_way_share_in_any_case(seconds: float, source: Source, time: clock.ManualClock) -> None:
-    shared = answers.Answers(seconds, 10, time)
+async def test_a_failure_is_everybodys_and_is_not_kept(source: Source) -> None:
+    source.failing["a"] = errors.UpstreamUnreachable("gone")
     source.gate.clear()
-    waiting = [asyncio.create_task(shared.get(KEY, source.ask)) for _ in range(5)]
-    apart = asyncio.create_task(shared.get(OTHER, source.ask))
+    tasks = [asyncio.create_task(source.get("a")) for _ in range(3)]
     await asyncio.sleep(0)
     source.gate.set()
-    assert len(set(await asyncio.gather(*waiting))) == 1
-    await apart
-    assert source.asked == 2
-
-
-async def test_a_failure_is_shared_and_not_kept(kept: answers.Answers, source: Source) -> None:
-    source.error = ValueError("no")
-    source.gate.clear()
-    waiting = [asyncio.create_task(kept.get(KEY, source.ask)) for _ in range(3)]
-    await asyncio.sleep(0)
-    source.gate.set()
-    failed = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [str(error) for error in failed] == ["no"] * 3
-    assert (source.asked, kept.known(KEY)) == (1, None)
-    source.error = None
-    assert await kept.get(KEY, source.ask) == "answer 2"
-
-
-async def test_who_waits_is_answered_although_the_first_has_gone(kept: answers.Answers, source: Source) -> None:
-    source.gate.clear()
-    first, second = [asyncio.create_task(kept.get(KEY, source.ask)) for _ in range(2)]
-    await asyncio.sleep(0)
-    first.cancel()
-    source.gate.set()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert (await second).startswith("answer")
-    assert kept.known(KEY) == await second
+    assert [answers[0].error for answers, _ in await asyncio.gather(*tasks)] == ["gone"] * 3
+    source.failing = {}
+    answers, _ = await source.get("a")
+    assert (numbers(answers), len(source.asked)) == ([["a"]], 2)

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.telemetry import metrics
 
-LABELS = {"route", "status", "operation", "outcome", "application", "le"}
+LABELS = {"route", "status", "operation", "outcome", "application", "source", "le"}
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_what_was_counted_is_in_the_text(counted):
 def test_two_processes_worth_of_metrics_do_not_meet(counted):
     other = metrics.Metrics(prometheus_client.CollectorRegistry())
     counted.answers["hit",] += 1
-    assert 'outcome="hit"' not in other.text().decode()
+    assert 'source="hit"' not in other.text().decode()
 
 
 def test_there_is_no_label_that_could_hold_an_apikey(counted):

@@ -8,22 +8,26 @@ from typing import Any
 from aiohttp import web
 
 from proxy import __version__
+from proxy.kit import encoding
 from proxy.mapping import loader
-from proxy.web.v3 import replies, routes
+from proxy.web.v3 import routes
 from proxy.web.v3.description import envelopes, inputs, parameters, refusals, shapes
 from proxy.web.v3.description.envelopes import TEXT, Schema, either, ref
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.web.v3.parameters import Style
 
 PATH = "/openapi.json"
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}
-HEADERS = {"X-Request-Id": {"description": "the request's name in the log", "schema": TEXT}}
+HEADERS = {
+    "X-Request-Id": {"description": "the request's name in the log", "schema": TEXT},
+    "X-Cache": {"description": "where the answers came from", "schema": {"enum": ["hit", "shared", "miss", "stale"]}},
+    "X-Parts-Cost": {"description": "parts that the reply cost", "schema": {"type": "integer"}},
+}
 LATER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
 
 
 def add_to(app: web.Application, book: loader.Rulebook) -> None:
     """Serve the description at /openapi.json under both prefixes; no apikey needed."""
-    body = replies.encode(document(book), Style())
+    body = encoding.encode(document(book))
 
     async def description(_: web.Request) -> web.Response:
         response = web.Response(body=body, content_type="application/json")

@@ -1,0 +1,156 @@
+"""The documents there are: root fields with a view's selection, and the types that their answers are decoded into.
+
+Made by library.py. What an answer's errors mean for data beside them is decided here, because it is the documents that
+know what may be null.
+"""
+
+import re
+import types
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import model
+from proxy.mapping import compiler
+from proxy.planning import aggregations
+from proxy.planning.operations import Document, Lost
+
+REASON_MAX = 500  # characters of the service's own words that are passed on
+MARKET = "$country: String!, $currency: String!"
+MARKET_ARGUMENTS = "country: $country, currency: $currency"
+SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
+SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters"
+SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
+
+
+def multi_match(part: compiler.Compiled | None) -> Document:
+    """supMultiMatch; without a part only the hits are asked for, which costs nothing."""
+    parts = f" parts {{ {part.selection} }}" if part else ""
+    fields: list[Any] = [("hits", int), ("error", str | None, None)]
+    if part:
+        fields.insert(1, ("parts", types.GenericAlias(list, (part.record,))))
+    match = msgspec.defstruct("SupPartMatch", fields, gc=False)
+    root = Root(
+        "supMultiMatch",
+        f"$queries: [SupPartMatchQuery!]!, {MARKET}",
+        f"queries: $queries, {MARKET_ARGUMENTS}",
+        f"hits error{parts}",
+        types.GenericAlias(list, (match,)),
+    )
+    return root.document(several="queries")
+
+
+def search(name: str, part: compiler.Compiled) -> Document:
+    """supSearch or supSearchMpn for parts/match: parts in one view, and the alternate MPNs that were hit."""
+    below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
+    record = _result_set([("akaMpn", str | None, None)], part, [])
+    root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
+    return root.document(mend=_mend_results, aliases=partial(_aliases, root))
+
+
+def page(part: compiler.Compiled, counted: frozenset[str]) -> Document:
+    """supSearch for parts/search: parts in one view with their snippets, beside them aggregations by name."""
+    results = f"results {{ description part {{ {part.selection} }} }}"
+    return _counting(counted, f"hits {results}", [("description", str)], part)
+
+
+def count(counted: frozenset[str]) -> Document:
+    """supSearch for its hits and aggregations alone."""
+    return _counting(counted, "hits", [], None)
+
+
+def parts(part: compiler.Compiled) -> Document:
+    """supParts: by id, null where there is none."""
+    record = types.GenericAlias(list, (part.record | None,))
+    arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
+    root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record)
+    return root.document(mend=_mend_parts, several="ids")
+
+
+def listing(name: str, object_: compiler.Compiled) -> Document:
+    """A query that lists everything there is, such as supSellers; free of charge."""
+    return Root(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,))).document()
+
+
+def attributes() -> Document:
+    """The specs that the service has; free of charge."""
+    record = types.GenericAlias(list, (aggregations.Attribute,))
+    return Root("supAttributes", "", "", "name shortname", record).document()
+
+
+class Root(NamedTuple):
+    """A root field: the variables that it declares and passes on, as text, the selection below it, and its type."""
+
+    name: str
+    signature: str
+    arguments: str
+    below: str
+    record: Any
+
+    def document(self, **more: Any) -> Document:
+        """The document that asks for it once; `more` as Document has it."""
+        declared, passed = (f"({text})" if text else "" for text in (self.signature, self.arguments))
+        text = f"query {self.name}{declared} {{ {self.name}{passed} {{ {self.below} }} }}"
+        return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), **more)
+
+
+def _aliases(root: Root, number: int) -> Document:
+    """A search that is asked for so many times in one request."""
+    declared = ", ".join(_numbered(root.signature, n) for n in range(number))
+    fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
+    text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
+    return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mend=_mend_aliases)
+
+
+def _numbered(text: str, number: int) -> str:
+    return re.sub(r"\$(\w+)", rf"$\g<1>{number}", text)
+
+
+def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.Compiled | None) -> Document:
+    chosen = [aggregations.AGGREGATIONS[name] for name in sorted(counted)]
+    declared = dict.fromkeys(name for each in chosen for name in each.variables)
+    signature = ", ".join([SEARCH, SORTING, *declared])
+    arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
+    fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
+    texts = " ".join([below, *(each.text for each in chosen)])
+    record = _result_set(beside, part, fields)
+    return Root("supSearch", signature, arguments, texts, record).document(mend=_mend_results if part else None)
+
+
+def _mend_results(data: Any, _: list[model.GraphQLError]) -> Any:
+    """The one result set is of use while it has results."""
+    return data if all(getattr(data, name).results is not None for name in data.__struct_fields__) else None
+
+
+def _mend_aliases(data: dict[str, Any], found: list[model.GraphQLError]) -> Any:
+    """Where a result set has none, the reasons given for it, or all there are."""
+    for alias in [alias for alias, value in data.items() if value.results is None]:
+        data[alias] = Lost(_reason(found, [alias]))
+    return data if any(not isinstance(value, Lost) for value in data.values()) else None
+
+
+def _mend_parts(data: Any, found: list[model.GraphQLError]) -> Any:
+    """A part that is null for a reason is lost, any other is unknown."""
+    if all(part is None for part in data.supParts):
+        return None
+    for place in [error.path[1] for error in found if isinstance(error.path, list) and len(error.path) > 1]:
+        if isinstance(place, int) and 0 <= place < len(data.supParts) and data.supParts[place] is None:
+            data.supParts[place] = Lost(_reason(found, ["supParts", place]))
+    return data
+
+
+def _reason(found: list[model.GraphQLError], at: list[str | int]) -> str:
+    """The messages about a path, or all there are."""
+    about = [error.message for error in found if isinstance(error.path, list) and error.path[: len(at)] == at]
+    return "; ".join(dict.fromkeys(about or [error.message for error in found]))[:REASON_MAX]
+
+
+def _result_set(beside: list[Any], part: compiler.Compiled | None, counted: list[Any]) -> Any:
+    """The type of a SupPartResultSet with these fields."""
+    optional: list[Any] = []
+    if part:
+        required = [field for field in [("part", part.record), *beside] if len(field) == 2]
+        result = msgspec.defstruct("SupPartResult", [*required, *(f for f in beside if len(f) == 3)], gc=False)
+        optional = [("results", types.GenericAlias(list, (result,)) | None, None)]
+    return msgspec.defstruct("SupPartResultSet", [("hits", int), *counted, *optional], gc=False)

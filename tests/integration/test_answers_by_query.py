@@ -1,0 +1,145 @@
+"""Answers are kept and shared by query: what a BOM is billed, what goes out together, and what headers say of it."""
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House, Starts, account, target
+from support import running_proxy, scripted_upstream
+
+from proxy.kit import clock
+
+KEPT = {"seconds": 300}
+A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
+
+
+def figures(reply: Any) -> tuple[str, int]:
+    return reply.headers["x-cache"], int(reply.headers["x-parts-cost"])
+
+
+async def test_a_bom_that_overlaps_another_is_billed_for_its_new_lines(start: Starts) -> None:
+    async with start(answers=KEPT) as house:
+        first = await house.get(target(A, B))
+        billed = house.billed
+        second = await house.get(target(B, C, A))
+        assert figures(first) == ("miss", billed)
+        assert figures(second) == ("miss", house.billed - billed)
+        assert [query["mpn"] for query in house.asked[1]["queries"]] == ["SN74S74D"]
+        items = [result["items"] for result in second.json["results"]]
+        assert [items[2], items[0]] == [result["items"] for result in first.json["results"]]
+        assert figures(await house.get(target(C, A))) == ("hit", 0)
+
+
+async def test_a_lone_query_and_one_of_a_bom_share_an_answer(start: Starts) -> None:
+    async with start(answers=KEPT) as house:
+        bom = await house.results(A, B)
+        alone = await house.get(target(A))
+        assert figures(alone) == ("hit", 0)
+        assert alone.json["results"] == bom[:1]
+
+
+async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> None:
+    async with start(answers=KEPT) as house:
+        replies = [await house.get(target(A, B)) for _ in range(4)]
+        assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
+        assert len({json.dumps({**reply.json, "msec": 0}) for reply in replies}) == 1
+        house.time.advance(301)
+        assert figures(await house.get(target(A, B)))[0] == "miss"
+
+
+@pytest.mark.parametrize("more", ["&callback=f", "&pretty_print=1", "&slice[offers]=0:1", "&show[]=mpn"])
+async def test_a_reply_in_any_style_comes_again_as_it_was(start: Starts, more: str) -> None:
+    async with start(answers=KEPT) as house:
+        await house.get(target(A, B))
+        replies = [await house.get(target(A, B, more=more)) for _ in range(3)]
+        assert {figures(reply) for reply in replies} == {("hit", 0)}
+        assert len({reply.body.replace(b" ", b"") for reply in replies}) == 1
+        assert len({reply.headers["content-type"] for reply in replies}) == 1
+
+
+async def test_parts_by_uid_are_kept_one_by_one(start: Starts) -> None:
+    async with start(answers=KEPT) as house:
+        uids = [part["uid"] for result in await house.results(A, B) for part in result["items"]]
+        key = f"apikey={running_proxy.KEY}"
+        one = await house.get(f"/v3/parts/{uids[0]}?{key}")
+        many = await house.get(f"/v3/parts/get_multi?{key}" + "".join(f"&uid[]={uid}" for uid in uids))
+        assert (figures(one), figures(many)) == (("miss", 1), ("miss", len(uids) - 1))
+        assert many.json[uids[0]] == one.json
+        assert figures(await house.get(f"/v3/parts/{uids[-1]}?{key}")) == ("hit", 0)
+
+
+async def test_a_search_is_kept_with_its_counts(start: Starts) -> None:
+    async with start(answers=KEPT) as house:
+        path = f"/v3/parts/search?apikey={running_proxy.KEY}&q=resistor&limit=2&facet[fields][brand.name][include]=1"
+        first, second = [await house.get(path) for _ in range(2)]
+        assert [figures(first), figures(second)] == [("miss", 2), ("hit", 0)]
+        assert {**first.json, "msec": 0} == {**second.json, "msec": 0}
+        assert figures(await house.get(path + "&include[]=specs"))[0] == "miss"
+
+
+async def test_what_costs_nothing_says_nothing_of_parts(house: House) -> None:
+    reply = await house.get(f"/v3/brands/search?apikey={running_proxy.KEY}&q=texas")
+    assert not {"x-cache", "x-parts-cost"} & set(reply.headers)
+
+
+async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(time: clock.ManualClock) -> None:
+    async with scripted_upstream.running() as upstream:
+        good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
+        upstream.says(good, scripted_upstream.Answer(b"gone", 502))
+        settings = running_proxy.settings(
+            upstream.graphql_url,
+            upstream.token_url,
+            translation={"single_query": "supMultiMatch"},
+            answers=KEPT,
+        )
+        async with running_proxy.running(settings, time) as proxy:
+            asked = f"/v3/parts/match?apikey={running_proxy.KEY}&queries={quote(json.dumps([A]))}"
+            replies = [await proxy.get(asked)]
+            time.advance(301)
+            replies.append(await proxy.get(asked))
+            other = await proxy.get(asked.replace("74N", "74D"))
+        assert [(reply.status, reply.headers.get("X-Cache")) for reply in replies] == [(200, "miss"), (200, "stale")]
+        assert other.status == 502
+
+
+async def test_clients_at_the_same_moment_share_requests(start: Starts) -> None:
+    async with start(sandbox={"accounts": account(part_limit=10_000)}) as house:
+        await house.proxy.get("/ready")
+        numbers = [f"{value}{letter}" for value in ("1N40", "1N41", "SN74") for letter in range(10)]
+        replies = await asyncio.gather(*(house.get(target({"sku": number})) for number in numbers))
+        assert {reply.status for reply in replies} == {200}
+        assert house.sandbox.requests.graphql <= 5
+        asked = [query["sku"] for variables in house.asked for query in variables["queries"]]
+        assert sorted(asked) == sorted(numbers)
+        assert sum(figures(reply)[1] for reply in replies) == house.billed
+
+
+async def test_lone_queries_at_the_same_moment_go_out_as_aliases(start: Starts) -> None:
+    async with start() as house:
+        await house.proxy.get("/ready")
+        apart = [(await house.results(query))[0] for query in (A, B, C)]
+        before = house.sandbox.requests.graphql
+        together = await asyncio.gather(*(house.get(target({**query, "limit": 3})) for query in (A, B, C)))
+        assert [reply.json["results"][0] for reply in together] == apart
+        assert "a1: supSearchMpn" in house.sandbox.seen[-1][0] or "a1: supSearchMpn" in house.sandbox.seen[-2][0]
+        assert house.sandbox.requests.graphql - before < 6
+
+
+async def test_with_sharing_off_each_asks_for_itself(start: Starts) -> None:
+    async with start(sharing={"enabled": False}) as house:
+        await house.proxy.get("/ready")
+        await asyncio.gather(*(house.get(target({"sku": "1"})) for _ in range(5)))
+        assert house.sandbox.requests.graphql == 5
+
+
+async def test_of_a_call_that_fails_in_part_the_rest_is_answered(start: Starts) -> None:
+    async with scripted_upstream.running() as upstream:
+        good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
+        upstream.says(good, scripted_upstream.Answer(b"gone", 502))
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, sharing={"enabled": False})
+        async with running_proxy.running(settings) as proxy:
+            reply = await proxy.match(json.dumps([{"mpn": f"number-{n}", "limit": 20} for n in range(10)]))
+        errors = [result["error"] for result in reply["results"]]
+        assert sorted(errors, key=str) == [*[None] * 5, *["the GraphQL service answered with HTTP 502"] * 5]

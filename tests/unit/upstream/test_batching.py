@@ -1,0 +1,209 @@
+"""Lanes: what goes out alone, what waits, what goes together, and who is hurt by a failure."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.telemetry.metrics import Metrics
+from proxy.upstream import batching
+from proxy.upstream.tokens import Credentials
+
+ME, OTHER = Credentials("demo", "id", None), Credentials("other", "id-2", None)
+
+
+@dataclass(frozen=True)
+class Words:
+    """An ask for words, answered in capitals."""
+
+    words: tuple[str, ...]
+    lane: str | None = "lane"
+    each: int = 3
+
+    @property
+    def parts_max(self) -> int:
+        return self.each * len(self.words)
+
+    @property
+    def positions(self) -> range:
+        return range(len(self.words))
+
+    @property
+    def operation(self) -> Any:
+        return self.words
+
+    def joined(self, others: Sequence["Words"]) -> "Words":
+        return Words(tuple(word for ask in (self, *others) for word in ask.words), self.lane, self.each)
+
+    def read(self, data: Any) -> list[str]:
+        return list(data)
+
+
+class Service:
+    """Stands for the GraphQL client. Requests wait until `let_go`; words in `refused` spoil theirs."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self.waiting: list[asyncio.Event] = []
+        self.refused: set[str] = set()
+        self.error: Exception | None = None
+        self.held = True
+
+    async def ask(self, words: tuple[str, ...], credentials: Credentials) -> list[str]:
+        self.asked.append(words)
+        if self.held:
+            self.waiting.append(asyncio.Event())
+            await self.waiting[-1].wait()
+        if self.error:
+            raise self.error
+        if self.refused & set(words):
+            raise errors.QueryRefused(f"no {self.refused & set(words)}")
+        return [word.upper() for word in words]
+
+    def let_go(self, *numbers: int) -> None:
+        """Answer these requests, or all and all that come."""
+        self.held = bool(numbers)
+        for number in numbers or range(len(self.waiting)):
+            self.waiting[number].set()
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+def lanes(service: Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batching:
+    return batching.Batching(service, enabled, seconds, metrics)  # type: ignore[arg-type]
+
+
+async def ask(calls: batching.Batching, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
+    tasks = [asyncio.create_task(calls.ask(each, who)) for each in asks]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return tasks
+
+
+def of(*letters: str) -> list[Words]:
+    return [Words((letter,)) for letter in letters]
+
+
+async def test_a_lone_query_never_waits(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    service.let_go()
+    assert [await calls.ask(each, ME) for each in of("a", "b")] == [["A"], ["B"]]
+    assert (service.asked, metrics.together[()]) == ([("a",), ("b",)], 0)
+
+
+async def test_what_comes_while_one_is_under_way_goes_out_together(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a", "b", "c"), Words(("d", "e")))
+    assert service.asked == [("a",)]
+    service.let_go()
+    assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
+    assert (service.asked, metrics.together[()]) == ([("a",), ("b", "c", "d", "e")], 3)
+
+
+async def test_nobody_waits_longer_than_the_configuration_says(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics, seconds=0.001)
+    tasks = await ask(calls, *of("a", "b", "c"))
+    async with asyncio.timeout(30):
+        while len(service.asked) < 2:
+            await asyncio.sleep(0.001)
+    assert service.asked == [("a",), ("b", "c")]
+    service.let_go()
+    await asyncio.gather(*tasks)
+
+
+async def test_a_request_is_full_at_a_hundred_parts(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a"), *[Words((f"w{n}",)) for n in range(40)])
+    assert [len(words) for words in service.asked] == [1, 33]
+    service.let_go()
+    await asyncio.gather(*tasks)
+    assert [len(words) for words in service.asked] == [1, 33, 7]
+    assert all(3 * len(words) <= batching.PARTS_MAX for words in service.asked)
+
+
+async def test_a_request_is_full_at_a_hundred_queries_that_cost_nothing(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a"), *[Words((f"w{n}",), each=0) for n in range(150)])
+    assert [len(words) for words in service.asked] == [1, 100]
+    service.let_go()
+    await asyncio.gather(*tasks)
+
+
+async def test_what_is_full_by_itself_does_not_wait(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    whole = Words(tuple("abcde"), each=20)
+    tasks = await ask(calls, whole, whole, whole)
+    assert len(service.asked) == 3
+    service.let_go()
+    await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("apart", ["application", "lane", "no lane", "switched off"])
+async def test_what_is_not_of_one_kind_goes_alone(service: Service, metrics: Metrics, apart: str) -> None:
+    calls = lanes(service, metrics, enabled=apart != "switched off")
+    lane = {"lane": "another", "no lane": None}.get(apart, "lane")
+    first = await ask(calls, Words(("a",), None if apart == "no lane" else "lane"))
+    second = await ask(calls, Words(("b",), lane), who=OTHER if apart == "application" else ME)
+    assert service.asked == [("a",), ("b",)]
+    service.let_go()
+    assert await asyncio.gather(*first, *second) == [["A"], ["B"]]
+
+
+async def test_where_a_request_is_refused_each_asks_for_itself(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a", "b", "bad", "c"))
+    service.refused = {"bad"}
+    service.let_go()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [found[0], found[1], found[3]] == [["A"], ["B"], ["C"]]
+    assert isinstance(found[2], errors.QueryRefused)
+    assert service.asked == [("a",), ("b", "bad", "c"), ("b",), ("bad",), ("c",)]
+
+
+async def test_a_failure_is_that_of_its_request_and_no_other(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a", "b", "c"))
+    service.let_go(0)
+    assert await tasks[0] == ["A"]
+    await asyncio.sleep(0)
+    service.error = errors.UpstreamUnreachable("gone")
+    service.let_go()
+    found = await asyncio.gather(*tasks[1:], return_exceptions=True)
+    assert [type(each) for each in found] == [errors.UpstreamUnreachable] * 2
+    service.error = None
+    assert await calls.ask(Words(("d",)), ME) == ["D"]
+
+
+async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a", "b", "c"))
+    tasks[0].cancel()
+    tasks[1].cancel()
+    await asyncio.gather(*tasks[:2], return_exceptions=True)
+    service.let_go()
+    assert await tasks[2] == ["C"]
+    assert service.asked == [("a",), ("b", "c")]
+
+
+async def test_an_answer_that_is_too_short_is_nobodys(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
+    service.ask = lambda words, who: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
+    service.let_go()
+    found = await asyncio.gather(*tasks[1:], return_exceptions=True)
+    assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2
+
+
+async def test_closing_waits_for_what_is_shared(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    tasks = await ask(calls, *of("a", "b", "c"))
+    service.let_go()
+    await tasks[0]
+    await calls.close()
+    assert all(task.done() for task in await asyncio.sleep(0, tasks))
