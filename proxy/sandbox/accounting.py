@@ -5,16 +5,20 @@ graphql.md §6). What was used in a past month is forgotten: the count starts ag
 """
 
 import datetime
+from collections.abc import Callable
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounts
+from proxy.sandbox import accounts, faults
 
 
 class Accounting:
-    """A counter an application. A request passes while it is below the limit, so the last may go over."""
+    """A counter an application. A request passes while it is below the limit, so the last may go over.
 
-    def __init__(self, clock: clocks.Clock) -> None:
-        self._clock = clock
+    `quota` says whether a fault cuts the limits, at this moment.
+    """
+
+    def __init__(self, clock: clocks.Clock, quota: Callable[[], faults.Quota | None] = lambda: None) -> None:
+        self._clock, self._quota = clock, quota
         self._month = self._this_month()
         self._used: dict[str, int] = {}
 
@@ -22,9 +26,16 @@ class Accounting:
         """Parts returned to the application in this calendar month."""
         return self._counters().get(application_id, 0)
 
+    def limit(self, account: accounts.Account) -> int:
+        """Parts that the account may use in a month: its plan's, unless a fault cuts it."""
+        quota = self._quota()
+        if quota is None:
+            return account.part_limit
+        return min(account.part_limit, self.used(account.application_id) if quota.at is None else quota.at)
+
     def used_up(self, account: accounts.Account) -> bool:
         """Whether the next request for parts has to be refused."""
-        return self.used(account.application_id) >= account.part_limit
+        return self.used(account.application_id) >= self.limit(account)
 
     def book(self, application_id: str, parts: int) -> None:
         """Count `parts` that were returned."""

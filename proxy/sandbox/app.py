@@ -14,14 +14,17 @@ import orjson
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts
+from proxy.sandbox import accounting, accounts, admin, journal
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import service, transport
+from proxy.sandbox.graphql import schema, service, surfaces, transport
 from proxy.sandbox.identity import endpoints, keys, tokens
+from proxy.sandbox.injection import exchanges, injector
 
 MAX_BODY = 8 * 2**20
 DOCUMENTS_KEPT = 256
+# Seconds that answers under way are given at the end: some faults would take minutes.
+SHUTDOWN = 1.0
 
 
 @dataclass(slots=True)
@@ -44,13 +47,18 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A running sandbox. `account` is the first one; `port` the one that it listens on."""
+    """A running sandbox. `account` is the first one; `port` the one that it listens on.
+
+    `faults` can be replaced at any moment, `journal` says what was asked and what came of it.
+    """
 
     url: str
     port: int
     account: accounts.Account
     accounting: accounting.Accounting
     requests: Traffic
+    faults: injector.Injector
+    journal: journal.Journal
 
     @property
     def graphql_url(self) -> str:
@@ -70,6 +78,8 @@ class Sandbox:
 
 ACCOUNTING = web.AppKey("accounting", accounting.Accounting)
 TRAFFIC = web.AppKey("traffic", Traffic)
+FAULTS = web.AppKey("faults", injector.Injector)
+JOURNAL = web.AppKey("journal", journal.Journal)
 
 
 def create_app(
@@ -84,10 +94,14 @@ def create_app(
     rng = rng or random.SystemRandom()
     key = key or keys.generate()
     opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed)
-    known, traffic, counted = accounts.Accounts(settings.accounts), Traffic(), accounting.Accounting(clock)
-    issued = tokens.Tokens(key, clock, rng, settings.token_lifetime, settings.audience)
+    built = schema.build()
     app = web.Application(client_max_size=MAX_BODY)
-    app[ACCOUNTING], app[TRAFFIC] = counted, traffic
+    app[JOURNAL], app[TRAFFIC] = journal.Journal(clock), Traffic()
+    app[FAULTS] = drawing = injector.Injector(settings.faults, rng, schema.places(built))
+    app[ACCOUNTING] = accounting.Accounting(clock, lambda: drawing.quota)
+    known = accounts.Accounts(settings.accounts)
+    issued = tokens.Tokens(key, clock, rng, settings.token_lifetime, settings.audience)
+    watch = exchanges.Watch(drawing, app[JOURNAL])
     endpoints.Endpoints(
         known=known,
         issued=issued,
@@ -95,19 +109,22 @@ def create_app(
         limits=settings.token_windows,
         clock=clock,
         issuer=settings.issuer,
-        seen=traffic.note_token,
-    ).add_routes(app.router)
+        seen=app[TRAFFIC].note_token,
+    ).add_routes(app.router, watch)
     queries = service.QueryService(
         chosen=settings,
+        surfaces_of=surfaces.Surfaces(built),
+        drawing=drawing,
         catalog=opened,
         known=known,
-        counted=counted,
+        counted=app[ACCOUNTING],
         issued=issued,
         clock=clock,
         rng=rng,
-        seen=traffic.note_query,
+        seen=app[TRAFFIC].note_query,
     )
-    transport.Transport(queries).add_routes(app.router)
+    transport.Transport(queries).add_routes(app.router, watch)
+    admin.Admin(drawing, app[JOURNAL]).add_routes(app.router)
     app.router.add_get("/", _index)
     if catalog is None:
         app.on_cleanup.append(_closing(opened))
@@ -128,14 +145,16 @@ async def running(
     """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is
     taken."""
     app = create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
-    runner = web.AppRunner(app, access_log=None)
+    # A caller that hangs up ends its request, which a fault may hold for minutes.
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
         bound = runner.addresses[0][1]
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{bound}"
-        yield Sandbox(url, bound, settings.accounts[0], app[ACCOUNTING], app[TRAFFIC])
+        account = settings.accounts[0]
+        yield Sandbox(url, bound, account, app[ACCOUNTING], app[TRAFFIC], app[FAULTS], app[JOURNAL])
     finally:
         await runner.cleanup()
 
@@ -148,6 +167,8 @@ async def _index(request: web.Request) -> web.Response:
         "token": endpoints.TOKEN_PATH,
         "discovery": endpoints.DISCOVERY_PATH,
         "jwks": endpoints.JWKS_PATH,
+        "faults": admin.FAULTS_PATH,
+        "journal": admin.JOURNAL_PATH,
     }
     body = {"service": "sandbox", **{name: origin + path for name, path in paths.items()}}
     return web.Response(body=orjson.dumps(body), content_type="application/json")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.kit import windows
+from proxy.sandbox import faults as faults_of
 from proxy.sandbox.accounts import READY, Account
 
 # Token requests a client id may make (contract graphql.md §4.1).
@@ -21,7 +22,8 @@ class Settings:
 
     `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
     (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
-    token through, on the first account. `issuer` None: the address that the token request came to.
+    token through, on the first account. `issuer` None: the address that the token request came to. `faults` are
+    there from the start.
     """
 
     parts: int | None = None
@@ -35,6 +37,7 @@ class Settings:
     issuer: str | None = None
     audience: str = "https://api.nexar.com"
     site_url: str = "https://octopart.com"
+    faults: tuple[faults_of.Fault, ...] = ()
 
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:

@@ -1,5 +1,6 @@
 """A sandbox on a socket with a clock that can be turned, and a caller that holds a token of it."""
 
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -34,11 +35,11 @@ def turned() -> clock.ManualClock:
 
 @pytest.fixture
 def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> Starts:
-    """Starts a sandbox with the settings given, and logs in."""
+    """Starts a sandbox with the settings given, and logs in. `rng` is its random source."""
 
     @asynccontextmanager
-    async def started(**chosen: Any) -> AsyncIterator[Caller]:
-        running = app.running(settings.Settings(**chosen), clock=turned, catalog=catalog, key=signing_key)
+    async def started(rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[Caller]:
+        running = app.running(settings.Settings(**chosen), clock=turned, rng=rng, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             caller = Caller(sandbox, session)
             await caller.log_in()

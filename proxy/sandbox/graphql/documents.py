@@ -3,7 +3,8 @@
 Used by the query service. Keeps the last few hundred, faults included; knows nothing of variables.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from cachetools import LRUCache
@@ -30,6 +31,15 @@ class Document:
 
     node: DocumentNode | None
     faults: tuple[dict[str, Any], ...]
+    # Operations by name ("" where there is none): the fields at their roots, as the journal has them.
+    operations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def asked(self, operation_name: str | None) -> tuple[str | None, tuple[str, ...]]:
+        """The operation that a request means, and the fields at its root; None and () where that is not clear."""
+        if operation_name is None and len(self.operations) == 1:
+            ((name, fields),) = self.operations.items()
+            return name or None, fields
+        return operation_name, self.operations.get(operation_name or "", ())
 
     def first_field(self) -> FieldNode | None:
         """The first field at the root of the first operation, for the path of an error that is about all
@@ -72,4 +82,15 @@ class Documents:
         except GraphQLError as error:
             return Document(None, (problems.coded(error, "HC0011"),))
         faults = validate(self._schema, node, rules.RULES, max_errors=MAX_ERRORS)
-        return Document(node, tuple({**fault.formatted} for fault in faults))
+        return Document(node, tuple({**fault.formatted} for fault in faults), _operations(node))
+
+
+def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
+    found = (one for one in node.definitions if isinstance(one, OperationDefinitionNode))
+    return {one.name.value if one.name else "": _roots(one) for one in found}
+
+
+def _roots(operation: OperationDefinitionNode) -> tuple[str, ...]:
+    """Each name once, in order; what stands in fragments at the root is left out."""
+    fields = (one for one in operation.selection_set.selections if isinstance(one, FieldNode))
+    return tuple(dict.fromkeys(one.name.value for one in fields))

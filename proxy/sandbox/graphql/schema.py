@@ -5,7 +5,7 @@ Called once at start. A resolver for a field that the schema lacks is an error t
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
@@ -40,8 +40,8 @@ VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
 
 
-def build() -> GraphQLSchema:
-    """The executable schema."""
+def build(missing: Iterable[str] = ()) -> GraphQLSchema:
+    """The executable schema, without the fields (Type.field) that are `missing`."""
     schema = build_schema(SDL.read_text(encoding="utf-8"))
     resolvers = _joined()
     for type_name, field_name in resolvers:
@@ -51,7 +51,20 @@ def build() -> GraphQLSchema:
             _attach(kind, resolvers)
     cast(GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
     cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = extras.payload_type
+    for place in missing:
+        type_name, _, field_name = place.partition(".")
+        del cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
     return schema
+
+
+def places(schema: GraphQLSchema) -> frozenset[str]:
+    """Every field that could be missing, as Type.field: not the only one of its type."""
+    return frozenset(
+        f"{kind.name}.{name}"
+        for kind in schema.type_map.values()
+        if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__") and len(kind.fields) > 1
+        for name in kind.fields
+    )
 
 
 def snake(name: str) -> str:

@@ -15,10 +15,11 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLError
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, settings
+from proxy.sandbox import accounting, accounts, faults, settings
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import context, documents, executor, limits, problems, requests, rules, schema
+from proxy.sandbox.graphql import context, documents, executor, limits, problems, requests, rules, surfaces
 from proxy.sandbox.identity import tokens
+from proxy.sandbox.injection import exchanges, injector
 
 Seen = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class QueryService:
         self,
         *,
         chosen: settings.Settings,
+        surfaces_of: surfaces.Surfaces,
+        drawing: injector.Injector,
         catalog: store.Catalog,
         known: accounts.Accounts,
         counted: accounting.Accounting,
@@ -50,13 +53,12 @@ class QueryService:
         self._settings, self._catalog, self._accounts = chosen, catalog, known
         self._accounting, self._tokens, self._rng, self._seen = counted, issued, rng, seen
         self._started = clock.now()
-        self._schema = schema.build()
-        self._documents = documents.Documents(self._schema)
+        self._injector, self._surfaces = drawing, surfaces_of
 
-    def answer(self, body: bytes, token: str | None) -> Answer:
+    def answer(self, body: bytes, token: str | None, exchange: exchanges.Exchange) -> Answer:
         """The answer to one POST body, whatever it holds."""
         try:
-            answer = Answer(200, self._answer(requests.read(body), token))
+            answer = Answer(200, self._answer(requests.read(body), token, exchange))
         except problems.RequestError as refused:
             content: dict[str, Any] = {"errors": refused.errors}
             answer = Answer(refused.status, content | ({"data": None} if refused.null_data else {}))
@@ -64,16 +66,22 @@ class QueryService:
         answer.body["extensions"] = {"requestId": str(request_id)}
         return answer
 
-    def _answer(self, request: requests.Request, token: str | None) -> dict[str, Any]:
+    def _answer(self, request: requests.Request, token: str | None, exchange: exchanges.Exchange) -> dict[str, Any]:
         self._seen(request.query, request.variables)
-        document = self._documents.read(request.query)
-        account = self._authenticate(token, document)
+        missing, whole = self._injector.missing, self._surfaces.whole
+        surface = self._surfaces.without(missing) if missing else whole
+        document = surface.documents.read(request.query)
+        exchange.entry.operation, exchange.entry.fields = document.asked(request.operation_name)
+        account = self._authenticate(token, document, exchange)
+        exchange.entry.application = account.application_id if account else None
         if document.node is None or document.faults:
+            if missing and not whole.documents.read(request.query).faults:
+                exchange.struck(faults.MissingField)
             raise problems.RequestError(400, document.faults)
         bill = self._bill(account)
-        prepared = executor.prepare(self._schema, document.node, bill, request.variables, request.operation_name)
-        self._check(prepared, account)
-        return self._execute(prepared, bill)
+        prepared = executor.prepare(surface.schema, document.node, bill, request.variables, request.operation_name)
+        self._check(prepared, account, exchange)
+        return self._execute(prepared, bill, exchange)
 
     def _bill(self, account: accounts.Account | None) -> context.Context:
         return context.Context(
@@ -85,22 +93,37 @@ class QueryService:
             self._started,
         )
 
-    def _authenticate(self, token: str | None, document: documents.Document) -> accounts.Account | None:
+    def _authenticate(
+        self, token: str | None, document: documents.Document, exchange: exchanges.Exchange
+    ) -> accounts.Account | None:
         """Who asks; None for somebody unknown who asks for nothing but the schema."""
+        if exchange.fault is not None:
+            self._strike_token(token or "", document, exchange)
         expired = False
         try:
             account = self._accounts.by_client(self._tokens.client_of(token or ""))
         except tokens.InvalidTokenError:
             account = None
-        except tokens.ExpiredTokenError:
+        except tokens.ExpiredTokenError as error:
             account, expired = None, True
+            if isinstance(error, tokens.EndedTokenError):
+                exchange.struck(faults.ExpiredToken)
         if account is None and self._settings.no_auth:
             return self._accounts.all[0]
         if account is None and not document.is_introspection():
             raise problems.RequestError(401, [_token_fault(expired, document)])
         return account
 
-    def _check(self, prepared: executor.SupplyExecutor, account: accounts.Account | None) -> None:
+    def _strike_token(self, token: str, document: documents.Document, exchange: exchanges.Exchange) -> None:
+        if isinstance(exchange.fault, faults.ExpiredToken):
+            self._tokens.end(token)
+        if isinstance(exchange.fault, faults.InvalidToken):
+            exchange.struck(faults.InvalidToken)
+            raise problems.RequestError(401, [_token_fault(False, document)])
+
+    def _check(
+        self, prepared: executor.SupplyExecutor, account: accounts.Account | None, exchange: exchanges.Exchange
+    ) -> None:
         """Everything that is refused before a field is resolved."""
         try:
             roots = prepared.root_fields()
@@ -111,7 +134,10 @@ class QueryService:
             errors = [rules.required_argument("Query", node, "q") for node in missing]
             raise problems.RequestError(400, [{**error.formatted} for error in errors])
         if account is not None and self._is_used_up(roots, account):
-            used_up = problems.part_limit(account.part_limit)
+            limit = self._accounting.limit(account)
+            if limit < account.part_limit:
+                exchange.struck(faults.Quota)
+            used_up = problems.part_limit(limit)
             raise problems.RequestError(self._settings.part_limit_status, [used_up], null_data=True)
         over = [_cap(one, message) for one in roots for message in limits.violations(one.name, one.arguments)]
         if over:
@@ -120,12 +146,16 @@ class QueryService:
     def _is_used_up(self, roots: Sequence[executor.RootField], account: accounts.Account) -> bool:
         return any(one.name in limits.PART_FIELDS for one in roots) and self._accounting.used_up(account)
 
-    def _execute(self, prepared: executor.SupplyExecutor, bill: context.Context) -> dict[str, Any]:
+    def _execute(
+        self, prepared: executor.SupplyExecutor, bill: context.Context, exchange: exchanges.Exchange
+    ) -> dict[str, Any]:
         result = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
             raise TypeError("the execution did not complete at once")
         if bill.account is not None:
-            self._accounting.book(bill.account.application_id, bill.parts(result.data))
+            parts = bill.parts(result.data)
+            self._accounting.book(bill.account.application_id, parts)
+            exchange.billed(parts)
         if not result.errors:
             return {"data": result.data}
         for error in result.errors:

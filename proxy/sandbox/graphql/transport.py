@@ -10,6 +10,7 @@ import orjson
 from aiohttp import web
 
 from proxy.sandbox.graphql import service
+from proxy.sandbox.injection import exchanges
 
 PATHS = ("/graphql", "/graphql/")
 GRAPHQL_JSON = "application/graphql-response+json"
@@ -31,15 +32,15 @@ class Transport:
     def __init__(self, queries: service.QueryService) -> None:
         self._queries = queries
 
-    def add_routes(self, router: web.UrlDispatcher) -> None:
+    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
         """POST and GET on both paths; other methods are 405."""
         for path in PATHS:
-            router.add_post(path, self.post)
+            router.add_post(path, watch.over("graphql", self.post))
             router.add_get(path, self.page)
 
-    async def post(self, request: web.Request) -> web.Response:
+    async def post(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """One request. The content type of the body is not looked at."""
-        answer = self._queries.answer(await request.read(), _token(request))
+        answer = self._queries.answer(await request.read(), _token(request), exchange)
         asked = request.headers.get("Accept", "")
         kind = GRAPHQL_JSON if GRAPHQL_JSON in asked else "application/json"
         headers = {"Content-Type": f"{kind}; charset=utf-8"}

@@ -5,19 +5,22 @@ Knows nothing of browsers, users or redirects: client credentials are the only g
 
 import math
 from collections.abc import Callable, Mapping
+from email.utils import formatdate
 
 import orjson
 from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.kit import windows
-from proxy.sandbox import accounts
+from proxy.sandbox import accounts, faults
 from proxy.sandbox.identity import grants, keys, tokens
+from proxy.sandbox.injection import exchanges
 
 TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = DISCOVERY_PATH + "/jwks"
 FORM = "application/x-www-form-urlencoded"
+LACKS = {"expires_in": frozenset({"expires_in"}), "exp": frozenset({"exp"}), "both": frozenset({"expires_in", "exp"})}
 NO_STORE = {"Cache-Control": "no-store, no-cache, max-age=0", "Pragma": "no-cache"}
 
 
@@ -36,26 +39,27 @@ class Endpoints:
         seen: Callable[[], None],
     ) -> None:
         self._known, self._tokens, self._key, self._issuer, self._seen = known, issued, key, issuer, seen
+        self._clock = clock
         self._windows = {account.client_id: windows.Windows(limits, clock) for account in known.all}
 
-    def add_routes(self, router: web.UrlDispatcher) -> None:
+    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
         """Any method reaches the token endpoint: the service answers a wrong one as invalid_request."""
-        router.add_route("*", TOKEN_PATH, self.token)
+        router.add_route("*", TOKEN_PATH, watch.over("token", self.token))
         router.add_get(DISCOVERY_PATH, self.discovery)
         router.add_get(JWKS_PATH, self.jwks)
 
-    async def token(self, request: web.Request) -> web.Response:
+    async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
         self._seen()
         if request.method != "POST" or request.content_type != FORM:
             return _reply({"error": "invalid_request"}, 400)
         form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
         try:
-            return self._grant(form, request)
+            return self._grant(form, request, exchange)
         except grants.RefusedError as refused:
             return _reply({"error": refused.code}, 400)
 
-    def _grant(self, form: Mapping[str, str], request: web.Request) -> web.Response:
+    def _grant(self, form: Mapping[str, str], request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         given = grants.credentials(form, request.headers.get("Authorization"))
         # The window is the client id's, whatever the secret: guessing is limited like asking.
         window = self._windows.get(given.client_id)
@@ -65,10 +69,22 @@ class Endpoints:
             slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
             return _reply(slow, 429, {"Retry-After": str(math.ceil(wait))})
         account = grants.authenticate(self._known.by_client(given.client_id), given)
-        scopes = grants.scopes(account, form)
-        token = self._tokens.issue(account.client_id, scopes, self._issuer_for(request))
-        body = {"access_token": token, "expires_in": self._tokens.lifetime, "token_type": "Bearer"}
-        return _reply(body | {"scope": " ".join(scopes)}, 200)
+        exchange.entry.application = account.application_id
+        return self._issued(account, grants.scopes(account, form), self._issuer_for(request), exchange)
+
+    def _issued(
+        self, account: accounts.Account, scopes: tuple[str, ...], issuer: str, exchange: exchanges.Exchange
+    ) -> web.Response:
+        """The answer with a token, as far as no fault spoils it."""
+        fault = exchange.fault
+        ahead = fault.seconds if isinstance(fault, faults.WrongClock) else 0
+        lacks = LACKS[fault.lacks] if isinstance(fault, faults.NoExpiry) else frozenset()
+        token = self._tokens.issue(account.client_id, scopes, issuer, ahead=ahead, endless="exp" in lacks)
+        life = {} if "expires_in" in lacks else {"expires_in": self._tokens.lifetime}
+        body = {"access_token": token, **life, "token_type": "Bearer", "scope": " ".join(scopes)}
+        if fault is not None and (ahead or lacks):
+            exchange.struck(type(fault))
+        return _reply(body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None)
 
     async def discovery(self, request: web.Request) -> web.Response:
         """The discovery document (OpenID Connect Discovery 1.0 §3), for the flows that exist here."""

@@ -78,7 +78,7 @@ def application(_root: None, info: context.Info, id: str) -> Application | None:
 
 def _application(account: accounts.Account, info: context.Info) -> Application:
     id_ = account.application_id
-    counts = SupplyCounts(info.context.accounting.used(id_), account.part_limit)
+    counts = SupplyCounts(info.context.accounting.used(id_), info.context.accounting.limit(account))
     return Application(
         [Scope(id_, scope) for scope in account.scopes],
         counts if accounts.SUPPLY_SCOPE in account.scopes else None,

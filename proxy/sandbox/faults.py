@@ -1,0 +1,198 @@
+"""The faults that the sandbox can be told to have: what each is, which service it strikes, and its figures.
+
+Read from text and JSON by injection/declarations.py, drawn by injection/injector.py; nothing acts here. A fault that
+strikes instead of the work (reset, 5xx, 429, 401, expired, quota, missing-field) bills nothing. One that spoils an
+answer already made (latency, cut, malformed, slow-loris, reset with `when=after`) bills as the service would.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, TypeAlias, get_type_hints
+
+import msgspec
+
+# The text of a Meta says what a figure accepts: error messages and docs/sandbox.md are made of it.
+Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]
+Queries: TypeAlias = Annotated[Literal["graphql"], msgspec.Meta(description="graphql")]
+TokenRequests: TypeAlias = Annotated[Literal["token"], msgspec.Meta(description="token")]
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share of requests, from 0 to 1")]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a number of requests, at least 1")]
+Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=86_400, description="seconds, 0 to 86400")]
+Wait: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=600_000, description="milliseconds, 1 to 600000")]
+Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=0, description="bytes of the body that are sent, 0 or more")]
+Parts: TypeAlias = Annotated[int, msgspec.Meta(ge=0, description="parts in a month, 0 or more")]
+
+
+class Fault(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    """A declaration. `on` is the service that it strikes: `graphql`, `token` or `both`."""
+
+    on: Both = "graphql"
+
+
+class Drawn(Fault, frozen=True):
+    """Strikes a `share` of the requests; with a `count`, so many of them, and is over then."""
+
+    share: Share = 1.0
+    count: Count | None = None
+
+
+class Latency(Drawn, frozen=True, tag="latency"):
+    """The answer is made at once and sent `ms` milliseconds later. The one fault that meets others."""
+
+    ms: Wait = 200
+
+
+class Reset(Drawn, frozen=True, tag="reset"):
+    """The connection is reset (RST) without a byte of an answer, `before` or `after` the work is done and billed."""
+
+    when: Annotated[Literal["before", "after"], msgspec.Meta(description="before or after")] = "before"
+
+
+class Trouble(Drawn, frozen=True, tag="5xx"):
+    """A gateway's page in HTML, or the service's own words in JSON."""
+
+    status: Annotated[Literal[500, 502, 503, 504], msgspec.Meta(description="500, 502, 503 or 504")] = 503
+    body: Annotated[Literal["html", "json"], msgspec.Meta(description="html or json")] = "html"
+    retry_after: Seconds | None = None
+
+
+class TooManyRequests(Drawn, frozen=True, tag="429"):
+    """The service asks for patience, with Retry-After."""
+
+    retry_after: Seconds = 1
+
+
+class InvalidToken(Drawn, frozen=True, tag="401"):
+    """AuthInvalidToken, though the token is good and stays so."""
+
+    on: Queries = "graphql"
+
+
+class ExpiredToken(Drawn, frozen=True, tag="expired"):
+    """AuthExpiredToken for the token that is shown, now and ever after; one that is issued later is good."""
+
+    on: Queries = "graphql"
+
+
+class Cut(Drawn, frozen=True, tag="cut"):
+    """Content-Length promises the whole body, the connection ends `after` so many bytes of it."""
+
+    after: Bytes = 20
+
+
+class Malformed(Drawn, frozen=True, tag="malformed"):
+    """200 with the first `half` of the JSON as if it were all of it, with nothing, or with a page in HTML."""
+
+    body: Annotated[Literal["half", "empty", "html"], msgspec.Meta(description="half, empty or html")] = "half"
+
+
+class SlowLoris(Drawn, frozen=True, tag="slow-loris"):
+    """The body comes byte by byte, `ms` milliseconds apart."""
+
+    ms: Wait = 100
+
+
+class NoExpiry(Drawn, frozen=True, tag="no-expiry"):
+    """A token answer that does not say when the token ends: no `expires_in`, no `exp` in the token, or neither."""
+
+    on: TokenRequests = "token"
+    lacks: Annotated[Literal["expires_in", "exp", "both"], msgspec.Meta(description="expires_in, exp or both")] = "both"
+
+
+class WrongClock(Drawn, frozen=True, tag="wrong-clock"):
+    """The identity service's clock is `seconds` ahead (behind, where negative): in the token and the Date header."""
+
+    on: TokenRequests = "token"
+    seconds: Annotated[
+        int, msgspec.Meta(ge=-31_536_000, le=31_536_000, description="seconds, -31536000 to 31536000")
+    ] = 3600
+
+
+class Quota(Fault, frozen=True, tag="quota"):
+    """The part limit is `at` this number, or, without it, at what has been used; until the fault is lifted."""
+
+    on: Queries = "graphql"
+    at: Parts | None = None
+
+
+class MissingField(Fault, frozen=True, kw_only=True, tag="missing-field"):
+    """The schema has no such field; until the fault is lifted."""
+
+    on: Queries = "graphql"
+    field: Annotated[str, msgspec.Meta(pattern=r"^\w+\.\w+$", description="a field of the schema, written Type.field")]
+
+
+class Mixed(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_unknown_fields=True):
+    """A little of everything that passes: `share` of all requests is struck. Stands for many faults."""
+
+    on: Both = "both"
+    share: Share = 0.05
+
+    def faults(self) -> Iterator[Fault]:
+        """Each with its part of the share, so that all of them together strike exactly that."""
+        left = 1.0
+        for fault, weight in MIX:
+            own = self.share * weight
+            # What is tried later sees only what came past the earlier ones.
+            share, left = min(1.0, own / left) if left > 0 else 0.0, left - own
+            if isinstance(fault, InvalidToken | ExpiredToken):
+                if self.on != "token":
+                    yield msgspec.structs.replace(fault, share=share)
+            else:
+                yield msgspec.structs.replace(fault, share=share, on=self.on)
+
+
+# Weights add up to 1. Faults of the token are last and rare: each costs a token request, and these are limited.
+MIX: tuple[tuple[Drawn, float], ...] = (
+    (Latency(), 0.20),
+    (Reset(), 0.12),
+    (Trouble(status=503), 0.12),
+    (Trouble(status=500, body="json"), 0.08),
+    (TooManyRequests(), 0.08),
+    (Cut(), 0.12),
+    (Malformed(), 0.06),
+    (Malformed(body="html"), 0.04),
+    (Malformed(body="empty"), 0.02),
+    (SlowLoris(), 0.12),
+    (InvalidToken(), 0.02),
+    (ExpiredToken(), 0.02),
+)
+
+Declaration: TypeAlias = type[Fault] | type[Mixed]
+
+
+def word(kind: Declaration) -> str:
+    """The word by which a kind is declared and journalled."""
+    return str(kind.__struct_config__.tag)
+
+
+KINDS: dict[str, Declaration] = {
+    word(kind): kind
+    for kind in (
+        Latency,
+        Reset,
+        Trouble,
+        TooManyRequests,
+        InvalidToken,
+        ExpiredToken,
+        Cut,
+        Malformed,
+        SlowLoris,
+        NoExpiry,
+        WrongClock,
+        Quota,
+        MissingField,
+        Mixed,
+    )
+}
+
+
+def accepted(kind: Declaration, figure: str) -> str:
+    """What a figure of a kind may be, in words."""
+    hint = get_type_hints(kind, include_extras=True)[figure]
+    return next(description for description in _descriptions(hint) if description)
+
+
+def _descriptions(hint: object) -> Iterator[str | None]:
+    for part in (hint, *getattr(hint, "__args__", ())):
+        for meta in getattr(part, "__metadata__", ()):
+            yield meta.description

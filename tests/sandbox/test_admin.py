@@ -1,0 +1,106 @@
+"""/admin: faults declared, listed and lifted over HTTP, the journal read and cleared, mistakes answered."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller, Reply
+
+FREE = '{ supSellers(ids: ["459"]) { name } }'
+
+
+async def send(caller: Caller, method: str, path: str, **options: Any) -> Reply:
+    async with caller.session.request(method, caller.sandbox.url + path, **options) as response:
+        return Reply(response.status, await response.json(), response.headers, b"")
+
+
+async def test_faults_are_declared_listed_and_lifted_while_the_sandbox_runs(caller: Caller) -> None:
+    assert (await send(caller, "GET", "/admin/faults")).body == {"faults": []}
+    put = await send(caller, "PUT", "/admin/faults", json=[{"kind": "5xx", "body": "json", "count": 2}, "quota at=7"])
+    trouble = {"kind": "5xx", "on": "graphql", "share": 1.0, "count": 2, "status": 503, "body": "json"}
+    quota = {"kind": "quota", "on": "graphql", "at": 7}
+    listed = [{"fault": trouble | {"retry_after": None}, "left": 2}, {"fault": quota, "left": None}]
+    assert (put.status, put.body) == (200, {"faults": listed})
+    assert (await caller.ask(FREE)).status == 503
+    assert (await send(caller, "GET", "/admin/faults")).body["faults"][0]["left"] == 1
+    assert (await send(caller, "DELETE", "/admin/faults")).body == {"faults": []}
+    assert (await caller.ask(FREE)).status == 200
+
+
+async def test_what_is_listed_can_be_declared_again(caller: Caller) -> None:
+    first = await send(caller, "PUT", "/admin/faults", json=["mixed", "no-expiry", "missing-field field=SupPart.mpn"])
+    again = [one["fault"] for one in first.body["faults"]]
+    assert (await send(caller, "PUT", "/admin/faults", json=again)).body == first.body
+
+
+@pytest.mark.parametrize(
+    "body, complaint",
+    [
+        (b"", "the body is not JSON: "),
+        (b"\xff", "the body is not JSON: "),
+        (b'{"kind": "429"}', "faults must be a list, not "),
+        (b'["429", "latency ms=0"]', "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
+        (b'["missing-field field=SupPart.nonsense"]', "the schema has no SupPart.nonsense"),
+    ],
+)
+async def test_a_mistake_is_a_400_that_names_it_and_changes_nothing(
+    caller: Caller, body: bytes, complaint: str
+) -> None:
+    before = await send(caller, "PUT", "/admin/faults", json=["429 on=token"])
+    reply = await send(caller, "PUT", "/admin/faults", data=body)
+    assert reply.status == 400
+    assert complaint in reply.body["error"]
+    assert (await send(caller, "GET", "/admin/faults")).body == before.body
+
+
+async def test_the_journal_is_read_from_its_end_and_cleared(caller: Caller) -> None:
+    for _ in range(3):
+        await caller.ask(FREE)
+    reply = await send(caller, "GET", "/admin/journal?last=2")
+    assert reply.body["totals"] == {
+        "requests": {"token": 1, "graphql": 3},
+        "parts": 0,
+        "spoiled_parts": 0,
+        "faults": {},
+    }
+    assert [entry["number"] for entry in reply.body["entries"]] == [3, 4]
+    assert reply.body["entries"][1] == {
+        "number": 4,
+        "time": 1_700_000_000.0,
+        "service": "graphql",
+        "application": caller.sandbox.account.application_id,
+        "operation": None,
+        "fields": ["supSellers"],
+        "parts": 0,
+        "faults": [],
+        "status": 200,
+        "whole": True,
+    }
+    assert len((await send(caller, "GET", "/admin/journal")).body["entries"]) == 4
+    cleared = await send(caller, "DELETE", "/admin/journal")
+    assert cleared.body == {
+        "totals": {"requests": {}, "parts": 0, "spoiled_parts": 0, "faults": {}},
+        "entries": [],
+    }
+    assert (await send(caller, "GET", "/admin/journal")).body == cleared.body
+
+
+@pytest.mark.parametrize(
+    "last, status, entries", [("0", 200, 0), ("9" * 5000, 200, 1), ("-1", 400, 0), ("two", 400, 0), ("", 400, 0)]
+)
+async def test_last_is_a_number_of_entries(caller: Caller, last: str, status: int, entries: int) -> None:
+    reply = await send(caller, "GET", f"/admin/journal?last={last}")
+    assert (reply.status, len(reply.body.get("entries", []))) == (status, entries)
+    assert status == 200 or reply.body["error"] == f"last must be a number of entries, 0 or more; it is {last!r}"
+
+
+async def test_faults_do_not_strike_those_who_lift_them_and_the_journal_leaves_them_out(caller: Caller) -> None:
+    await send(caller, "PUT", "/admin/faults", json=["reset on=both"])
+    assert (await send(caller, "DELETE", "/admin/faults")).status == 200
+    assert caller.sandbox.journal.totals.requests == {"token": 1}
+
+
+async def test_the_index_lists_the_admin_addresses(caller: Caller) -> None:
+    body = (await send(caller, "GET", "/")).body
+    for name in ("faults", "journal"):
+        async with caller.session.get(body[name]) as response:
+            assert response.status == 200

@@ -1,0 +1,101 @@
+"""What a person may write for a fault, on the command line and as JSON, and what is said of mistakes."""
+
+import random
+
+import pytest
+
+from proxy.sandbox import faults
+from proxy.sandbox.injection import declarations, injector
+
+
+@pytest.mark.parametrize(
+    "text, fault",
+    [
+        ("latency", faults.Latency()),
+        ("latency ms=50 share=0.5", faults.Latency(ms=50, share=0.5)),
+        ("  reset   on=both count=3 ", faults.Reset(on="both", count=3)),
+        ("5xx status=502 body=json retry_after=0", faults.Trouble(status=502, body="json", retry_after=0)),
+        ("429 share=1", faults.TooManyRequests(share=1.0)),
+        ("quota", faults.Quota(at=None)),
+        ("quota at=0", faults.Quota(at=0)),
+        ("missing-field field=SupPart.mpn", faults.MissingField(field="SupPart.mpn")),
+        ("wrong-clock seconds=-60", faults.WrongClock(seconds=-60)),
+    ],
+)
+def test_a_text_is_a_kind_and_its_figures(text: str, fault: faults.Fault) -> None:
+    assert declarations.parse(text) == (fault,)
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("", "fault '': no kind ''; there are latency, reset, 5xx, "),
+        ("5xy", "fault '5xy': no kind '5xy'; there are latency, "),
+        ("latency 200", "fault 'latency 200': '200' is not name=value"),
+        ("latency sm=2", "fault 'latency sm=2': it has no 'sm'; it has on, share, count, ms"),
+        ("latency ms=1 ms=2", "fault 'latency ms=1 ms=2': ms is given twice"),
+        ("latency ms=fast", "fault 'latency ms=fast': ms must be milliseconds, 1 to 600000; it is 'fast'"),
+        ("latency ms=0", "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
+        ("latency ms=", "fault 'latency ms=': ms must be milliseconds, 1 to 600000; it is ''"),
+        ("5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
+        ("5xx share=2", "fault '5xx share=2': share must be a share of requests, from 0 to 1; it is '2'"),
+        ("5xx share=nan", "fault '5xx share=nan': share must be a share of requests, from 0 to 1; it is 'nan'"),
+        ("5xx count=0", "fault '5xx count=0': count must be a number of requests, at least 1; it is '0'"),
+        ("401 on=token", "fault '401 on=token': on must be graphql; it is 'token'"),
+        ("no-expiry on=graphql", "fault 'no-expiry on=graphql': on must be token; it is 'graphql'"),
+        ("quota share=0.5", "fault 'quota share=0.5': it has no 'share'; it has on, at"),
+        ("missing-field", "fault 'missing-field': it needs field, a field of the schema, written Type.field"),
+        ("missing-field field=mpn", "field must be a field of the schema, written Type.field; it is 'mpn'"),
+        ("mixed count=3", "fault 'mixed count=3': it has no 'count'; it has on, share"),
+    ],
+)
+def test_a_mistake_is_named_with_its_word_and_value(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
+        declarations.parse(text)
+    assert complaint in str(caught.value)
+
+
+def test_json_holds_objects_and_texts_side_by_side() -> None:
+    read = declarations.read([{"kind": "latency", "ms": 5, "share": 1}, "429 retry_after=2"])
+    assert read == (faults.Latency(ms=5), faults.TooManyRequests(retry_after=2))
+    assert declarations.read([]) == ()
+
+
+@pytest.mark.parametrize(
+    "declared, complaint",
+    [
+        ("429", 'faults must be a list, not "429"'),
+        ({"kind": "429"}, 'faults must be a list, not {"kind":"429"}'),
+        (None, "faults must be a list, not null"),
+        ([7], "a fault must be a text or an object, not 7"),
+        ([{}], "no kind None; there are latency"),
+        ([{"kind": ["429"]}], "no kind ['429']; there are latency"),
+        ([{"kind": "latency", "ms": "5"}], "ms must be milliseconds, 1 to 600000; it is '5'"),
+        ([{"kind": "latency", "ms": True}], "ms must be milliseconds, 1 to 600000; it is True"),
+        ([{"kind": "latency", "bytes": 5}], "it has no 'bytes'; it has on, share, count, ms"),
+    ],
+)
+def test_a_mistake_in_json_is_named_too(declared: object, complaint: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
+        declarations.read(declared)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", faults.KINDS)
+def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
+    declaration = faults.KINDS[kind]
+    assert all(faults.accepted(declaration, name) for name in declaration.__struct_fields__)
+
+
+def test_the_first_that_strikes_ends_the_search_and_latency_meets_it_wherever_it_stands() -> None:
+    declared = [one for text in ("5xx", "429", "latency ms=10", "latency ms=5") for one in declarations.parse(text)]
+    drawing = injector.Injector(declared, random.Random(1), ())
+    assert drawing.draw("graphql") == injector.Strike(0.015, faults.Trouble())
+    assert drawing.draw("token") is injector.NONE
+
+
+def test_what_is_left_of_counts_is_said_in_the_order_of_declaration() -> None:
+    declared = [one for text in ("5xx count=2", "quota", "latency count=9") for one in declarations.parse(text)]
+    drawing = injector.Injector(declared, random.Random(1), ())
+    drawing.draw("graphql")
+    assert drawing.left() == [(declared[0], 1), (declared[1], None), (declared[2], 8)]

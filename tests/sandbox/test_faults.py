@@ -1,0 +1,403 @@
+"""Each fault over a socket, as a plain client meets it; how many requests it strikes; what it bills."""
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import aiohttp
+import jwt
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import faults
+from proxy.sandbox.injection import declarations
+
+PARTS = '{ supSearch(q: "", limit: 3) { results { part { mpn totalAvail } } } }'
+FREE = '{ supSellers(ids: ["459"]) { name } }'
+ANSWER = {"supSellers": [{"name": "Digi-Key"}]}
+
+
+def declare(caller: Caller, *texts: str) -> None:
+    """From now on these faults."""
+    caller.sandbox.faults.replace([fault for text in texts for fault in declarations.parse(text)])
+
+
+def billed(caller: Caller) -> int:
+    return caller.sandbox.accounting.used(caller.sandbox.account.application_id)
+
+
+def struck(caller: Caller) -> dict[str, int]:
+    """Strikes by kind, as the journal counts them."""
+    return dict(caller.sandbox.journal.totals.faults)
+
+
+async def raw(caller: Caller, query: str = PARTS) -> tuple[int, bytes, Any]:
+    """Status, body and headers, whatever the body is."""
+    options = {"json": {"query": query}, "headers": {"token": caller.token}}
+    async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
+        return response.status, await response.read(), response.headers
+
+
+async def received(caller: Caller) -> bytes:
+    """Everything that comes over a connection that asks for parts, until the sandbox closes it."""
+    body = json.dumps({"query": PARTS})
+    reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
+    head = f"POST /graphql HTTP/1.1\r\nHost: x\r\ntoken: {caller.token}\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body.encode())
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def statuses(caller: Caller, count: int) -> list[int]:
+    return [(await raw(caller, FREE))[0] for _ in range(count)]
+
+
+async def until(condition: Any) -> None:
+    """Wait until something has become true; a test that waits in vain is ended by this."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_without_faults_nothing_is_struck(caller: Caller) -> None:
+    assert (await caller.ask(FREE)).data == ANSWER
+    assert struck(caller) == {}
+
+
+async def test_latency_holds_an_answer_back_and_leaves_it_whole(caller: Caller) -> None:
+    declare(caller, "latency ms=30", "latency ms=40")
+    began = asyncio.get_running_loop().time()
+    assert len((await caller.ask(PARTS)).data["supSearch"]["results"]) == 3
+    assert asyncio.get_running_loop().time() - began >= 0.07
+    assert (struck(caller), billed(caller)) == ({"latency": 1}, 3)
+    assert caller.sandbox.journal.entries[-1].whole is True
+
+
+@pytest.mark.parametrize("when, parts", [("before", 0), ("after", 3)])
+async def test_a_reset_ends_the_connection_without_a_byte(caller: Caller, when: str, parts: int) -> None:
+    declare(caller, f"reset when={when} count=1")
+    with pytest.raises(ConnectionResetError):
+        await received(caller)
+    assert (struck(caller), billed(caller)) == ({"reset": 1}, parts)
+    assert caller.sandbox.journal.entries[-1].status is None
+    assert caller.sandbox.journal.totals.spoiled_parts == parts
+    assert (await caller.ask(FREE)).data == ANSWER
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+async def test_a_5xx_is_a_page_of_a_gateway_and_bills_nothing(caller: Caller, status: int) -> None:
+    declare(caller, f"5xx status={status}")
+    code, body, headers = await raw(caller)
+    assert (code, headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert f"<h1>{status} ".encode() in body
+    assert "Retry-After" not in headers
+    assert (struck(caller), billed(caller)) == ({"5xx": 1}, 0)
+
+
+async def test_a_5xx_can_be_in_the_words_of_the_service_and_say_when_to_come_again(caller: Caller) -> None:
+    declare(caller, "5xx status=500 body=json retry_after=7")
+    reply = await caller.ask(PARTS)
+    assert (reply.status, reply.messages) == (500, ["Unexpected Execution Error"])
+    assert reply.headers["Retry-After"] == "7"
+    declare(caller, "5xx status=500 body=json on=token")
+    reply = await caller.log_in()
+    assert (reply.status, reply.body) == (500, {"error": "server_error"})
+
+
+async def test_a_429_says_how_long_to_wait(caller: Caller) -> None:
+    declare(caller, "429 retry_after=3")
+    status, _, headers = await raw(caller)
+    assert (status, headers["Retry-After"]) == (429, "3")
+    assert (struck(caller), billed(caller)) == ({"429": 1}, 0)
+
+
+async def test_a_401_says_that_a_good_token_is_none(caller: Caller) -> None:
+    declare(caller, "401 count=2")
+    for _ in range(2):
+        reply = await caller.ask(PARTS)
+        (error,) = reply.body["errors"]
+        assert (reply.status, error["extensions"]["code"], error["path"]) == (401, "AuthInvalidToken", ["supSearch"])
+        await caller.log_in()
+    assert (struck(caller), billed(caller)) == ({"401": 2}, 0)
+    assert (await caller.ask(FREE)).data == ANSWER
+
+
+async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: Caller) -> None:
+    declare(caller, "expired count=1")
+    for _ in range(2):
+        reply = await caller.ask(PARTS)
+        assert (reply.status, reply.messages) == (401, ["The access token has expired"])
+        assert reply.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
+    caller.sandbox.faults.lift()
+    assert (await caller.ask(FREE)).status == 401
+    await caller.log_in()
+    assert (await caller.ask(FREE)).data == ANSWER
+    assert (struck(caller), billed(caller)) == ({"expired": 3}, 0)
+
+
+async def test_a_token_that_is_none_is_not_made_an_expired_one(caller: Caller) -> None:
+    declare(caller, "expired")
+    reply = await caller.ask(PARTS, headers={"token": "nonsense"})
+    assert reply.body["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
+    assert struck(caller) == {}
+
+
+@pytest.mark.parametrize("after", [0, 20, 10_000_000])
+async def test_a_cut_answer_is_shorter_than_it_promised_and_billed(caller: Caller, after: int) -> None:
+    declare(caller, f"cut after={after}")
+    head, _, body = (await received(caller)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    promised = int(head.partition(b"Content-Length: ")[2].split()[0])
+    assert len(body) == min(after, promised - 1)
+    assert (struck(caller), billed(caller)) == ({"cut": 1}, 3)
+    assert caller.sandbox.journal.totals.spoiled_parts == 3
+    assert (caller.sandbox.journal.entries[-1].status, caller.sandbox.journal.entries[-1].whole) == (200, False)
+
+
+async def test_a_malformed_answer_comes_with_200_and_is_billed(caller: Caller) -> None:
+    _, whole, _ = await raw(caller)
+    declare(caller, "malformed")
+    status, half, headers = await raw(caller)
+    assert (status, len(half)) == (200, len(whole) // 2)
+    assert half.startswith(b'{"data":')
+    assert headers["Content-Type"].startswith("application/json")
+    declare(caller, "malformed body=empty")
+    assert (await raw(caller))[:2] == (200, b"")
+    declare(caller, "malformed body=html")
+    status, page, headers = await raw(caller)
+    assert (status, page[:6], headers["Content-Type"]) == (200, b"<html>", "text/html; charset=utf-8")
+    assert (struck(caller), billed(caller)) == ({"malformed": 3}, 12)
+    assert caller.sandbox.journal.totals.spoiled_parts == 9
+
+
+async def test_a_slow_loris_brings_everything_byte_by_byte(caller: Caller) -> None:
+    declare(caller, "slow-loris ms=1")
+    options = {"json": {"query": FREE}, "headers": {"token": caller.token}}
+    async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
+        chunks = [chunk async for chunk in response.content.iter_any()]
+    assert len(chunks) > 10
+    assert b"Digi-Key" in b"".join(chunks)
+    assert struck(caller) == {"slow-loris": 1}
+    await until(lambda: caller.sandbox.journal.entries[-1].whole)
+
+
+async def test_who_hangs_up_on_a_slow_answer_ends_it_and_has_paid_for_it(caller: Caller) -> None:
+    declare(caller, "slow-loris ms=60000", "latency ms=1")
+    options = {"json": {"query": PARTS}, "headers": {"token": caller.token}}
+    async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
+        assert response.status == 200
+    await until(lambda: caller.sandbox.journal.entries[-1].whole is False)
+    assert (billed(caller), caller.sandbox.journal.totals.spoiled_parts) == (3, 3)
+
+
+async def test_the_sandbox_ends_while_an_answer_is_held_back(start: Starts) -> None:
+    async with start() as caller:
+        declare(caller, "latency ms=600000")
+        reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
+        writer.write(b"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        kept = caller.sandbox.journal
+        await until(lambda: kept.totals.faults == {"latency": 1})
+    assert await reader.read() == b""
+    writer.close()
+    assert kept.entries[-1].whole is False
+
+
+async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(caller: Caller) -> None:
+    declare(caller, "quota at=5")
+    assert (await caller.ask(PARTS)).data
+    assert (await caller.ask(PARTS)).data
+    refused = await caller.ask(PARTS)
+    assert (refused.status, refused.body["data"]) == (200, None)
+    assert refused.messages[0].startswith("You have exceeded your part limit of 5. ")
+    counts = await caller.ask(
+        "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }",
+        {"id": caller.sandbox.account.application_id},
+    )
+    assert counts.data["admApplicationById"]["supplyCounts"] == {"partCounter": 6, "partLimit": 5}
+    assert (struck(caller), billed(caller)) == ({"quota": 1}, 6)
+    caller.sandbox.faults.lift()
+    assert (await caller.ask(PARTS)).data
+
+
+async def test_a_quota_without_a_figure_is_used_up_from_now_and_in_the_next_month_too(
+    start: Starts, turned: clock.ManualClock
+) -> None:
+    async with start(token_lifetime=90 * 86_400) as caller:
+        await caller.ask(PARTS)
+        declare(caller, "quota")
+        assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 3. ")
+        assert (await caller.ask(FREE)).data == ANSWER
+        turned.advance(40 * 86_400)
+        assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 0. ")
+
+
+async def test_a_quota_above_the_plan_changes_nothing(caller: Caller) -> None:
+    declare(caller, "quota at=100000")
+    assert (await caller.ask(PARTS)).data
+    assert struck(caller) == {}
+
+
+async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: Caller) -> None:
+    before = await caller.ask(PARTS)
+    declare(caller, "missing-field field=SupPart.totalAvail", "missing-field field=SupOffer.moq")
+    refused = await caller.ask(PARTS)
+    (error,) = refused.body["errors"]
+    assert refused.status == 400
+    assert error["message"] == "The field `totalAvail` does not exist on the type `SupPart`."
+    assert (await caller.ask('{ supSearch(q: "", limit: 1) { results { part { mpn } } } }')).data
+    schema = await caller.ask('{ __type(name: "SupPart") { fields { name } } }')
+    assert {"name": "totalAvail"} not in schema.data["__type"]["fields"]
+    assert (struck(caller), billed(caller)) == ({"missing-field": 1}, 4)
+    caller.sandbox.faults.lift()
+    assert (await caller.ask(PARTS)).data == before.data
+
+
+async def test_a_query_that_is_wrong_anyway_is_no_strike_of_a_missing_field(caller: Caller) -> None:
+    declare(caller, "missing-field field=SupPart.totalAvail")
+    assert (await caller.ask("{ nonsense }")).status == 400
+    assert struck(caller) == {}
+
+
+@pytest.mark.parametrize("field", ["SupPart.nonsense", "Nonsense.mpn", "__Type.name"])
+async def test_a_field_that_is_not_in_the_schema_is_named_and_nothing_changes(caller: Caller, field: str) -> None:
+    declare(caller, "429")
+    with pytest.raises(ValueError, match=f"the schema has no {field}"):
+        declare(caller, f"missing-field field={field}")
+    assert await statuses(caller, 1) == [429]
+
+
+async def test_two_quotas_are_one_too_many(caller: Caller) -> None:
+    with pytest.raises(ValueError, match="there can be one, not 2"):
+        declare(caller, "quota at=5", "quota")
+
+
+@pytest.mark.parametrize(
+    "lacks, has", [("expires_in", (False, True)), ("exp", (True, False)), ("both", (False, False))]
+)
+async def test_a_token_without_an_end_works_and_says_nothing_of_one(
+    caller: Caller, lacks: str, has: tuple[bool, bool], turned: clock.ManualClock
+) -> None:
+    declare(caller, f"no-expiry lacks={lacks}")
+    reply = await caller.log_in()
+    claims = jwt.decode(caller.token, options={"verify_signature": False})
+    assert ("expires_in" in reply.body, "exp" in claims) == has
+    assert (await caller.ask(FREE)).data == ANSWER
+    turned.advance(86_400)
+    assert (await caller.ask(FREE)).status == (401 if has[1] else 200)
+    assert struck(caller) == {"no-expiry": 1}
+
+
+@pytest.mark.parametrize("seconds, code", [(7200, "AuthInvalidToken"), (-90_000, "AuthExpiredToken"), (-7200, None)])
+async def test_a_wrong_clock_is_in_the_token_and_in_the_header(
+    caller: Caller, seconds: int, code: str | None, turned: clock.ManualClock
+) -> None:
+    declare(caller, f"wrong-clock seconds={seconds}")
+    reply = await caller.log_in()
+    claims = jwt.decode(caller.token, options={"verify_signature": False, "verify_exp": False, "verify_iat": False})
+    assert claims["exp"] == int(turned.now()) + seconds + 86_400
+    assert (seconds, reply.headers["Date"]) in {
+        (7200, "Wed, 15 Nov 2023 00:13:20 GMT"),
+        (-90_000, "Mon, 13 Nov 2023 21:13:20 GMT"),
+        (-7200, "Tue, 14 Nov 2023 20:13:20 GMT"),
+    }
+    asked = await caller.ask(FREE)
+    assert asked.status == (401 if code else 200)
+    assert not code or asked.body["errors"][0]["extensions"]["code"] == code
+
+
+@pytest.mark.parametrize("text", ["reset", "cut", "malformed body=empty", "malformed body=html", "429", "5xx"])
+async def test_what_strikes_any_service_strikes_the_token_endpoint_too(
+    caller: Caller, text: str, turned: clock.ManualClock
+) -> None:
+    declare(caller, f"{text} on=token count=1")
+    assert (await caller.ask(FREE)).data == ANSWER
+    with pytest.raises((ValueError, aiohttp.ClientError, OSError)):
+        await caller.log_in()
+    turned.advance(1)
+    assert (await caller.log_in()).status == 200
+    assert sum(struck(caller).values()) == 1
+
+
+async def test_a_fault_on_both_strikes_both(caller: Caller) -> None:
+    declare(caller, "5xx body=json on=both")
+    assert ((await caller.log_in()).status, (await caller.ask(FREE)).status) == (503, 503)
+
+
+async def test_a_count_strikes_the_next_so_many_requests_and_is_over(caller: Caller) -> None:
+    declare(caller, "5xx count=2", "429 count=1")
+    assert await statuses(caller, 5) == [503, 503, 429, 200, 200]
+    assert [left for _, left in caller.sandbox.faults.left()] == [0, 0]
+
+
+async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start: Starts) -> None:
+    async with start(rng=random.Random(3)) as caller:
+        declare(caller, "5xx share=0.3", "429 share=0.5", "latency ms=1 share=0.2")
+        found = await statuses(caller, 400)
+    assert 80 <= found.count(503) <= 160
+    assert 100 <= found.count(429) <= 180
+    assert 40 <= struck(caller)["latency"] <= 120
+    assert (struck(caller)["5xx"], struck(caller)["429"]) == (found.count(503), found.count(429))
+
+
+async def test_a_share_of_nothing_strikes_nothing_and_of_one_everything(caller: Caller) -> None:
+    declare(caller, "5xx share=0", "429 share=1")
+    assert await statuses(caller, 20) == [429] * 20
+
+
+async def test_the_same_seed_strikes_the_same_requests(start: Starts) -> None:
+    async def run(seed: int) -> list[int]:
+        async with start(rng=random.Random(seed)) as caller:
+            declare(caller, "5xx share=0.3", "429 share=0.3")
+            return await statuses(caller, 40)
+
+    first = await run(1)
+    assert first == await run(1)
+    assert first != await run(2)
+
+
+async def test_faults_of_the_settings_are_there_from_the_start(start: Starts) -> None:
+    async with start(faults=declarations.parse("429")) as caller:
+        assert await statuses(caller, 1) == [429]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.4, 1.0])
+def test_mixed_faults_strike_their_share_all_together(share: float) -> None:
+    missed = 1.0
+    for fault in declarations.parse(f"mixed share={share}"):
+        assert isinstance(fault, faults.Drawn)
+        missed *= 1 - fault.share
+    assert 1 - missed == pytest.approx(share)
+
+
+def test_mixed_faults_are_of_many_kinds_and_spare_the_token_where_they_are_not_about_it() -> None:
+    kinds = {faults.word(type(fault)) for fault in declarations.parse("mixed share=0.05")}
+    assert kinds == {"latency", "reset", "5xx", "429", "cut", "malformed", "slow-loris", "401", "expired"}
+    assert {fault.on for fault in declarations.parse("mixed on=token")} == {"token"}
+
+
+async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_accounted_for(start: Starts) -> None:
+    async with start(rng=random.Random(5), token_windows=()) as caller:
+        right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
+        parts = 0
+        mixed = declarations.parse("mixed share=0.4 on=graphql")
+        caller.sandbox.faults.replace([fault for fault in mixed if not isinstance(fault, faults.SlowLoris)])
+        for _ in range(150):
+            try:
+                reply = await caller.ask(PARTS)
+            except (aiohttp.ClientError, OSError, ValueError):
+                continue
+            if reply.status == 401:
+                await caller.log_in()
+            if reply.status == 200:
+                parts += len(reply.data["supSearch"]["results"])
+        caller.sandbox.faults.lift()
+        assert (await raw(caller, FREE))[1].partition(b',"extensions"')[0] == right
+        totals = caller.sandbox.journal.totals
+        await until(lambda: None not in [entry.whole for entry in caller.sandbox.journal.entries])
+        assert len(totals.faults) >= 6
+        assert totals.spoiled_parts > 0
+        assert totals.parts == billed(caller) == parts + totals.spoiled_parts

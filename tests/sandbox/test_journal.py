@@ -1,0 +1,122 @@
+"""The journal: an entry a request, what is in it and what is not, how much is kept, what the totals count."""
+
+import asyncio
+import io
+
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import journal
+from proxy.sandbox.injection import declarations
+
+NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part { mpn } } } }"
+
+
+async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
+    caller: Caller, turned: clock.ManualClock
+) -> None:
+    turned.advance(5)
+    await caller.ask(NAMED, {"q": ""})
+    entry = caller.sandbox.journal.entries[-1]
+    assert entry == journal.Entry(
+        number=2,
+        time=1_700_000_005.0,
+        service="graphql",
+        application=caller.sandbox.account.application_id,
+        operation="Parts",
+        fields=("supSearch",),
+        parts=3,
+        faults=(),
+        status=200,
+        whole=True,
+    )
+
+
+async def test_a_token_request_is_entered_with_its_application(caller: Caller) -> None:
+    (entry,) = caller.sandbox.journal.entries
+    assert (entry.service, entry.status, entry.whole) == ("token", 200, True)
+    assert entry.application == caller.sandbox.account.application_id
+    await caller.log_in(client_secret="wrong")
+    refused = caller.sandbox.journal.entries[-1]
+    assert (refused.application, refused.status) == (None, 400)
+
+
+async def test_no_token_no_secret_and_no_variable_is_in_it(caller: Caller) -> None:
+    await caller.ask(NAMED, {"q": "a part number of a client"})
+    await caller.ask('{ supSearch(q: "a part number of a client") { hits } }')
+    text = repr(caller.sandbox.journal.entries)
+    for hidden in (caller.token, caller.sandbox.account.client_secret, "a part number"):
+        assert hidden not in text
+
+
+async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: Caller) -> None:
+    headers = {"token": caller.token}
+    for body in (b"{", b'{"query": "{ nonsense"}', b'{"query": "query A { a } query B { b }", "operationName": "B"}'):
+        await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
+    last = caller.sandbox.journal.last(3)
+    assert [(entry.status, entry.operation, entry.fields) for entry in last] == [
+        (400, None, ()),
+        (400, None, ()),
+        (400, "B", ("b",)),
+    ]
+
+
+async def test_a_body_that_is_too_large_is_entered_with_its_status(caller: Caller) -> None:
+    async with caller.session.post(caller.sandbox.graphql_url, data=io.BytesIO(b" " * (9 * 2**20))) as response:
+        assert response.status == 413
+    assert caller.sandbox.journal.entries[-1].status == 413
+
+
+async def test_totals_count_requests_parts_and_strikes(caller: Caller) -> None:
+    await caller.ask(NAMED, {"q": ""})
+    caller.sandbox.faults.replace(declarations.parse("malformed body=half"))
+    async with caller.session.post(
+        caller.sandbox.graphql_url, json={"query": NAMED, "variables": {"q": ""}}, headers={"token": caller.token}
+    ) as response:
+        await response.read()
+    totals = caller.sandbox.journal.totals
+    assert totals.requests == {"graphql": 2, "token": 1}
+    assert (totals.parts, totals.spoiled_parts, totals.faults) == (6, 3, {"malformed": 1})
+
+
+async def test_in_no_auth_mode_the_first_application_is_entered(start: Starts) -> None:
+    async with start(no_auth=True) as caller:
+        await caller.ask(NAMED, {"q": ""}, headers={})
+        assert caller.sandbox.journal.entries[-1].application == caller.sandbox.account.application_id
+
+
+async def test_a_request_is_there_while_it_is_under_way(caller: Caller) -> None:
+    caller.sandbox.faults.replace(declarations.parse("latency ms=600000"))
+    asking = asyncio.create_task(caller.ask(NAMED, {"q": ""}), name="a caller that waits")
+    async with asyncio.timeout(30):
+        while not caller.sandbox.journal.totals.parts:
+            await asyncio.sleep(0.005)
+    entry = caller.sandbox.journal.entries[-1]
+    assert (entry.parts, entry.faults, entry.whole) == (3, ("latency",), None)
+    asking.cancel()
+    async with asyncio.timeout(30):
+        while entry.whole is None:
+            await asyncio.sleep(0.005)
+    assert entry.whole is False
+
+
+def test_the_oldest_entries_go_and_the_totals_count_on() -> None:
+    kept = journal.Journal(clock.ManualClock(), kept=3)
+    for _ in range(5):
+        kept.close(kept.open("graphql"), whole=True)
+    assert [entry.number for entry in kept.entries] == [3, 4, 5]
+    assert [entry.number for entry in kept.last(2)] == [4, 5]
+    assert kept.last(0) == []
+    assert kept.totals.requests == {"graphql": 5}
+
+
+def test_after_a_clear_everything_is_counted_anew_and_what_was_under_way_nowhere() -> None:
+    kept = journal.Journal(clock.ManualClock())
+    under_way = kept.open("graphql")
+    kept.clear()
+    kept.bill(under_way, 7)
+    kept.strike(under_way, "cut")
+    kept.close(under_way, whole=False)
+    assert (kept.entries, kept.totals) == ((), journal.Totals())
+    later = kept.open("token")
+    assert (later.number, kept.totals.requests) == (2, {"token": 1})
