@@ -1,7 +1,9 @@
 """`v3bridge sandbox`: the upstream by itself, with addresses and credentials that work as printed."""
 
+import contextlib
 import json
 import signal
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -60,6 +62,45 @@ def test_a_file_of_ones_own_parts_is_loaded(opens, tmp_path):
     file.write_text(json.dumps({"mpn": "OUR-OWN-1", "manufacturer": "Our Workshop"}) + "\n")
     found = opens("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
     assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
+
+
+def test_faults_are_there_from_the_start_and_can_be_lifted(opens):
+    shown = opens("--fault", "5xx status=502", "--fault", "latency ms=1")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        shown.ask(COUNT)
+    with refused.value:
+        assert refused.value.code == 502
+    lift = urllib.request.Request(shown.values["sandbox"] + "/admin/faults", method="DELETE")
+    with urllib.request.urlopen(lift, timeout=30):
+        assert _parts_in_all(shown) >= 300
+
+
+def _strikes(shown):
+    """Which of forty requests were struck."""
+    for _ in range(40):
+        with contextlib.suppress(urllib.error.HTTPError):
+            _post(shown.values["token_url"], b"", **{"Content-Type": "text/plain"})
+    with urllib.request.urlopen(shown.values["sandbox"] + "/admin/journal?last=40", timeout=30) as response:
+        return [entry["faults"] for entry in json.loads(response.read())["entries"]]
+
+
+def test_the_same_seed_strikes_the_same_requests(opens):
+    first, same, other = (
+        _strikes(opens("--fault", "429 share=0.5 on=token", "--seed", seed)) for seed in ("7", "7", "8")
+    )
+    assert first == same != other
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
+        ("missing-field field=SupPart.colour", "fault missing-field: the schema has no SupPart.colour"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_named(runs, text, complaint):
+    done = runs("sandbox", "--port", "0", "--fault", text)
+    assert (done.returncode, done.stderr) == (2, f"v3bridge: {complaint}\n")
 
 
 def test_a_line_that_cannot_be_used_is_named_with_its_file(runs, tmp_path):

@@ -1,0 +1,111 @@
+"""docs/sandbox.md: its faults are those of the code, its examples are taken, its curl lines and its test work."""
+
+import dataclasses
+import json
+import re
+import shlex
+from inspect import iscoroutinefunction
+
+import aiohttp
+import msgspec
+import pytest
+
+from proxy.sandbox import admin, app, faults, journal, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.injection import declarations
+
+ADDRESS = "http://127.0.0.1:8081"
+ORDINARY = {"on": "graphql", "share": 1.0, "count": None}
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/sandbox.md"]
+
+
+@pytest.fixture
+async def sandbox():
+    catalog = store.open_catalog()
+    async with app.running(settings.Settings(), catalog=catalog) as running:
+        yield running
+    catalog.close()
+
+
+def _figures(kind):
+    """What the table must show of a kind: each figure that is not as everywhere, with its default."""
+    shown = set()
+    for field in msgspec.structs.fields(faults.KINDS[kind]):
+        if field.required or (field.default is None and field.name not in ORDINARY):
+            shown.add(field.name)
+        elif field.name not in ORDINARY or field.default != ORDINARY[field.name]:
+            shown.add(f"{field.name}={field.default}")
+    return shown
+
+
+def test_the_table_has_every_kind_with_its_figures(page):
+    rows = {row[0].strip("`"): set(re.findall(r"`([^`]+)`", row[1])) for row in page.table("kind")}
+    wanted = {kind: _figures(kind) for kind in faults.KINDS}
+    # A kind that strikes one service only is always said to.
+    for kind in ("401", "expired", "quota", "missing-field"):
+        wanted[kind].add("on=graphql")
+    assert rows == wanted
+
+
+def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page):
+    without = {kind for kind, one in faults.KINDS.items() if "count" not in one.__struct_fields__}
+    assert without == {"quota", "missing-field", "mixed"}
+    assert "`quota` and `missing-field` hold for every request" in page.text
+
+
+def test_what_is_mixed_is_every_kind_above_the_last_four(page):
+    mixed = {faults.word(type(fault)) for fault in declarations.parse("mixed")}
+    assert mixed == set(faults.KINDS) - {"mixed", "missing-field", "quota", "wrong-clock", "no-expiry"}
+
+
+async def test_every_example_is_taken_by_a_sandbox(page, sandbox):
+    texts = [line for block in page.blocks("faults") for line in block.text.splitlines()]
+    texts += re.findall(r'--fault "([^"]+)"', page.text)
+    assert len(texts) >= 12
+    for text in texts:
+        sandbox.faults.replace(declarations.parse(text))
+
+
+async def test_every_curl_line_works(page, sandbox):
+    lines = [line for block in page.blocks("sh") for line in block.text.splitlines() if line.startswith("curl")]
+    assert len(lines) == 5
+    async with aiohttp.ClientSession() as session:
+        for line in lines:
+            words = shlex.split(line)
+            method = words[words.index("-X") + 1] if "-X" in words else "GET"
+            body = words[words.index("-d") + 1] if "-d" in words else None
+            (address,) = (word for word in words if word.startswith(ADDRESS))
+            url = address.replace(ADDRESS, sandbox.url)
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl sends it
+            async with session.request(method, url, data=body, headers=headers) as response:
+                assert response.status == 200, line
+
+
+async def test_the_mistake_gives_the_message_below_it(page, sandbox):
+    (mistake,) = page.blocks("json", "mistake")
+    (message,) = page.blocks("json", "")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.put(sandbox.url + admin.FAULTS_PATH, data=mistake.text) as response,
+    ):
+        assert (response.status, await response.json()) == (400, json.loads(message.text))
+
+
+def test_the_journals_tables_have_every_key(page):
+    for first, kind in (("in an entry", journal.Entry), ("in the totals", journal.Totals)):
+        rows = [row[0].strip("`") for row in page.table(first)]
+        assert rows == [field.name for field in dataclasses.fields(kind)]
+    assert f"{journal.KEPT:,}".replace(",", " ") in page.text
+    assert f"{admin.LAST} unless" in page.text
+
+
+async def test_the_test_that_is_shown_passes(page):
+    (block,) = page.blocks("python")
+    names = {}
+    exec(block.text, names)
+    (shown,) = (one for name, one in names.items() if name.startswith("test_") and iscoroutinefunction(one))
+    await shown()

@@ -1,0 +1,87 @@
+"""How many requests faults strike, and which: counts, shares, seeds, and the mixture of all."""
+
+import random
+
+import aiohttp
+import pytest
+from support.faulty import FREE, PARTS, billed, declare, raw, statuses, struck, until
+from support.sandbox_caller import Caller, Starts
+
+from proxy.sandbox import faults
+from proxy.sandbox.injection import declarations
+
+
+async def test_a_count_strikes_the_next_so_many_requests_and_is_over(caller: Caller) -> None:
+    declare(caller, "5xx count=2", "429 count=1")
+    assert await statuses(caller, 5) == [503, 503, 429, 200, 200]
+    assert [left for _, left in caller.sandbox.faults.left()] == [0, 0]
+
+
+async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start: Starts) -> None:
+    async with start(rng=random.Random(3)) as caller:
+        declare(caller, "5xx share=0.3", "429 share=0.5", "latency ms=1 share=0.2")
+        found = await statuses(caller, 400)
+    assert 80 <= found.count(503) <= 160
+    assert 100 <= found.count(429) <= 180
+    assert 40 <= struck(caller)["latency"] <= 120
+    assert (struck(caller)["5xx"], struck(caller)["429"]) == (found.count(503), found.count(429))
+
+
+async def test_a_share_of_nothing_strikes_nothing_and_of_one_everything(caller: Caller) -> None:
+    declare(caller, "5xx share=0", "429 share=1")
+    assert await statuses(caller, 20) == [429] * 20
+
+
+async def test_the_same_seed_strikes_the_same_requests(start: Starts) -> None:
+    async def run(seed: int) -> list[int]:
+        async with start(rng=random.Random(seed)) as caller:
+            declare(caller, "5xx share=0.3", "429 share=0.3")
+            return await statuses(caller, 40)
+
+    first = await run(1)
+    assert first == await run(1)
+    assert first != await run(2)
+
+
+async def test_faults_of_the_settings_are_there_from_the_start(start: Starts) -> None:
+    async with start(faults=declarations.parse("429")) as caller:
+        assert await statuses(caller, 1) == [429]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.4, 1.0])
+def test_mixed_faults_strike_their_share_all_together(share: float) -> None:
+    missed = 1.0
+    for fault in declarations.parse(f"mixed share={share}"):
+        assert isinstance(fault, faults.Drawn)
+        missed *= 1 - fault.share
+    assert 1 - missed == pytest.approx(share)
+
+
+def test_mixed_faults_are_of_many_kinds_and_spare_the_token_where_they_are_not_about_it() -> None:
+    kinds = {faults.word(type(fault)) for fault in declarations.parse("mixed share=0.05")}
+    assert kinds == {"latency", "reset", "5xx", "429", "cut", "malformed", "slow-loris", "401", "expired"}
+    assert {fault.on for fault in declarations.parse("mixed on=token")} == {"token"}
+
+
+async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_accounted_for(start: Starts) -> None:
+    async with start(rng=random.Random(5), token_windows=()) as caller:
+        right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
+        parts = 0
+        mixed = declarations.parse("mixed share=0.4 on=graphql")
+        caller.sandbox.faults.replace([fault for fault in mixed if not isinstance(fault, faults.SlowLoris)])
+        for _ in range(150):
+            try:
+                reply = await caller.ask(PARTS)
+            except (aiohttp.ClientError, OSError, ValueError):
+                continue
+            if reply.status == 401:
+                await caller.log_in()
+            if reply.status == 200:
+                parts += len(reply.data["supSearch"]["results"])
+        caller.sandbox.faults.lift()
+        assert (await raw(caller, FREE))[1].partition(b',"extensions"')[0] == right
+        totals = caller.sandbox.journal.totals
+        await until(lambda: None not in [entry.whole for entry in caller.sandbox.journal.entries])
+        assert len(totals.faults) >= 6
+        assert totals.spoiled_parts > 0
+        assert totals.parts == billed(caller) == parts + totals.spoiled_parts
