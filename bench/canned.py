@@ -7,18 +7,18 @@ SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
 BREAKS = (1, 10, 100, 500, 1000, 5000)
 
 
-def answer() -> dict[str, Any]:
-    """The GraphQL answer to one supMultiMatch query."""
+def answer(queries: int = 1) -> dict[str, Any]:
+    """The GraphQL answer to so many supMultiMatch queries of one request."""
     match = {"hits": 4, "error": None, "parts": [_part(number) for number in range(3)]}
     return {
-        "data": {"supMultiMatch": [match]},
+        "data": {"supMultiMatch": [match] * queries},
         "extensions": {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"},
     }
 
 
-def body() -> bytes:
+def body(queries: int = 1) -> bytes:
     """The same as the service would send it."""
-    return json.dumps(answer(), separators=(",", ":")).encode()
+    return json.dumps(answer(queries), separators=(",", ":")).encode()
 
 
 def _part(number: int) -> dict[str, Any]:

@@ -1,14 +1,19 @@
 """The canned upstream: a token, and to every query the same bytes, as cheaply as a server can.
 
-Run as `python -m bench.upstream`; prints its port. Written on asyncio's protocols so that it is never what is measured.
+Run as `python -m bench.upstream [MS]`, answering after so many milliseconds; prints its port. Written on asyncio's
+protocols so that it is never what is measured. `GET /count` tells the requests and parts so far, and forgets them.
 """
 
 import asyncio
+import functools
 import json
+import sys
 
 import jwt
 
 from bench import canned
+
+PARTS = 3  # in the answer to one query
 
 
 def _response(body: bytes) -> bytes:
@@ -16,13 +21,22 @@ def _response(body: bytes) -> bytes:
     return head.encode() + body
 
 
+@functools.cache
+def _answer(queries: int) -> bytes:
+    return _response(canned.body(queries))
+
+
 TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the bench and long enough", algorithm="HS256")
 TOKEN_ANSWER = _response(json.dumps({"access_token": TOKEN, "expires_in": 86_400, "token_type": "Bearer"}).encode())
-ANSWER = _response(canned.body())
 
 
 class Canned(asyncio.Protocol):
-    """Counts whole requests by their Content-Length and answers each."""
+    """Counts whole requests by their Content-Length and answers each, after `seconds`."""
+
+    asked = [0, 0]  # requests and parts, of all connections
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -35,12 +49,28 @@ class Canned(asyncio.Protocol):
             length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
             if len(self._received) < end + 4 + length:
                 return
+            body = self._received[end + 4 : end + 4 + length]
             self._received = self._received[end + 4 + length :]
-            self._transport.write(TOKEN_ANSWER if b"/connect/token" in head else ANSWER)
+            self._reply(head, body)
+
+    def _reply(self, head: bytes, body: bytes) -> None:
+        if b"/connect/token" in head:
+            self._transport.write(TOKEN_ANSWER)
+        elif head.startswith(b"get /count"):
+            self._transport.write(_response(json.dumps(self.asked).encode()))
+            self.asked[:] = 0, 0
+        else:
+            queries = body.count(b'"limit":')
+            self.asked[0] += 1
+            self.asked[1] += PARTS * queries
+            if self._seconds:
+                asyncio.get_running_loop().call_later(self._seconds, self._transport.write, _answer(queries))
+            else:
+                self._transport.write(_answer(queries))
 
 
-async def main() -> None:
-    server = await asyncio.get_running_loop().create_server(Canned, "127.0.0.1", 0)
+async def main(seconds: float) -> None:
+    server = await asyncio.get_running_loop().create_server(lambda: Canned(seconds), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
@@ -48,4 +78,4 @@ async def main() -> None:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(main())
+    uvloop.run(main(float(sys.argv[1]) / 1000 if len(sys.argv) > 1 else 0.0))

@@ -39,6 +39,9 @@ class Answers:
 
     async def to(self, inquiry: Inquiry) -> list[Answer]:
         """An answer to every question, in order."""
+        if self._kept is None and self._under_way is None:
+            inquiry.receipt.until = 0.0
+            return await self._ask(inquiry, list(range(len(inquiry.questions))))
         known = self._known(inquiry)
         missing = [n for n in range(len(inquiry.questions)) if n not in known]
         if missing:

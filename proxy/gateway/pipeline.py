@@ -82,7 +82,7 @@ class Pipeline:
         single = self._single_query if len(asked) == 1 else TOGETHER
 
         async def ask(positions: list[int]) -> list[Outcome]:
-            some = model.PartsMatchRequest(tuple(asked[n] for n in positions), request.exact_only)
+            some = _part_of(request, [asked[n] for n in positions])
             plan = match.MatchPlan(some, compiled.documents, caller.context, single)
             found = await self._ask_all(caller, plan.asks)
             counted = await self._ask_all(caller, plan.counts(found))
@@ -177,6 +177,12 @@ class Pipeline:
         caller.receipt.cost += reservation.returned
         self._metrics.parts[application.name,] += reservation.returned
         return found
+
+
+def _part_of(request: model.PartsMatchRequest, queries: list[model.PartsMatchQuery]) -> model.PartsMatchRequest:
+    """The request for some of its queries."""
+    whole = len(queries) == len(request.queries)
+    return request if whole else model.PartsMatchRequest(tuple(queries), request.exact_only)
 
 
 def _some(answers: Sequence[Answer]) -> Sequence[Answer]:

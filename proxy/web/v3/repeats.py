@@ -29,7 +29,7 @@ class Repeats:
     """The replies, in at most `size` bytes; 0 keeps none."""
 
     def __init__(self, size: int, clock: Clock) -> None:
-        self._clock = clock
+        self._any = False  # nothing is looked up before there is something
         self._kept: cachetools.TLRUCache[bytes, Repeat] = cachetools.TLRUCache(
             size,
             lambda _, repeat, __: repeat.until,
@@ -39,12 +39,13 @@ class Repeats:
 
     def get(self, target: str) -> Repeat | None:
         """The reply to a request target, if it is kept."""
-        return self._kept.get(_digest(target)) if self._kept else None
+        return self._kept.get(_digest(target)) if self._any else None
 
     def keep(self, target: str, repeat: Repeat) -> None:
         """Keep it, if there is room for it at all."""
         if OVERHEAD + len(repeat.body) <= self._kept.maxsize:
             self._kept[_digest(target)] = repeat
+            self._any = True
 
 
 def _digest(target: str) -> bytes:
