@@ -1,21 +1,57 @@
-"""`make bench`: run everything, print a table. Ratios count; absolute figures are this machine's, now."""
+"""`make bench`: run everything, print a table, and write it to bench/RESULTS.md. Ratios count; absolute figures are
+this machine's, now. `python -m bench NAME …` runs some of it and writes nothing.
+"""
+
+import os
+import platform
+import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import mapper, service
+from bench import bom, latency, mapper, service
 
-GOALS = {"mapper, compiled / by hand": "≤ 1.30", "service / floor": "≥ 0.85", "the same by CPU time a reply": "≥ 0.85"}
+BENCHES = {"mapper": mapper, "service": service, "latency": latency, "bom": bom}
+GOALS = {
+    "mapper, compiled / by hand": "≤ 1.30",
+    "service, answers and sharing off / floor": "≥ 0.85",
+    "the same by CPU time a reply": "≥ 0.85",
+    "sharing on, all ask the same / floor": "≥ 2.00",
+    "hits / constant body": "≥ 0.70",
+    "the same by CPU time a reply, hits": "≥ 0.70",
+}
+HEAD = """# Results
+
+Written by `make bench`. Ratios count: absolute figures are one machine's at one moment. What is measured, and how to
+read it: [docs/performance.md](../docs/performance.md).
+
+Python {python}, {cores} cores.
+
+| what | figure | goal |
+|---|---|---|
+"""
 
 
-def main() -> None:
-    table = Table("what", "figure", "goal", title="v3bridge bench")
+def main(names: list[str]) -> None:
+    figures: dict[str, float] = {}
     with Progress(transient=True) as progress:
-        for bench in progress.track((mapper, service), description="measuring"):
-            for name, figure in bench.run().items():
-                table.add_row(name, f"{figure:.2f}", GOALS.get(name, ""))
+        for bench in progress.track([BENCHES[name] for name in names or BENCHES], description="measuring"):
+            figures |= bench.run()
+    table = Table("what", "figure", "goal", title="v3bridge bench")
+    rows = [(name, f"{figure:.2f}".removesuffix(".00"), GOALS.get(name, "")) for name, figure in figures.items()]
+    for row in rows:
+        table.add_row(*row)
     Console().print(table)
+    if not names:
+        _write(rows)
 
 
-main()
+def _write(rows: list[tuple[str, str, str]]) -> None:
+    head = HEAD.format(python=platform.python_version(), cores=os.cpu_count())
+    lines = "".join(f"| {name} | {figure} | {goal} |\n" for name, figure, goal in rows)
+    (Path(__file__).parent / "RESULTS.md").write_text(head + lines, encoding="utf-8")
+
+
+main(sys.argv[1:])

@@ -33,10 +33,9 @@ TOKEN_ANSWER = _response(json.dumps({"access_token": TOKEN, "expires_in": 86_400
 class Canned(asyncio.Protocol):
     """Counts whole requests by their Content-Length and answers each, after `seconds`."""
 
-    asked = [0, 0]  # requests and parts, of all connections
-
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, asked: list[int]) -> None:
         self._seconds = seconds
+        self._asked = asked  # requests and parts, of all connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -57,12 +56,12 @@ class Canned(asyncio.Protocol):
         if b"/connect/token" in head:
             self._transport.write(TOKEN_ANSWER)
         elif head.startswith(b"get /count"):
-            self._transport.write(_response(json.dumps(self.asked).encode()))
-            self.asked[:] = 0, 0
+            self._transport.write(_response(json.dumps(self._asked).encode()))
+            self._asked[:] = 0, 0
         else:
             queries = body.count(b'"limit":')
-            self.asked[0] += 1
-            self.asked[1] += PARTS * queries
+            self._asked[0] += 1
+            self._asked[1] += PARTS * queries
             if self._seconds:
                 asyncio.get_running_loop().call_later(self._seconds, self._transport.write, _answer(queries))
             else:
@@ -70,7 +69,8 @@ class Canned(asyncio.Protocol):
 
 
 async def main(seconds: float) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: Canned(seconds), "127.0.0.1", 0)
+    asked = [0, 0]
+    server = await asyncio.get_running_loop().create_server(lambda: Canned(seconds, asked), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

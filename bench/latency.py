@@ -1,0 +1,36 @@
+"""What the service adds to a call: 200 requests a second, an upstream that takes 50 ms, beside the floor, in turns."""
+
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from bench.processes import TARGET, Load, floor, load, service, upstream
+
+ROUNDS, SECONDS, RATE, UPSTREAM_MS = 5, 5.0, 200, 50
+
+
+def run() -> dict[str, float]:
+    """Milliseconds over the floor's, medians over all rounds."""
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = [_round(Path(folder)) for _ in range(ROUNDS)]
+    return {
+        "latency at 200 requests/s, upstream 50 ms: floor p50 (ms)": median(low.p50 for low, _, _ in rounds),
+        "floor p99 (ms)": median(low.p99 for low, _, _ in rounds),
+        "added by the service, sharing off: p50 (ms)": median(alone.p50 - low.p50 for low, alone, _ in rounds),
+        "added by the service, sharing off: p99 (ms)": median(alone.p99 - low.p99 for low, alone, _ in rounds),
+        "added by the service, sharing on: p50 (ms)": median(sharing.p50 - low.p50 for low, _, sharing in rounds),
+        "added by the service, sharing on: p99 (ms)": median(sharing.p99 - low.p99 for low, _, sharing in rounds),
+    }
+
+
+def _round(folder: Path) -> list[Load]:
+    with (
+        upstream(UPSTREAM_MS) as behind,
+        floor(behind) as low,
+        service(behind, folder, sharing=False, seconds=0) as alone,
+        service(behind, folder, sharing=True, seconds=0) as sharing,
+    ):
+        servers = (low, alone, sharing)
+        for server in servers:
+            load(server, TARGET, 1.0, 1 / RATE)
+        return [load(server, TARGET, SECONDS, 1 / RATE) for server in servers]

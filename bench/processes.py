@@ -1,0 +1,131 @@
+"""What is measured runs in processes of its own: the upstream, the floor, the constant handler, the service.
+
+Made anew for every round, because one that lies badly in memory is slower by a tenth for all its life.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+CONNECTIONS = 64
+TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNUMBER"}]')
+SAME = TARGET.replace("NUMBER", "74N")
+CONFIG = """
+listen: {{port: 0}}
+store: "sqlite:{folder}/state.sqlite"
+upstream: {{graphql_url: "http://127.0.0.1:{port}/graphql", token_url: "http://127.0.0.1:{port}/connect/token"}}
+applications: {{bench: {{client_id: bench, client_secret: "bench-secret", apikeys: [EXAMPLE_KEY]}}}}
+translation: {{single_query: supMultiMatch}}
+sharing: {{enabled: {sharing}}}
+answers: {{seconds: {seconds}}}
+log: {{level: warning}}
+"""
+
+
+class Server(NamedTuple):
+    """A process under test and where it listens."""
+
+    port: int
+    pid: int
+
+    def body(self, target: str) -> bytes:
+        """The reply to a request target."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{target}") as reply:
+            return bytes(reply.read())
+
+    def cpu(self) -> float:
+        """Seconds of CPU used so far (Linux; elsewhere not known: nan)."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return math.nan
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> float:
+        """MB of memory in use (Linux; elsewhere nan)."""
+        try:
+            text = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return math.nan
+        return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+@contextmanager
+def upstream(milliseconds: float = 0.0) -> Iterator[Server]:
+    """The canned one; shares its core with the load."""
+    with _process("bench.upstream", str(milliseconds), core=1) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
+def floor(behind: Server) -> Iterator[Server]:
+    """The translator that somebody writes in an afternoon."""
+    with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
+def constant(size: int) -> Iterator[Server]:
+    """An aiohttp handler that returns so many constant bytes."""
+    with _process("bench.constant", str(size), core=0) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
+def service(behind: Server, folder: Path, sharing: bool, seconds: int) -> Iterator[Server]:
+    """The whole service, with a ledger in a file of its own."""
+    own = folder / f"service-{behind.port}-{sharing}-{seconds}"
+    own.mkdir()
+    file = own / "config.yaml"
+    file.write_text(CONFIG.format(port=behind.port, sharing=str(sharing).lower(), seconds=seconds, folder=own))
+    with _process("proxy", "serve", "--config", str(file), core=0) as (line, pid):
+        yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
+
+
+class Load(NamedTuple):
+    """One run against one server: replies a second, percentiles in ms, CPU time a reply in µs."""
+
+    rate: float
+    p50: float
+    p99: float
+    cpu: float
+
+
+def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Load:
+    """Ask as fast as it is answered; with `every`, one request each so many seconds whatever the answers do."""
+    command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
+    before = server.cpu()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
+        _pin(asking.pid, 1)
+        result = json.loads(asking.communicate()[0])
+    return Load(
+        result["rate"], result["p50"], result["p99"], (server.cpu() - before) / (result["rate"] * seconds) * 1e6
+    )
+
+
+def _pin(pid: int, core: int) -> None:
+    """Keep what is measured and what loads it on cores of their own, where there are two (Linux)."""
+    if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
+        os.sched_setaffinity(pid, {core})
+
+
+@contextmanager
+def _process(module: str, *arguments: str, core: int) -> Iterator[tuple[str, int]]:
+    """A process: the first line it prints, and its id."""
+    process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        _pin(process.pid, core)
+        yield line, process.pid
+    finally:
+        process.terminate()
+        process.wait()
