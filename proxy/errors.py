@@ -112,7 +112,17 @@ class PartLimitUsedUp(ClientError):
 
 
 class ServerError(BridgeError):
-    """A fault inside, where no kind below says more: message and log have the request's id in common."""
+    """A fault inside, where no kind below says more: message and log have the request's id in common.
+
+    `may_be_billed`: the service may have returned parts, and so bill them, although no use can be made of them here.
+    """
+
+    may_be_billed: bool = False
+
+    def __init__(self, message: str, *, retry_after: int | None = None, may_be_billed: bool | None = None) -> None:
+        super().__init__(message, retry_after=retry_after)
+        if may_be_billed is not None:
+            self.may_be_billed = may_be_billed
 
 
 class UpstreamUnreachable(ServerError):
@@ -125,6 +135,7 @@ class UpstreamUnreadable(ServerError):
     """HTML, an empty or cut body, or JSON that does not fit the schema."""
 
     status = 502
+    may_be_billed = True
 
 
 class UpstreamFault(ServerError):
