@@ -1,6 +1,6 @@
 """The way of one request. Everything else is a room that this page passes through:
 
-who is this key? → what to ask? → known answer? → may we spend it? → ask → what did it cost? → translate.
+who is this key? → what to ask? → known answer? → may it ask, may we spend it? → ask → what did it cost? → translate.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from proxy.gateway.answers import Answers
 from proxy.gateway.applications import Application, Applications
 from proxy.gateway.directory import Directory
 from proxy.gateway.quota import Quota
+from proxy.gateway.rates import Rates
 from proxy.mapping import compiler, tables
 from proxy.planning import criteria, library, match, parts, search
 from proxy.planning.listing import Listed
@@ -32,6 +33,7 @@ class Pipeline:
         views: library.Library,
         answers: Answers,
         quota: Quota,
+        rates: Rates,
         upstream: GraphQLClient,
         directory: Directory,
         book: tables.Tables,
@@ -42,6 +44,7 @@ class Pipeline:
         self._views = views
         self._answers = answers
         self._quota = quota
+        self._rates = rates
         self._upstream = upstream
         self._directory = directory
         self._book = book
@@ -56,6 +59,7 @@ class Pipeline:
         self, application: Application, request: model.PartsMatchRequest, view: model.View
     ) -> list[tuple[list[dict[str, Any]], int, str | None]]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
+        await self._rates.admit(application)
         skus = request.exact_only and any(query.mpn_or_sku or query.sku for query in request.queries)
         compiled = self._views.match(view, skus)
         plan = match.MatchPlan(request, compiled.documents, application.context, self._single_query)
@@ -68,6 +72,7 @@ class Pipeline:
 
     async def parts(self, application: Application, uids: list[str], view: model.View) -> dict[str, dict[str, Any]]:
         """Parts by the uids they were asked for; what the service does not know is left out (contract §1)."""
+        await self._rates.admit(application)
         compiled = self._views.parts(view)
         known = parts.asked(uids)
         found = await self._ask_all(application, parts.asks(known, compiled.document, application.context))
@@ -81,6 +86,7 @@ class Pipeline:
         self, application: Application, request: model.SearchRequest, view: model.View
     ) -> tuple[list[dict[str, Any]], search.Searched]:
         """parts/search: the page's v3 parts, and everything else the reply says (contract v3-rest.md §3.6)."""
+        await self._rates.admit(application)
         try:
             plan = search.SearchPlan(request, self._book, application.features)
         except criteria.UnknownSpec:  # to the tables; the service may have it all the same
@@ -100,6 +106,7 @@ class Pipeline:
         self, application: Application, name: str, uids: list[str], view: model.View
     ) -> dict[str, dict[str, Any]]:
         """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
+        await self._rates.admit(application)
         listing = await self._directory.listing(name, application.credentials)
         compiled = self._views.listed(name, view)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
@@ -109,6 +116,7 @@ class Pipeline:
         self, application: Application, name: str, request: model.SearchRequest, view: model.View
     ) -> tuple[list[dict[str, Any]], Listed]:
         """Brands, sellers or categories by name and field. Costs nothing."""
+        await self._rates.admit(application)
         listing = await self._directory.listing(name, application.credentials)
         result = listing.search(request)
         compiled = self._views.listed(name, view)
@@ -151,10 +159,15 @@ class Pipeline:
         return known
 
     async def _spend(self, application: Application, ask: Ask) -> list[Found]:
-        with self._quota.reserve(application.name, ask.operation.parts_max) as reservation:
+        reservation = await self._quota.reserve(application.accounts, ask.operation.parts_max)
+        try:
             answers = ask.read(await self._upstream.ask(ask.operation, application.credentials))
-            reservation.returned = sum(len(found.parts) for found in answers)
-            self._metrics.parts[application.name,] += reservation.returned
+        except BaseException as error:
+            await reservation.abandon(error)
+            raise
+        returned = sum(len(found.parts) for found in answers)
+        self._metrics.parts[application.name,] += returned
+        await reservation.settle(returned)
         if len(answers) != len(ask.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query")
         return answers

@@ -1,17 +1,19 @@
 """The composition root: a configuration becomes an application. Here, and only here, all rooms are put together."""
 
 import random
+import secrets
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, pipeline, quota
+from proxy.gateway import answers, applications, directory, pipeline, quota, rates
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
+from proxy.stores import open as opening
 from proxy.telemetry import metrics as metering
 from proxy.upstream import graphql, session, tokens
 from proxy.web import middleware, ops
@@ -35,6 +37,9 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     for application in served.all:  # what is asked for most is compiled before anybody asks
         views.match(model.View(features=application.features))
     metrics = metering.Metrics(CollectorRegistry())
+    shared = await opening.open_store(settings.store, clock)
+    spending = quota.Quota(shared, served.accounts, secrets.token_hex(8), clock, metrics)
+    await spending.start()
     http = session.open_session(upstream)
     store = tokens.Tokens(
         http, upstream.token_url, upstream.scope, clock=clock, rng=random.SystemRandom(), metrics=metrics
@@ -46,7 +51,8 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
         applications=served,
         views=views,
         answers=known,
-        quota=quota.Quota(clock),
+        quota=spending,
+        rates=rates.Rates(shared),
         upstream=client,
         directory=lists,
         book=rulebook.tables,
@@ -57,7 +63,7 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     routes.Surface(way, rulebook, clock).add_to(app)
     openapi.add_to(app, rulebook)
     ops.add_to(app, metrics, _ready(served, store))
-    app.on_cleanup.append(_closing(lists.close, store.close, http.close))
+    app.on_cleanup.append(_closing(lists.close, store.close, http.close, spending.close, shared.aclose))
     return app
 
 
