@@ -114,15 +114,13 @@ class PartLimitUsedUp(ClientError):
 class ServerError(BridgeError):
     """A fault inside, where no kind below says more: message and log have the request's id in common.
 
-    `may_be_billed`: the service may have returned parts, and so bill them, although no use can be made of them here.
+    `may_be_billed`: the request reached the GraphQL service, and nothing says that it returned no parts. Such a
+    request is not sent again, and its parts are in doubt.
     """
 
-    may_be_billed: bool = False
-
-    def __init__(self, message: str, *, retry_after: int | None = None, may_be_billed: bool | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: int | None = None, may_be_billed: bool = False) -> None:
         super().__init__(message, retry_after=retry_after)
-        if may_be_billed is not None:
-            self.may_be_billed = may_be_billed
+        self.may_be_billed = may_be_billed
 
 
 class UpstreamUnreachable(ServerError):
@@ -135,7 +133,6 @@ class UpstreamUnreadable(ServerError):
     """HTML, an empty or cut body, or JSON that does not fit the schema."""
 
     status = 502
-    may_be_billed = True
 
 
 class UpstreamFault(ServerError):
@@ -143,8 +140,15 @@ class UpstreamFault(ServerError):
 
     status = 502
 
-    def __init__(self, message: str, *, status: Literal[502, 503] = 502, retry_after: int | None = None) -> None:
-        super().__init__(message, retry_after=retry_after)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: Literal[502, 503] = 502,
+        retry_after: int | None = None,
+        may_be_billed: bool = False,
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
         self.status = status
 
 

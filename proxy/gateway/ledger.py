@@ -42,7 +42,7 @@ class Ledger:
         self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit)
         self._claiming: GroupCommit[Claim, Line | None] = GroupCommit("claims", self._hold)
         self._standing: dict[Line, State] = {}
-        self._since: dict[tuple[Line, ...], list[int]] = defaultdict(lambda: [0, 0])
+        self._since: dict[int, Cost] = {}
         self._returned: list[str] = []
         self._unsure: Settlement | None = None
         self._sequence = 0
@@ -121,9 +121,12 @@ class Ledger:
             self._returned.append(cost.claim)
         if not (cost.used or cost.doubtful):
             return
-        sums = self._since[cost.lines]
-        sums[0] += cost.used
-        sums[1] += cost.doubtful
+        place = id(cost.lines)  # callers hand in the same tuple each time; to hash it would cost more than all the rest
+        before = self._since.get(place)
+        if before is None:
+            self._since[place] = cost
+        else:
+            self._since[place] = Cost(cost.lines, before.used + cost.used, before.doubtful + cost.doubtful, "")
         for line in cost.lines:
             if known := self._standing.get(line):
                 self._standing[line] = State(
@@ -142,10 +145,10 @@ class Ledger:
         if not (self._since or self._returned):
             return None
         sums: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
-        for lines, (used, doubtful) in self._since.items():
-            for line in lines:
-                sums[line][0] += used
-                sums[line][1] += doubtful
+        for cost in self._since.values():
+            for line in cost.lines:
+                sums[line][0] += cost.used
+                sums[line][1] += cost.doubtful
         bookings = tuple(Booking(line, used, doubtful) for line, (used, doubtful) in sums.items())
         self._sequence += 1
         settlement = Settlement(self._owner, self._sequence, tuple(self._returned), bookings)

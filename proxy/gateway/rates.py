@@ -27,5 +27,5 @@ class Rates:
             return
         if wait:
             raise errors.TooManyRequests(
-                f"{key} may ask {client.rate[0].count} times a second", retry_after=max(1, math.ceil(wait))
+                f"{key} may make no more than {client.rate[0].count} requests in a second", retry_after=max(1, math.ceil(wait))
             )

@@ -8,14 +8,14 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, pipeline, quota, rates
+from proxy.gateway import answers, applications, directory, pipeline, quota, rates, reconcile
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
 from proxy.stores import open as opening
 from proxy.telemetry import metrics as metering
-from proxy.upstream import graphql, session, tokens
+from proxy.upstream import graphql, session, supply_counts, tokens
 from proxy.web import middleware, ops
 from proxy.web.v3 import routes
 from proxy.web.v3.description import openapi
@@ -46,6 +46,13 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     )
     known = answers.Answers(settings.answers.seconds, settings.answers.entries, clock)
     client = graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics)
+    comparing = reconcile.Reconciler(
+        shared,
+        reconcile.watched({each.name: each.accounts.application for each in served.all}, settings.applications),
+        supply_counts.SupplyCounts(http, upstream.graphql_url, clock),
+        clock,
+    )
+    comparing.start()
     lists = directory.Directory(catalogues, client, settings.lists.seconds, clock)
     way = pipeline.Pipeline(
         applications=served,
@@ -63,7 +70,9 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     routes.Surface(way, rulebook, clock).add_to(app)
     openapi.add_to(app, rulebook)
     ops.add_to(app, metrics, _ready(served, store))
-    app.on_cleanup.append(_closing(lists.close, store.close, http.close, spending.close, shared.aclose))
+    app.on_cleanup.append(
+        _closing(comparing.close, lists.close, store.close, http.close, spending.close, shared.aclose)
+    )
     return app
 
 
