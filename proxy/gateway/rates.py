@@ -26,6 +26,7 @@ class Rates:
         except errors.StoreUnavailable:
             return
         if wait:
+            most = client.rate[0].count
             raise errors.TooManyRequests(
-                f"{key} may make no more than {client.rate[0].count} requests in a second", retry_after=max(1, math.ceil(wait))
+                f"{key} may make no more than {most} requests in a second", retry_after=max(1, math.ceil(wait))
             )
