@@ -26,6 +26,7 @@ upstream: {{graphql_url: "http://127.0.0.1:{port}/graphql", token_url: "http://1
 applications: {{bench: {{client_id: bench, client_secret: "bench-secret", apikeys: [EXAMPLE_KEY]}}}}
 translation: {{single_query: supMultiMatch}}
 answers: {{seconds: {seconds}}}
+store: sqlite:state.sqlite
 log: {{level: warning}}
 """
 
