@@ -112,7 +112,15 @@ class PartLimitUsedUp(ClientError):
 
 
 class ServerError(BridgeError):
-    """A fault inside, where no kind below says more: message and log have the request's id in common."""
+    """A fault inside, where no kind below says more: message and log have the request's id in common.
+
+    `may_be_billed`: the request reached the GraphQL service, and nothing says that it returned no parts. Such a
+    request is not sent again, and its parts are in doubt.
+    """
+
+    def __init__(self, message: str, *, retry_after: int | None = None, may_be_billed: bool = False) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.may_be_billed = may_be_billed
 
 
 class UpstreamUnreachable(ServerError):
@@ -132,8 +140,15 @@ class UpstreamFault(ServerError):
 
     status = 502
 
-    def __init__(self, message: str, *, status: Literal[502, 503] = 502, retry_after: int | None = None) -> None:
-        super().__init__(message, retry_after=retry_after)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: Literal[502, 503] = 502,
+        retry_after: int | None = None,
+        may_be_billed: bool = False,
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
         self.status = status
 
 

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import mappings, sandbox, serve, surface
+from proxy.cli import mappings, sandbox, serve, surface, usage
 
 app = typer.Typer(
     name="v3bridge",
@@ -18,6 +18,7 @@ app.command("serve")(serve.serve)
 app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
 app.command("surface")(surface.surface)
+app.command("usage")(usage.usage)
 
 
 @app.callback(invoke_without_command=True)

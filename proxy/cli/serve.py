@@ -72,10 +72,12 @@ async def _with_sandbox(settings: config.Config, stack: AsyncExitStack) -> confi
         for name, entry in settings.applications.items()
     }
     addresses = config.Upstream(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
-    return msgspec.structs.replace(settings, upstream=addresses, applications=applications)
+    store = config.StoreUrl("memory:")  # this sandbox begins anew with each start, and so does what is known of it
+    return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 
 
 def _key(settings: config.Config) -> str:
     """The key of the printed curl line: the example's where it is served; others are not known in clear."""
-    served = any(config.digest(EXAMPLE_KEY) in entry.apikeys for entry in settings.applications.values())
+    example = config.digest(EXAMPLE_KEY)
+    served = any(key.key == example for entry in settings.applications.values() for key in entry.apikeys)
     return EXAMPLE_KEY if served else "YOUR_APIKEY"

@@ -5,15 +5,18 @@ environment by itself or changes after start.
 """
 
 from proxy.config.loader import load
-from proxy.config.secret import ClientId, Digest, Secret, digest
+from proxy.config.secret import ClientId, Digest, Secret, Source, StoreUrl, digest
 from proxy.config.settings import (
     FEATURES,
     Answers,
+    Apikey,
     Application,
     Config,
     Listen,
     Lists,
     Log,
+    Period,
+    Reconcile,
     Sharing,
     Translation,
     Upstream,
@@ -22,6 +25,7 @@ from proxy.config.settings import (
 __all__ = [
     "FEATURES",
     "Answers",
+    "Apikey",
     "Application",
     "ClientId",
     "Config",
@@ -29,8 +33,12 @@ __all__ = [
     "Listen",
     "Lists",
     "Log",
+    "Period",
+    "Reconcile",
     "Secret",
     "Sharing",
+    "Source",
+    "StoreUrl",
     "Translation",
     "Upstream",
     "digest",

@@ -16,6 +16,7 @@ from proxy.config import mistakes, secret, settings
 from proxy.kit import located_yaml
 
 S = TypeVar("S", bound=settings.Settings)
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -37,6 +38,7 @@ class _Reader:
         upstream = self._upstream(blocks)
         return settings.Config(
             applications=self._applications(blocks.get("applications"), upstream),
+            store=self._store(blocks.get("store")),
             listen=self._block(settings.Listen, blocks.get("listen"), ("listen",)),
             upstream=upstream,
             translation=self._block(settings.Translation, blocks.get("translation"), ("translation",)),
@@ -54,6 +56,9 @@ class _Reader:
             self._fail(("upstream",), "is either sandbox or a block with graphql_url and token_url")
         return self._block(settings.Upstream, raw, ("upstream",))
 
+    def _store(self, raw: Any) -> secret.StoreUrl:
+        return self._value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
+
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.Application]:
         at = ("applications",)
         if not isinstance(raw, dict) or not raw:
@@ -66,23 +71,43 @@ class _Reader:
         at = ("applications", name)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self._fail(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
-        application = self._block(settings.Application, raw, at)
+        application = self._block(settings.Application, self._inner(self._known(settings.Application, raw, at), at), at)
         for key in ("client_id", "client_secret"):
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
                 self._fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.Application, key)}")
         return application
 
+    def _inner(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
+        """An application's block with the blocks inside it already read, so that a mistake there has its own place."""
+        inner = dict(raw)
+        if isinstance(apikeys := raw.get("apikeys"), list):
+            inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
+        if raw.get("reconcile") is not None:
+            inner["reconcile"] = self._block(settings.Reconcile, raw["reconcile"], (*at, "reconcile"))
+        return inner
+
+    def _apikey(self, raw: Any, at: located_yaml.Trail) -> settings.Apikey:
+        if not isinstance(raw, dict):
+            return settings.Apikey(self._value(secret.Digest, raw, at))
+        if not raw.keys() <= set(settings.Apikey.__struct_fields__):  # what is unknown may be the apikey itself
+            self._fail(at, f"holds an unknown key; known here: {', '.join(settings.Apikey.__struct_fields__)}")
+        return self._block(settings.Apikey, raw, at)
+
     def _check_apikeys(self, applications: dict[str, settings.Application]) -> None:
-        """Each apikey leads to one application."""
-        first: dict[secret.Digest, located_yaml.Trail] = {}
+        """Each apikey leads to one application, and each name to one apikey of it."""
+        first: dict[Any, located_yaml.Trail] = {}
         for name, application in applications.items():
-            for index, digest in enumerate(application.apikeys):
+            for index, apikey in enumerate(application.apikeys):
                 at = ("applications", name, "apikeys", index)
-                if digest in first:
-                    other = first[digest]
-                    place = f"{mistakes.dotted(other)} ({self.located.place(other)})"
-                    self._fail(at, f"this apikey is already given in {place}")
-                first[digest] = at
+                self._check_first(first, apikey.key, "this apikey", at)
+                own = apikey.name or str(index + 1)
+                self._check_first(first, (name, own), f"the name {own}", at)
+
+    def _check_first(self, first: dict[Any, located_yaml.Trail], value: Any, what: str, at: located_yaml.Trail) -> None:
+        other = first.setdefault(value, at)
+        if other is not at:
+            place = f"{mistakes.dotted(other)} ({self.located.place(other)})"
+            self._fail(at, f"{what} is already given in {place}")
 
     def _block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
         raw = self._known(kind, raw, at)
@@ -103,11 +128,25 @@ class _Reader:
                 self._fail((*at, key), mistakes.unknown_key(key, kind))
         return raw
 
+    def _value(self, kind: type[T], raw: Any, at: located_yaml.Trail) -> T:
+        """A value that stands by itself."""
+        try:
+            value: T = self._decode(kind, raw)
+        except (TypeError, ValueError) as error:
+            self._fail(at, str(error))
+        return value
+
     def _decode(self, kind: type[Any], raw: Any) -> Any:
+        if isinstance(raw, kind):  # an inner block has been read before
+            return raw
         if not isinstance(raw, str):
             raise TypeError("is not text; put it in quotes")
         if kind is secret.Digest:
             return secret.apikey(raw)
+        if kind is secret.Source:
+            return secret.Source(raw, self.folder, self.environ)
+        if kind is secret.StoreUrl:
+            return secret.store_url(secret.resolve(raw, self.folder, self.environ), self.folder)
         return kind(secret.resolve(raw, self.folder, self.environ))
 
     def _fail(self, at: located_yaml.Trail, message: str) -> NoReturn:

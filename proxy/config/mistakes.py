@@ -1,6 +1,6 @@
 """Words for what is wrong with a setting: what was found, and what is accepted there.
 
-Pure. Values are shown to help, except those of an application's apikeys and credentials.
+Pure. Values are shown to help, except those of apikeys and credentials.
 """
 
 import difflib
@@ -11,7 +11,7 @@ import msgspec
 from proxy.config import settings
 from proxy.kit import located_yaml
 
-_HIDDEN = {"apikeys", "client_id", "client_secret"}
+_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token"}
 
 
 def dotted(at: located_yaml.Trail) -> str:

@@ -1,4 +1,4 @@
-"""Values that must not be seen: client secrets, which are hidden, and apikeys, kept as digests only.
+"""Values that must not be seen: secrets and the store's address, which are hidden, and apikeys, kept as digests only.
 
 Made while the configuration is read; the messages of ValueError never hold the value.
 """
@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+_REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
 
@@ -37,6 +38,32 @@ class Secret:
     def reveal(self) -> str:
         """The secret itself, for the request that needs it."""
         return self._text
+
+
+class StoreUrl(Secret):
+    """Where the store is: `memory:`, `sqlite`, `sqlite:PATH` or an address of Redis, which may hold a password."""
+
+    __slots__ = ()
+
+
+class Source:
+    """A secret that changes while the program runs: `env:NAME` or `file:PATH`, looked up each time."""
+
+    __slots__ = ("_environ", "_folder", "_text")
+
+    def __init__(self, text: str, folder: Path, environ: Mapping[str, str]) -> None:
+        if not text.startswith(("env:", "file:")):
+            raise ValueError("is neither env:NAME nor file:PATH: it changes, and is looked up each time")
+        self._text = text
+        self._folder = folder
+        self._environ = environ
+
+    def __repr__(self) -> str:
+        return "Source(hidden)"
+
+    def read(self) -> Secret:
+        """What it is now. Raises ValueError where there is none."""
+        return Secret(resolve(self._text, self._folder, self._environ))
 
 
 class Digest:
@@ -73,6 +100,16 @@ def apikey(text: str) -> Digest:
     if not text.strip():
         raise ValueError("is empty")
     return digest(text)
+
+
+def store_url(text: str, folder: Path) -> StoreUrl:
+    """What `store` says; a relative path is one from `folder`."""
+    if text in ("memory:", "sqlite") or _REDIS.match(text):
+        return StoreUrl(text)
+    scheme, _, path = text.partition(":")
+    if scheme == "sqlite" and path:
+        return StoreUrl(f"sqlite:{(folder / Path(path).expanduser()).absolute()}")
+    raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
 
 
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:

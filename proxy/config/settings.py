@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from proxy.config.secret import ClientId, Digest, Secret
+from proxy.config.secret import ClientId, Digest, Secret, Source, StoreUrl
 
 Feature = Literal[
     "LEAD_TIME",
@@ -24,6 +24,9 @@ Feature = Literal[
 ]
 FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
 
+Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
+Parts = Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
+Period = Literal["month", "lifetime"]
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 
@@ -53,12 +56,35 @@ class Upstream(Settings, frozen=True):
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
 
 
+class Apikey(Settings, frozen=True):
+    """A v3 client. Its `name` stands for it wherever it is counted; without one it is its place in the list."""
+
+    key: Annotated[Digest, Meta(description="an apikey in quotes, plain or sha256: with 64 hex digits")]
+    name: Annotated[
+        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z")] | None, Meta(description="letters, digits, - _ and .")
+    ] = None
+    parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = "unlimited"
+    rate: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
+    ] = None
+
+
+class Reconcile(Settings, frozen=True):
+    """The service's own count of an application's parts (contract graphql.md §5.4), asked for once a day."""
+
+    application_id: Annotated[str, Meta(pattern=Guid, description="the application's id, a GUID")]
+    token: Annotated[Source, Meta(description="env:NAME or file:PATH")]
+
+
 class Application(Settings, frozen=True):
     """An application of the GraphQL service, and the v3 clients that it serves."""
 
     apikeys: Annotated[
-        tuple[Digest, ...],
-        Meta(min_length=1, description="a list of apikeys in quotes, plain or sha256: with 64 hex digits"),
+        tuple[Apikey, ...],
+        Meta(
+            min_length=1,
+            description="a list of apikeys in quotes, plain or sha256: with 64 hex digits; each may be the block below",
+        ),
     ]
     client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None
     client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
@@ -72,6 +98,15 @@ class Application(Settings, frozen=True):
         Literal["all"] | tuple[Feature, ...],
         Meta(description=f"all, or a list of {', '.join(FEATURES)}"),
     ] = "all"
+    parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = "unlimited"
+    period: Annotated[Period, Meta(description="month or lifetime")] = "month"
+    rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
+    reconcile: Annotated[Reconcile | None, Meta(description="a block with application_id and token")] = None
+
+    @property
+    def clients(self) -> dict[str, Apikey]:
+        """The apikeys by name. A name that is there twice has its last one."""
+        return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
 
     @property
     def plan(self) -> frozenset[str]:
@@ -128,6 +163,12 @@ class Config(Settings, frozen=True):
     """All of it. `applications` maps a name to its application and is never empty."""
 
     applications: dict[str, Application]
+    store: Annotated[
+        StoreUrl,
+        Meta(
+            description="memory:, sqlite, sqlite:PATH, redis://…, rediss://…, unix://…, or env:NAME or file:PATH of it"
+        ),
+    ] = StoreUrl("sqlite")
     listen: Listen = Listen()
     upstream: Literal["sandbox"] | Upstream = "sandbox"
     translation: Translation = Translation()

@@ -6,6 +6,8 @@ Keys are looked up by digest, so that none is held in clear. Built once from the
 from dataclasses import dataclass
 
 from proxy import config, errors, model
+from proxy.gateway import plans
+from proxy.kit.windows import Window
 from proxy.upstream import tokens
 
 
@@ -21,21 +23,27 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who an apikey stands for: a v3 client of an application."""
+    """Who an apikey stands for: a v3 client of an application, the accounts that its parts count on, and how often it
+    may ask (empty: as often as it likes)."""
 
     application: Application
+    accounts: plans.Accounts
+    rate: tuple[Window, ...] = ()
 
 
 class Applications:
-    """The client of every apikey; `all` applications in the order of the file."""
+    """The client of every apikey; `all` clients in the order of the file."""
 
     def __init__(self, configured: dict[str, config.Application]) -> None:
-        self.all = tuple(_application(name, entry) for name, entry in configured.items())
-        self._by_digest = {
-            digest: Client(application)
-            for application, entry in zip(self.all, configured.values(), strict=True)
-            for digest in entry.apikeys
-        }
+        self._by_digest: dict[config.Digest, Client] = {}
+        for name, entry in configured.items():
+            self._by_digest |= _clients(name, entry)
+        self.all = tuple(self._by_digest.values())
+
+    @property
+    def applications(self) -> dict[str, Application]:
+        """Every application by its name."""
+        return {client.application.name: client.application for client in self.all}
 
     def client(self, apikey: str | None) -> Client:
         """Who sends a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
@@ -47,10 +55,16 @@ class Applications:
         return client
 
 
-def _application(name: str, entry: config.Application) -> Application:
-    return Application(
-        name,
-        tokens.Credentials(name, entry.client_id, entry.client_secret),
-        model.Context(entry.country, entry.currency),
-        entry.plan,
-    )
+def _clients(name: str, entry: config.Application) -> dict[config.Digest, Client]:
+    """The clients of one application by their keys."""
+    credentials = tokens.Credentials(name, entry.client_id, entry.client_secret)
+    application = Application(name, credentials, model.Context(entry.country, entry.currency), entry.plan)
+    accounts = plans.accounts(name, entry)
+    return {
+        key.key: Client(application, accounts[own], _rate(key.rate, entry.rate)) for own, key in entry.clients.items()
+    }
+
+
+def _rate(own: int | None, common: int) -> tuple[Window, ...]:
+    count = common if own is None else own
+    return (Window(count, 1.0),) if count else ()

@@ -1,6 +1,6 @@
 """The way of one request. Everything else is a room that this page passes through:
 
-who is this key? → known answer? → what to ask? → may we spend it? → ask → what did it cost? → translate.
+who is this key? → may it ask? → known answer? → what to ask? → may we spend it? → ask → what did it cost? → translate.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from proxy.gateway.answers import Answers, Inquiry
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.directory import Directory
 from proxy.gateway.kept import Answer, Question, Reading
-from proxy.gateway.quota import Quota
+from proxy.gateway.quota import Quota, Standing
+from proxy.gateway.rates import Rates
 from proxy.gateway.receipt import Receipt
 from proxy.mapping import tables
 from proxy.planning import criteria, library, match, parts, search
@@ -54,6 +55,7 @@ class Pipeline:
         views: library.Library,
         answers: Answers,
         quota: Quota,
+        rates: Rates,
         upstream: Batching,
         directory: Directory,
         book: tables.Tables,
@@ -64,6 +66,7 @@ class Pipeline:
         self._views = views
         self._answers = answers
         self._quota = quota
+        self._rates = rates
         self._upstream = upstream
         self._directory = directory
         self._book = book
@@ -73,6 +76,14 @@ class Pipeline:
     def client(self, apikey: str | None) -> Client:
         """Who is this key? Raises MissingKey and ForbiddenKey."""
         return self._applications.client(apikey)
+
+    async def admit(self, client: Client) -> None:
+        """May it ask now? Raises TooManyRequests."""
+        await self._rates.admit(client)
+
+    def standing(self, client: Client) -> Standing:
+        """How many parts are used, and what is left."""
+        return self._quota.standing(client.accounts)
 
     async def match_parts(self, caller: Caller, request: model.PartsMatchRequest) -> list[Answer]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
@@ -169,13 +180,18 @@ class Pipeline:
         return dict(zip(ask.positions, found, strict=True))
 
     async def _spend(self, caller: Caller, ask: Ask) -> list[Found]:
-        """Reserve the worst case, ask, and book what came back."""
-        application = caller.client.application
-        with self._quota.reserve(application.name, ask.parts_max) as reservation:
-            found = await self._upstream.ask(ask, application.credentials)
-            reservation.returned = sum(len(each.parts) for each in found)
-        caller.receipt.cost += reservation.returned
-        self._metrics.parts[application.name,] += reservation.returned
+        """May we spend it? Ask; and what did it cost? Of what may have been billed unseen, the worst is booked."""
+        client = caller.client
+        reservation = await self._quota.reserve(client.accounts, ask.parts_max)
+        try:
+            found = await self._upstream.ask(ask, client.application.credentials)
+        except BaseException as error:
+            await reservation.abandon(error)
+            raise
+        returned = sum(len(each.parts) for each in found)
+        caller.receipt.cost += returned
+        self._metrics.parts[client.application.name,] += returned
+        await reservation.settle(returned)
         return found
 
 

@@ -1,90 +1,220 @@
-"""May we spend it, and what did it cost? Parts by application and calendar month (contract graphql.md §6).
+"""May we spend it, and what did it cost? Parts by account and period (contract graphql.md §6).
 
-Every call reserves its worst case and settles what came back. When the service says that a month's parts are used up,
-it is believed: nothing more is asked until the month ends, but for one try every ten minutes, because a plan can grow.
+Every call on an account with a limit holds its worst case in the store, so that all workers together stay within it,
+and settles what came back. Calls on accounts without a limit are only booked. What may have been billed, but was not
+seen, is booked as doubtful and counts against the limit. When the service says that the parts are used up, it is
+believed: nothing more is asked until they begin anew.
 """
 
-from collections import defaultdict
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+from typing import NamedTuple
+
+import structlog
 
 from proxy import errors
+from proxy.gateway.budgets import Watch
+from proxy.gateway.closures import WITHOUT_END_SECONDS, Closures
+from proxy.gateway.ledger import Cost, Ledger
+from proxy.gateway.plans import Account, Accounts, Calendar, Dates
 from proxy.kit.clock import Clock
+from proxy.stores.base import Budget, Claim, Line, State, Store
+from proxy.telemetry.metrics import Metrics
 
-PROBE_SECONDS = 600.0
+LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
+LOOK_SECONDS = 1.0  # between two looks at what others have spent
+
+log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class Account:
-    """One application in one month: parts returned, and parts that calls under way may still return."""
+class Standing(NamedTuple):
+    """Of the budget with the least left, or of the application where nothing is limited: parts used or in doubt, the
+    limit (None: unlimited), whole seconds until it begins anew (None: never)."""
 
-    month: str
-    returned: int = 0
-    reserved: int = 0
-    refused_until: float = 0.0
-    refusal: str = ""
+    used: int
+    limit: int | None
+    reset: int | None
 
 
 class Reservation:
-    """One call's claim, held while its block runs; `returned` is set by whoever saw the answer."""
+    """One call's claim. It ends once, with `settle` or `abandon`; what is said after that changes nothing."""
 
-    __slots__ = ("_account", "_clock", "_parts", "returned")
+    __slots__ = ("_accounts", "_claim", "_open", "_parts", "_quota")
 
-    def __init__(self, account: Account, parts: int, clock: Clock) -> None:
-        self._account = account
+    def __init__(self, quota: "Quota", accounts: Accounts, parts: int, claim: str) -> None:
+        self._quota = quota
+        self._accounts = accounts
         self._parts = parts
-        self._clock = clock
-        self.returned = 0
+        self._claim = claim
+        self._open = True
 
-    def __enter__(self) -> "Reservation":
-        self._account.reserved += self._parts
-        return self
+    async def settle(self, returned: int) -> None:
+        """Book the parts that were returned. They are in the store when this returns, or kept until it is back."""
+        if self._open:
+            self._open = False
+            await self._quota.book(self._accounts, returned, 0, self._claim)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        account = self._account
-        account.reserved -= self._parts
-        account.returned += self.returned
-        if self.returned:
-            account.refusal = ""
-        if isinstance(error, errors.PartLimitUsedUp):
-            account.refused_until = self._clock.now() + PROBE_SECONDS
-            account.refusal = error.message
+    async def abandon(self, error: BaseException) -> None:
+        """Nothing of use came back. Where parts may have been billed all the same, the worst case is in doubt."""
+        if self._open:
+            self._open = False
+            await self._quota.book(self._accounts, 0, self._parts if may_be_billed(error) else 0, self._claim)
+            if isinstance(error, errors.PartLimitUsedUp):
+                await self._quota.used_up(self._accounts, error)
 
 
 class Quota:
-    """The ledger of all applications, in memory."""
+    """The accounts of all keys. `owner` is this process in the store: no other, before or after, has the same."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        plans: Sequence[Accounts],
+        owner: str,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        lease: float = LEASE_SECONDS,
+        every: float = LOOK_SECONDS,
+    ) -> None:
+        self._store = store
+        self._accounts = tuple(dict.fromkeys(account for plan in plans for account in plan.both))
+        self._owner = owner
         self._clock = clock
-        self._month_ends = 0.0  # seconds since 1970
-        self._month = ""
-        self._accounts: dict[str, Account] = defaultdict(lambda: Account(self._month))
+        self._lease = lease
+        self._every = every
+        self._calendar = Calendar(clock)
+        self._ledger = Ledger(store, owner)
+        self._closures = Closures(store, clock)
+        self._watch = Watch(store, metrics)
+        self._numbers = count(1)
+        self._dates = self._calendar.today()
+        self._lines: dict[Accounts, tuple[Line, ...]] = {}
+        self._limited = {plan: plan.limited for plan in plans}
+        self._task: asyncio.Task[None] | None = None
 
-    def reserve(self, application: str, parts: int) -> Reservation:
-        """To hold `parts` while a call is under way, then book what it returned. Raises PartLimitUsedUp."""
-        account = self.account(application)
-        self._check(account)
-        return Reservation(account, parts, self._clock)
+    async def start(self) -> None:
+        """Learn how the ledger stands, and go on learning. A store that is away does not hold this up."""
+        await self.look()
+        self._task = asyncio.create_task(self._keep_looking(), name="quota")
 
-    def account(self, application: str) -> Account:
-        """This month's account of an application."""
-        if self._clock.now() >= self._month_ends:
-            self._turn()
-        return self._accounts[application]
+    async def close(self) -> None:
+        """Write what is left, and end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+            self._task = None
+        await self._ledger.close()
 
-    def _check(self, account: Account) -> None:
-        """Refuse while the service does. Once in a while one call may try, and the others wait for what it meets."""
-        if not account.refusal:
+    async def reserve(self, accounts: Accounts, parts: int) -> Reservation:
+        """To hold `parts`, the most that a call can cost. Raises PartLimitUsedUp and StoreUnavailable."""
+        self._closures.check(accounts.application)
+        limited = self._limited[accounts]
+        if not limited or not parts:
+            return Reservation(self, accounts, parts, "")
+        dates = self._calendar.today()
+        for account in limited:  # what is spent is known here: a flood of calls need not ask the store
+            self._check(account, self._ledger.standing(account.line(dates)), parts)
+        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, parts, _budgets(limited, dates))
+        full = await self._ledger.hold(claim)
+        if full is not None:
+            await self._refuse(next(account for account in limited if account.line(dates) == full), full, parts)
+        return Reservation(self, accounts, parts, claim.id)
+
+    def standing(self, accounts: Accounts) -> Standing:
+        """What a client is told with each reply. As of the last look, and what was spent here since."""
+        dates = self._calendar.today()
+        account, used = accounts.application, 0
+        least: int | None = None
+        for each in self._limited[accounts]:
+            spent = self._spent(each, dates)
+            left = (each.limit or 0) - spent
+            if least is None or left < least:
+                account, used, least = each, spent, left
+        if least is None:
+            used = self._spent(account, dates)
+        return Standing(used, account.limit, account.reset(dates, self._clock.now()))
+
+    async def book(self, accounts: Accounts, used: int, doubtful: int, claim: str) -> None:
+        """Onto the lines of both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
+        if not (used or doubtful or claim):
             return
-        now = self._clock.now()
-        if now < account.refused_until:
-            raise errors.PartLimitUsedUp(account.refusal, retry_after=errors.seconds_to_next_month(now))
-        account.refused_until = now + PROBE_SECONDS
+        dates = self._calendar.today()
+        if dates is not self._dates:
+            self._dates = dates
+            self._lines.clear()
+        lines = self._lines.get(accounts)
+        if lines is None:
+            lines = self._lines[accounts] = accounts.application.lines(dates) + accounts.key.lines(dates)
+        await self._ledger.book(Cost(lines, used, doubtful, claim))
 
-    def _turn(self) -> None:
-        """A new month: every account begins again; calls under way are booked in the month they end in."""
-        now = self._clock.now()
-        self._month = datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
-        self._month_ends = now + errors.seconds_to_next_month(now)
-        for account in self._accounts.values():
-            account.month, account.returned, account.refusal = self._month, 0, ""
+    async def used_up(self, accounts: Accounts, error: errors.PartLimitUsedUp) -> None:
+        """The service's word for an application, for its reservation."""
+        try:
+            await self._closures.close(accounts.application, self._calendar.today(), error)
+        except errors.StoreUnavailable as trouble:
+            self._ledger.lost(trouble)
+
+    async def look(self) -> None:
+        """One round: say that this worker lives, write what is left, learn what others did, tell who watches."""
+        dates = self._calendar.today()
+        lines = [account.line(dates) for account in self._accounts]
+        try:
+            await self._store.alive(self._owner, self._lease)
+            await self._closures.look()
+        except errors.StoreUnavailable as error:
+            self._ledger.lost(error)
+        await self._ledger.look(lines)
+        standings = [
+            (account, self._ledger.standing(line)) for account, line in zip(self._accounts, lines, strict=True)
+        ]
+        self._watch.show(standings)
+        try:
+            await self._watch.warn(standings)
+        except errors.StoreUnavailable as error:
+            self._ledger.lost(error)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(self._every)
+            try:
+                await self.look()
+            except Exception as error:  # a look that fails must not be the last one
+                log.error("the ledger could not be looked at", exc_info=error)
+
+    def _spent(self, account: Account, dates: Dates) -> int:
+        state = self._ledger.standing(account.line(dates))
+        return state.used + state.doubtful
+
+    def _check(self, account: Account, state: State, parts: int) -> None:
+        """Raises PartLimitUsedUp where the parts are more than is left, whatever calls under way give back."""
+        left = max(0, (account.limit or 0) - state.used - state.doubtful)
+        if parts > left:
+            reset = account.reset(self._calendar.today(), self._clock.now())
+            raise errors.PartLimitUsedUp(
+                f"{account.name} has {left} of {account.limit} parts left ({state.line.period}), "
+                f"and this request may cost {parts}",
+                retry_after=WITHOUT_END_SECONDS if reset is None else reset,
+            )
+
+    async def _refuse(self, account: Account, line: Line, parts: int) -> None:
+        """The reason why the store has no room: used, or held by calls under way, of which some will give back."""
+        (state,) = await self._ledger.states([line])
+        self._check(account, state, parts)
+        raise errors.PartLimitUsedUp(
+            f"what {account.name} has left of its {account.limit} parts ({line.period}) is held by requests under way, "
+            f"and this one may cost {parts}",
+            retry_after=1,
+        )
+
+
+def may_be_billed(error: BaseException) -> bool:
+    """Whether the service may have billed parts for a call that ended so. Of what is not known, the worst."""
+    if isinstance(error, errors.ServerError):
+        return error.may_be_billed
+    return not isinstance(error, errors.BridgeError)
+
+
+def _budgets(limited: tuple[Account, ...], dates: Dates) -> tuple[Budget, ...]:
+    return tuple(Budget(account.line(dates), account.limit or 0) for account in limited)

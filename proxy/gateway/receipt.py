@@ -21,3 +21,7 @@ class Receipt:
         """Where one more answer came from: `hit`, `shared`, `miss` or `stale`."""
         if self.source is None or RANK[source] > RANK[self.source]:
             self.source = source
+
+
+HIT = Receipt()  # of a reply that is given again
+HIT.saw("hit")

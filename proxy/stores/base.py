@@ -33,19 +33,25 @@ class Claim(NamedTuple):
     budgets: tuple[Budget, ...]
 
 
-class Settlement(NamedTuple):
-    """What a call came to. `booked` parts were returned, `doubtful` ones may have been; both go onto every line.
+class Booking(NamedTuple):
+    """What goes onto a line: parts that were returned, and parts that may have been."""
 
-    `claim` is given back ("" where there was none). An owner counts its settlements from 1 in `sequence`: what is sent
-    again, because an answer was lost on the way, is booked once.
+    line: Line
+    used: int
+    doubtful: int
+
+
+class Settlement(NamedTuple):
+    """What some calls of an owner came to: their claims are given back, their parts go onto the lines.
+
+    An owner counts its settlements from 1 in `sequence`, and hands them in in that order: what is sent again, because
+    an answer was lost on the way, is booked once.
     """
 
     owner: str
     sequence: int
-    claim: str
-    booked: int
-    doubtful: int
-    lines: tuple[Line, ...]
+    claims: tuple[str, ...]
+    bookings: tuple[Booking, ...]
 
 
 class State(NamedTuple):
@@ -87,22 +93,28 @@ class Store(Protocol):
         """Give the lock back, if it is still the owner's."""
 
     async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
-        """For each claim None where it is held, or the first line that has no room for it. In the order given."""
+        """For each claim None where it is held, or the first line that has no room for it. In the order given.
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
-        """Book them all, and give their claims back."""
+        A claim that is held already is held once.
+        """
 
-    async def adjust(self, line: Line, used: int) -> None:
-        """The service's own count: a line's parts used are at least so many, and none of them in doubt."""
+    async def settle(self, settlement: Settlement) -> None:
+        """Book it, and give its claims back."""
+
+    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+        """The service's own count: a line's parts used are at least so many, and so many are in doubt no longer."""
 
     async def alive(self, owner: str, seconds: float) -> None:
-        """The owner's claims hold for so long. Those of owners that have not said so in time are given back."""
+        """The owner's claims hold for so long. Those of owners that have not said so in time are given back.
+
+        An owner is heard once before it claims anything.
+        """
 
     async def states(self, lines: Sequence[Line]) -> list[State]:
         """How these lines stand, in the order given."""
 
     async def usage(self) -> list[State]:
-        """Every line there is, by account and period."""
+        """Every line that something was booked on, by account and period."""
 
     async def close_account(self, closure: Closure) -> None:
         """Remember that an account is closed; the last word counts."""

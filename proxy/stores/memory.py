@@ -52,18 +52,19 @@ class MemoryStore:
     async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
         return [self._reserve(claim) for claim in claims]
 
-    async def settle(self, settlements: Sequence[Settlement]) -> None:
-        for settlement in settlements:
-            if settlement.sequence <= self._settled[settlement.owner]:
-                continue
-            self._settled[settlement.owner] = settlement.sequence
-            self._claims.pop(settlement.claim, None)
-            for line in settlement.lines:
-                self._booked[line][0] += settlement.booked
-                self._booked[line][1] += settlement.doubtful
+    async def settle(self, settlement: Settlement) -> None:
+        if settlement.sequence <= self._settled[settlement.owner]:
+            return
+        self._settled[settlement.owner] = settlement.sequence
+        for claim in settlement.claims:
+            self._claims.pop(claim, None)
+        for line, used, doubtful in settlement.bookings:
+            self._booked[line][0] += used
+            self._booked[line][1] += doubtful
 
-    async def adjust(self, line: Line, used: int) -> None:
-        self._booked[line] = [max(used, self._booked[line][0]), 0]
+    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+        before = self._booked[line]
+        self._booked[line] = [max(used, before[0]), max(0, before[1] - doubtful)]
 
     async def alive(self, owner: str, seconds: float) -> None:
         now = self._clock.now()
@@ -90,6 +91,8 @@ class MemoryStore:
         """Nothing to let go of."""
 
     def _reserve(self, claim: Claim) -> Line | None:
+        if claim.id in self._claims:
+            return None
         for line, limit in claim.budgets:
             if sum(self._booked.get(line, (0, 0))) + self._reserved(line) + claim.parts > limit:
                 return line

@@ -1,16 +1,17 @@
 """What is counted and timed, in the words of Prometheus. Every room is handed the one Metrics of its process.
 
-Labels are fixed words and names of applications: never an apikey, a uid or what a client wrote. Counting is a step in
-a dict; prometheus_client is handed the sums when somebody asks, because its own counters, which lock for threads that
-are not here, took a twentieth of a request's time.
+Labels are fixed words and names of applications and keys: never an apikey, a uid or what a client wrote. Counting is a
+step in a dict; prometheus_client is handed the sums when somebody asks, because its own counters, which lock for
+threads that are not here, took a twentieth of a request's time.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
+from typing import ClassVar
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -20,6 +21,8 @@ Labels = tuple[str, ...]
 
 class Counter(dict[Labels, float]):
     """Sums by the values of their labels: `requests["/v3/parts/match", "200"] += 1`, `parts["demo",] += 3`."""
+
+    _kind: ClassVar[type[CounterMetricFamily | GaugeMetricFamily]] = CounterMetricFamily
 
     def __init__(self, name: str, meaning: str, *labels: str) -> None:
         super().__init__()
@@ -31,10 +34,16 @@ class Counter(dict[Labels, float]):
     def family(self) -> Metric:
         """As prometheus_client has it."""
         name, meaning, labels = self._head
-        family = CounterMetricFamily(name, meaning, labels=labels)
+        family = self._kind(name, meaning, labels=labels)
         for values, total in self.items():
             family.add_metric(values, total)
         return family
+
+
+class Gauge(Counter):
+    """Figures as they are at this moment: `parts_left["demo",] = 7`. What is no longer told is taken out."""
+
+    _kind = GaugeMetricFamily
 
 
 class Histogram:
@@ -75,6 +84,10 @@ class Metrics(Collector):
         self.upstream_seconds = Histogram("v3bridge_upstream_seconds", "Time to a GraphQL answer", "operation")
         self.upstream_errors = Counter("v3bridge_upstream_errors", "Errors beside usable data", "operation")
         self.parts = Counter("v3bridge_parts_returned", "Parts that the service returned, and bills", "application")
+        self.parts_used = Gauge("v3bridge_parts_used", "Parts returned in this period, by the ledger", "account")
+        self.parts_doubtful = Gauge("v3bridge_parts_doubtful", "Parts that may have been billed", "account")
+        self.parts_reserved = Gauge("v3bridge_parts_reserved", "Parts held for calls under way", "account")
+        self.parts_left = Gauge("v3bridge_parts_left", "Parts left of a limit", "account")
         self.token_requests = Counter("v3bridge_token_requests", "Token requests", "application", "outcome")
         self.answers = Counter("v3bridge_answers", "Queries answered: hit, shared, miss or stale", "source")
         self.together = Counter("v3bridge_calls_together", "Calls whose queries went out with those of others")

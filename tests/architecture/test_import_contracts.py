@@ -17,6 +17,8 @@ LAYERS = "Rooms import only what is below them"
 SANDBOX = "Only cli starts the sandbox"
 DESCRIPTION = "What answers v3 does not know what describes it"
 PURE = "The pure rooms do no I/O"
+REDIS = "Only stores.redis knows redis"
+BACKENDS = "Store backends don't know each other"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
 
 OFFENCES = [
@@ -24,6 +26,9 @@ OFFENCES = [
     ("errors", "import proxy.sandbox", LAYERS),
     ("planning", "import proxy.upstream", LAYERS),
     ("gateway", "import proxy.web", LAYERS),
+    ("stores", "import proxy.upstream", LAYERS),
+    ("upstream", "import proxy.stores", LAYERS),
+    ("planning", "import proxy.stores", LAYERS),
     ("sandbox", "import proxy.mapping", LAYERS),
     ("sandbox.catalog", "import proxy.model", LAYERS),
     ("newroom", "", LAYERS),
@@ -33,8 +38,21 @@ OFFENCES = [
     ("planning", "import aiohttp", PURE),
     ("model", "import socket", PURE),
     ("errors", "import sqlite3", PURE),
+    ("gateway", "import redis", REDIS),
+    ("stores", "from redis import asyncio", REDIS),
+    ("stores.sqlite", "import proxy.stores.memory", BACKENDS),
+    ("stores.redis", "import proxy.stores.sqlite", BACKENDS),
     ("sandbox.catalog", "from graphql import build_schema", CATALOG),
     ("sandbox.catalog", "import aiohttp", CATALOG),
+]
+INNER = [
+    "sandbox.catalog",
+    "stores.memory",
+    "stores.redis",
+    "stores.sqlite",
+    "web.app",
+    "web.v3",
+    "web.v3.description",
 ]
 
 
@@ -64,7 +82,7 @@ def _lint(folder):
 def skeleton(root, tmp_path):
     (tmp_path / "proxy").mkdir()
     (tmp_path / "proxy" / "__init__.py").touch()
-    for module in [*_rooms(root), "sandbox.catalog", "web.app", "web.v3", "web.v3.description"]:
+    for module in [*_rooms(root), *INNER]:
         _write(tmp_path, module, "")
     shutil.copy(root / "pyproject.toml", tmp_path)
     return tmp_path
@@ -72,6 +90,13 @@ def skeleton(root, tmp_path):
 
 def test_rooms_that_cross_no_wall_pass(skeleton):
     _write(skeleton, "cli", "import proxy.sandbox\nimport proxy.web")
+    done = _lint(skeleton)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton):
+    _write(skeleton, "stores.redis", "import redis.asyncio")
+    _write(skeleton, "gateway", "import proxy.stores.redis")
     done = _lint(skeleton)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -18,7 +18,7 @@ def _settings(kind=config.Config, prefix=""):
     for field in msgspec.structs.fields(kind):
         name = f"{prefix}{field.name}"
         block = _block(kind, field.name)
-        if block is None or field.name in ("upstream", "applications"):
+        if block is None or field.name in ("upstream", "applications", "apikeys", "reconcile"):
             yield name, field, kind
         if block is not None:
             yield from _settings(block, f"{name}.NAME." if field.name == "applications" else f"{name}.")
@@ -27,7 +27,7 @@ def _settings(kind=config.Config, prefix=""):
 def _block(kind, name):
     """The struct that a setting is a block of, where it is one."""
     hint = get_type_hints(kind)[name]
-    choices = [hint, *get_args(hint)]
+    choices = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
     return next((c for c in choices if isinstance(c, type) and issubclass(c, msgspec.Struct)), None)
 
 
@@ -69,6 +69,8 @@ def test_the_default_is_the_codes(rows, name):
         assert stated == "required"
     elif field.default is None:
         assert stated == "none"
+    elif isinstance(field.default, config.Secret):
+        assert stated.strip("`") == field.default.reveal()
     else:
         value = yaml.safe_load(stated.strip("`"))
         assert (value, type(value)) == (field.default, type(field.default))
@@ -99,7 +101,7 @@ def test_every_credential_form_of_the_examples_is_resolved(page, load):
 def test_the_digest_shown_is_that_of_the_key_shown(page, load):
     key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
     example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
-    assert config.digest(key) in load(example.text).applications["demo"].apikeys
+    assert config.Apikey(config.digest(key)) in load(example.text).applications["demo"].apikeys
 
 
 def test_every_mistake_gives_the_message_below_it(page, load):

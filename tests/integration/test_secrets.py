@@ -22,7 +22,7 @@ SECRET = "s3cretPLANTED"
 CLIENT = "cl1entPLANTED"
 ONE = {"mpn": "SN74S74N"}
 OWN = {
-    "apikeys": (config.digest(APIKEY),),
+    "apikeys": (config.Apikey(config.digest(APIKEY)),),
     "client_id": config.ClientId(CLIENT),
     "client_secret": config.Secret(SECRET),
 }

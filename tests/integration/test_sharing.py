@@ -110,7 +110,7 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
             "client_id": config.ClientId(house.sandbox.account.client_id),
             "client_secret": config.Secret(house.sandbox.account.client_secret),
         }
-        other = config.Application(apikeys=(config.digest("other-key"),), **own)
+        other = config.Application(apikeys=(config.Apikey(config.digest("other-key")),), **own)
         chosen = running_proxy.settings(house.sandbox.graphql_url, house.sandbox.token_url, application=own)
         both = config.Config(
             applications={**chosen.applications, "other": other},

@@ -18,13 +18,14 @@ KEY = "EXAMPLE_KEY"
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     """A configuration with one application; `changes` are its `application`'s fields, the `site`, and whole blocks."""
     application = {
-        "apikeys": (config.digest(KEY),),
+        "apikeys": (config.Apikey(config.digest(KEY)),),
         "client_id": config.ClientId("a-client-id"),
         "client_secret": config.Secret("a-client-secret"),
         **changes.pop("application", {}),
     }
     return config.Config(
         applications={"demo": config.Application(**application)},
+        store=config.StoreUrl(changes.pop("store", "memory:")),
         upstream=config.Upstream(
             graphql_url=graphql_url,
             token_url=token_url,

@@ -7,6 +7,8 @@ from typing import Any
 from aiohttp import web
 
 from proxy import errors
+from proxy.gateway.quota import Standing
+from proxy.gateway.receipt import Receipt
 from proxy.kit import encoding
 from proxy.web.v3.parameters import Style
 
@@ -24,12 +26,16 @@ def ok(body: bytes, style: Style, request: web.Request) -> web.Response:
     return _respond(body, 200, style, request)
 
 
-def accounted(response: web.Response, source: str | None, cost: int) -> web.Response:
-    """The reply, saying where its answers came from and what they cost; nothing where no part was asked for."""
-    if source is not None:
-        response.headers["X-Cache"] = source
-        response.headers["X-Parts-Cost"] = str(cost)
-    return response
+def account(response: web.Response, receipt: Receipt, standing: Standing) -> None:
+    """What the reply came to, and how the client stands, for who reads headers: in parts, and seconds to the reset."""
+    headers = response.headers
+    headers["X-Cache"] = receipt.source or ""
+    headers["X-Parts-Cost"] = str(receipt.cost)
+    headers["X-Parts-Used"] = str(standing.used)
+    if standing.limit is not None:
+        headers["X-Parts-Limit"] = str(standing.limit)
+    if standing.reset is not None:
+        headers["X-Parts-Reset"] = str(standing.reset)
 
 
 def failed(error: errors.BridgeError, style: Style, request: web.Request) -> web.Response:

@@ -9,13 +9,13 @@ from aiohttp import web
 from proxy import errors, model
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
-from proxy.gateway.receipt import Receipt
+from proxy.gateway.receipt import HIT, Receipt
 from proxy.kit.clock import Clock
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
 from proxy.web.v3 import match, replies, search
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.web.v3.parameters import Parameters
+from proxy.web.v3.parameters import Parameters, Style
 from proxy.web.v3.repeats import Repeat, Repeats
 
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
@@ -66,20 +66,33 @@ class Surface:
         async def handle(request: web.Request) -> web.StreamResponse:
             repeat = self._repeats.get(request.raw_path)
             if repeat is not None:
-                request[APPLICATION] = repeat.client.application.name
-                return replies.accounted(replies.ok(repeat.body, repeat.style, request), "hit", 0)
+                return await self._again(repeat, request)
             started = self._clock.monotonic()
             parameters = Parameters(request.raw_path)
             client = self._pipeline.client(parameters.text("apikey"))
             request[APPLICATION] = client.application.name
+            await self._pipeline.admit(client)
             style = parameters.style()
             receipt = Receipt()
             body = replies.encode(await answer(endpoint, Asked(request, parameters, client, receipt, started)), style)
             if receipt.source == "hit":
                 self._repeats.keep(request.raw_path, Repeat(body, style, client, receipt.until))
-            return replies.accounted(replies.ok(body, style, request), receipt.source, receipt.cost)
+            return self._reply(body, style, request, client, receipt)
 
         return handle
+
+    async def _again(self, repeat: Repeat, request: web.Request) -> web.Response:
+        """A reply that is known as a whole."""
+        request[APPLICATION] = repeat.client.application.name
+        await self._pipeline.admit(repeat.client)
+        return self._reply(repeat.body, repeat.style, request, repeat.client, HIT)
+
+    def _reply(self, body: bytes, style: Style, request: web.Request, client: Client, receipt: Receipt) -> web.Response:
+        """A 200; where parts were asked for, with what they cost and how the client stands."""
+        response = replies.ok(body, style, request)
+        if receipt.source is not None:
+            replies.account(response, receipt, self._pipeline.standing(client))
+        return response
 
     async def _match(self, endpoint: Endpoint, asked: Asked) -> Any:
         """contract v3-rest.md §4."""

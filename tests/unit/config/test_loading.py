@@ -44,7 +44,7 @@ def real(secret: str = "env:SECRET") -> str:
 
 
 def test_what_is_not_written_has_its_default(load):
-    demo = config.Application(apikeys=(config.digest("plain-key"),))
+    demo = config.Application(apikeys=(config.Apikey(config.digest("plain-key")),))
     assert load(SANDBOX) == config.Config(applications={"demo": demo})
 
 
@@ -62,7 +62,7 @@ def test_everything_that_is_written_arrives(load):
 
 def test_apikeys_are_kept_as_digests_whether_plain_or_not(load):
     main = load(real(), ID="i", SECRET="s").applications["main"]
-    assert main.apikeys == (config.digest("plain-key"), config.digest("other-key"))
+    assert [apikey.key for apikey in main.apikeys] == [config.digest("plain-key"), config.digest("other-key")]
 
 
 def test_all_features_is_every_one_of_them(load):

@@ -24,11 +24,11 @@ BLOCKS = {
 def everything() -> str:
     """The file with every commented setting switched on, as its own first lines explain."""
     text = FILE.read_text(encoding="utf-8").replace("\nupstream: sandbox\n", "\n")
-    return re.sub(r"(?m)^#(?=\S| {2,}\w+:)", "", text)
+    return re.sub(r"(?m)^#(?=\S| {2,}(?:- )?\w+:)", "", text)
 
 
 def test_the_file_as_it_is_holds_exactly_the_defaults():
-    demo = config.Application(apikeys=(config.digest("EXAMPLE_KEY"),))
+    demo = config.Application(apikeys=(config.Apikey(config.digest("EXAMPLE_KEY")),))
     assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
 
 
@@ -38,7 +38,10 @@ def test_every_setting_is_in_the_file(everything):
     assert {name: set(written[name]) for name in BLOCKS} == {
         name: set(kind.__struct_fields__) for name, kind in BLOCKS.items()
     }
-    assert set(written["applications"]["demo"]) == set(config.Application.__struct_fields__)
+    demo = written["applications"]["demo"]
+    assert set(demo) == set(config.Application.__struct_fields__)
+    assert set(demo["apikeys"][1]) == set(config.Apikey.__struct_fields__)
+    assert set(demo["reconcile"]) == set(config.Reconcile.__struct_fields__)
 
 
 def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp_path):
@@ -51,7 +54,9 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp
     assert loaded.applications["demo"].client_id == "id"
 
 
-@pytest.mark.parametrize("kind", [*BLOCKS.values(), config.Application], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*BLOCKS.values(), config.Application, config.Apikey, config.Reconcile], ids=lambda kind: kind.__name__
+)
 def test_every_setting_says_what_it_accepts(kind):
     hints = get_type_hints(kind, include_extras=True)
     for name in kind.__struct_fields__:

@@ -1,18 +1,92 @@
-"""What the tests of this room share: a clock that is turned, and views of parts that are compiled once."""
+"""A store that can be away, a quota on it whose rounds a test makes by itself, and views of parts, compiled once."""
 
-from collections.abc import Callable
+import io
+import logging
+from collections.abc import Callable, Iterator
 
+import prometheus_client
 import pytest
+import structlog
 
-from proxy import model
+from proxy import errors, model
+from proxy.gateway import plans, quota
 from proxy.gateway.kept import Reading
 from proxy.kit import clock, shipped
 from proxy.mapping import compiler, loader
+from proxy.stores.memory import MemoryStore
+from proxy.telemetry import log, metrics
+
+
+class Moody(MemoryStore):
+    """A store in memory that raises StoreUnavailable while `away`; with `deaf`, after it has done what was asked."""
+
+    def __init__(self, time: clock.Clock) -> None:
+        super().__init__(time)
+        self.away = self.deaf = False
+        self.asked: list[str] = []
+
+    def __getattribute__(self, name: str) -> object:
+        found = super().__getattribute__(name)
+        if name.startswith("_") or not callable(found) or name == "aclose":
+            return found
+
+        async def moody(*values: object) -> object:
+            self.asked.append(name)
+            if self.away:
+                raise errors.StoreUnavailable("the store is away")
+            result = await found(*values)
+            if self.deaf:
+                raise errors.StoreUnavailable("the answer was lost")
+            return result
+
+        return moody
 
 
 @pytest.fixture
 def time() -> clock.ManualClock:
+    """2023-11-14T22:13:20Z, until it is turned."""
     return clock.ManualClock()
+
+
+@pytest.fixture
+def store(time: clock.ManualClock) -> Moody:
+    return Moody(time)
+
+
+@pytest.fixture
+def counted() -> metrics.Metrics:
+    return metrics.Metrics(prometheus_client.CollectorRegistry())
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the log says."""
+    stream = io.StringIO()
+    root = logging.getLogger()
+    level = root.level
+    log.configure("debug", "json", stream)
+    yield stream
+    structlog.reset_defaults()
+    root.setLevel(level)
+    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
+        root.removeHandler(handler)
+
+
+def accounts(
+    parts: int | None = None, own: int | None = None, period: str = "month", name: str = "demo", key: str = "erp"
+) -> plans.Accounts:
+    """The accounts of one key."""
+    return plans.Accounts(plans.Account(name, parts, period), plans.Account(f"{name}/{key}", own, period))
+
+
+@pytest.fixture
+def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> Callable[..., quota.Quota]:
+    """Makes a worker's quota, which looks only when it is told to."""
+
+    def made(*plans_: plans.Accounts, owner: str = "worker", on: MemoryStore = store) -> quota.Quota:
+        return quota.Quota(on, plans_, owner, time, counted)
+
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -1,122 +1,322 @@
-"""Reserve, settle, the turn of the month, and a limit that is used up (contract graphql.md §6)."""
+"""Reserve, settle, abandon; limits of applications and keys, over workers, months and lifetimes (graphql.md §6)."""
 
-import datetime
+import asyncio
 
 import pytest
+from unit.gateway.conftest import accounts
 
 from proxy import errors
 from proxy.gateway import quota
-from proxy.kit import clock
+from proxy.stores.base import Line
 
-LAST_OF_NOVEMBER = datetime.datetime(2023, 11, 30, 23, 59, tzinfo=datetime.UTC).timestamp()
+NOVEMBER, DECEMBER = Line("demo", "2023-11"), Line("demo", "2023-12")
+TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
+USED_UP = "You have exceeded your part limit of 100."
+
+
+async def state(store, line=NOVEMBER):
+    """Used, doubtful, reserved, as the store has it."""
+    (found,) = await store.states([line])
+    return found[1:]
+
+
+async def refused(worker, plan, parts=1):
+    with pytest.raises(errors.PartLimitUsedUp) as caught:
+        await worker.reserve(plan, parts)
+    return caught.value
 
 
 @pytest.fixture
-def time() -> clock.ManualClock:
-    return clock.ManualClock(LAST_OF_NOVEMBER)
+def small():
+    return accounts(parts=100)
 
 
 @pytest.fixture
-def ledger(time: clock.ManualClock) -> quota.Quota:
-    return quota.Quota(time)
+async def worker(quotas, small):
+    made = quotas(small)
+    await made.look()
+    return made
 
 
-def use_up(ledger: quota.Quota) -> None:
-    with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
-        raise errors.PartLimitUsedUp("used up", retry_after=1)
+async def test_a_call_holds_its_worst_case_and_settles_what_came_back(worker, small, store):
+    one, other = await worker.reserve(small, 60), await worker.reserve(small, 40)
+    assert await state(store) == (0, 0, 100)
+    await one.settle(7)
+    await other.settle(0)
+    assert await state(store) == (7, 0, 0)
 
 
-def test_a_call_reserves_its_worst_case_and_settles_what_came_back(ledger: quota.Quota) -> None:
-    with ledger.reserve("demo", 60) as one, ledger.reserve("demo", 40) as other:
-        assert (ledger.account("demo").reserved, ledger.account("demo").returned) == (100, 0)
-        one.returned, other.returned = 7, 5
-    assert (ledger.account("demo").reserved, ledger.account("demo").returned) == (0, 12)
+async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worker, small, store):
+    await (await worker.reserve(small, 60)).settle(7)
+    periods = ("2023-11", "2023-11-14", "lifetime")
+    assert [(each.line, each.used) for each in await store.usage()] == [
+        (Line(account, period), 7) for account in ("demo", "demo/erp") for period in periods
+    ]
 
 
-def test_a_call_that_fails_gives_its_reservation_back(ledger: quota.Quota) -> None:
-    with pytest.raises(errors.UpstreamUnreachable), ledger.reserve("demo", 60):
-        raise errors.UpstreamUnreachable("no")
-    account = ledger.account("demo")
-    assert (account.reserved, account.returned, account.refusal) == (0, 0, "")
+async def test_what_the_budget_cannot_cover_is_a_429_until_the_first(worker, small, time):
+    await (await worker.reserve(small, 60)).settle(60)
+    error = await refused(worker, small, 41)
+    assert (error.status, error.retry_after) == (429, TO_DECEMBER)
+    assert error.message == "demo has 40 of 100 parts left (2023-11), and this request may cost 41"
+    time.advance(0.5)
+    assert (await refused(worker, small, 41)).retry_after == TO_DECEMBER
+    await (await worker.reserve(small, 40)).settle(40)
+    assert (await refused(worker, small, 1)).message.startswith("demo has 0 of 100")
 
 
-def test_applications_are_counted_apart(ledger: quota.Quota) -> None:
-    with ledger.reserve("demo", 3) as reservation:
-        reservation.returned = 3
-    use_up(ledger)
-    with ledger.reserve("other", 3):
-        assert (ledger.account("other").returned, ledger.account("other").reserved) == (0, 3)
+async def test_what_calls_under_way_hold_is_worth_another_try_at_once(worker, small):
+    held = await worker.reserve(small, 60)
+    error = await refused(worker, small, 41)
+    assert (error.retry_after, "held by requests under way" in error.message) == (1, True)
+    await held.settle(3)
+    await worker.reserve(small, 97)
 
 
-def test_a_used_up_limit_is_believed_for_ten_minutes(time: clock.ManualClock) -> None:
-    time.advance(-86_400)
-    ledger = quota.Quota(time)
-    use_up(ledger)
-    time.advance(quota.PROBE_SECONDS - 1)
-    with pytest.raises(errors.PartLimitUsedUp, match="used up") as refused, ledger.reserve("demo", 3):
-        pass
-    assert refused.value.retry_after == 86_400 + 60 - 599
-    assert ledger.account("demo").reserved == 0
-    time.advance(1)
-    with ledger.reserve("demo", 3) as probe:
-        probe.returned = 3
-    with ledger.reserve("demo", 3):
-        assert ledger.account("demo").returned == 3
-
-
-def test_a_probe_that_is_refused_closes_for_ten_minutes_more(time: clock.ManualClock) -> None:
-    time.advance(-86_400)
-    ledger = quota.Quota(time)
+async def test_a_spent_budget_is_refused_without_asking_the_store(worker, small, store):
+    await (await worker.reserve(small, 100)).settle(100)
+    store.asked.clear()
     for _ in range(3):
-        use_up(ledger)
-        time.advance(quota.PROBE_SECONDS - 1)
-        with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
-            pytest.fail("the call was let through")
-        time.advance(1)
+        await refused(worker, small)
+    assert store.asked == []
 
 
-def test_one_call_tries_while_all_others_wait_for_what_it_meets(time: clock.ManualClock) -> None:
-    time.advance(-86_400)
-    ledger = quota.Quota(time)
-    use_up(ledger)
-    time.advance(quota.PROBE_SECONDS)
-    with ledger.reserve("demo", 3) as probe:
-        for _ in range(3):
-            with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
-                pytest.fail("a second call was let through")
-        probe.returned = 1
-    with ledger.reserve("demo", 3):
-        pass
+async def test_the_first_of_the_month_forgives(worker, small, store, time):
+    await (await worker.reserve(small, 100)).settle(100)
+    time.advance(TO_DECEMBER)
+    await (await worker.reserve(small, 60)).settle(5)
+    assert (await state(store), await state(store, DECEMBER)) == ((100, 0, 0), (5, 0, 0))
 
 
-def test_a_try_without_a_part_proves_nothing(time: clock.ManualClock) -> None:
-    time.advance(-86_400)
-    ledger = quota.Quota(time)
-    use_up(ledger)
-    time.advance(quota.PROBE_SECONDS)
-    with ledger.reserve("demo", 3):
-        pass
-    with pytest.raises(errors.PartLimitUsedUp), ledger.reserve("demo", 3):
-        pytest.fail("a second call was let through")
+async def test_a_call_under_way_at_the_turn_is_booked_in_the_month_it_ends_in(worker, small, store, time):
+    held = await worker.reserve(small, 60)
+    time.advance(TO_DECEMBER)
+    await held.settle(5)
+    assert (await state(store), await state(store, DECEMBER)) == ((0, 0, 0), (5, 0, 0))
 
 
-def test_the_first_of_the_month_forgives(ledger: quota.Quota, time: clock.ManualClock) -> None:
-    with ledger.reserve("demo", 3) as reservation:
-        reservation.returned = 3
-    use_up(ledger)
-    with pytest.raises(errors.PartLimitUsedUp) as refused, ledger.reserve("demo", 3):
-        pass
-    assert refused.value.retry_after == 60
+async def test_a_lifetime_does_not_begin_anew(quotas, store, time):
+    plan = accounts(parts=100, period="lifetime")
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 100)).settle(100)
+    time.advance(TO_DECEMBER)
+    await worker.look()
+    error = await refused(worker, plan)
+    assert error.retry_after == 86_400
+    assert "(lifetime)" in error.message
+    assert worker.standing(plan) == quota.Standing(100, 100, None)
+
+
+async def test_a_key_has_a_share_of_its_own(quotas, store):
+    small, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
+    worker = quotas(small, free)
+    await (await worker.reserve(small, 20)).settle(20)
+    assert (await refused(worker, small)).message.startswith("demo/erp has 0 of 20 parts left")
+    await (await worker.reserve(free, 80)).settle(80)
+    assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
+
+
+async def test_a_key_may_be_limited_where_the_application_is_not(quotas, store):
+    plan = accounts(own=5)
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 5)).settle(5)
+    assert (await refused(worker, plan)).message.startswith("demo/erp has 0 of 5")
+
+
+async def test_an_unlimited_account_is_booked_but_never_held(quotas, store):
+    plan = accounts()
+    worker = quotas(plan)
+    held = await worker.reserve(plan, 10**9)
+    assert store.asked == []
+    await held.settle(7)
+    assert store.asked == ["settle"]
+    assert await state(store) == (7, 0, 0)
+
+
+async def test_what_can_cost_nothing_is_never_held_nor_booked(worker, small, store):
+    await (await worker.reserve(small, 100)).settle(100)
+    store.asked.clear()
+    await (await worker.reserve(small, 0)).settle(0)
+    assert store.asked == []
+
+
+@pytest.mark.parametrize(
+    "error,doubtful",
+    [
+        (errors.UpstreamUnreachable("no connection"), 0),
+        (errors.UpstreamUnreachable("no answer in time", may_be_billed=True), 60),
+        (errors.UpstreamUnreadable("a cut answer", may_be_billed=True), 60),
+        (errors.QueryRefused("no such seller"), 0),
+        (errors.TooManyRequests("slow down"), 0),
+        (errors.TokenLimit("no token"), 0),
+        (asyncio.CancelledError(), 60),
+        (TimeoutError(), 60),
+        (ValueError("a mistake of ours"), 60),
+    ],
+)
+async def test_a_call_that_fails_gives_its_claim_back_and_doubts_what_may_be_billed(
+    worker, small, store, error, doubtful
+):
+    await (await worker.reserve(small, 60)).abandon(error)
+    assert await state(store) == (0, doubtful, 0)
+
+
+async def test_what_is_in_doubt_counts_against_the_limit(worker, small):
+    await (await worker.reserve(small, 60)).abandon(TimeoutError())
+    assert (await refused(worker, small, 41)).message.startswith("demo has 40 of 100 parts left")
+    assert worker.standing(small).used == 60
+
+
+async def test_a_reservation_ends_once(worker, small, store):
+    held = await worker.reserve(small, 60)
+    await held.settle(7)
+    await held.abandon(TimeoutError())
+    await held.settle(7)
+    assert await state(store) == (7, 0, 0)
+
+
+async def test_workers_together_stay_within_the_limit(quotas, small, store):
+    workers = [quotas(small, owner=name) for name in ("one", "other")]
+    for each in workers:
+        await each.look()
+
+    async def spend(each):
+        try:
+            held = await each.reserve(small, 7)
+        except errors.PartLimitUsedUp:
+            return 0
+        await asyncio.sleep(0)
+        await held.settle(5)
+        return 5
+
+    spent = await asyncio.gather(*(spend(workers[number % 2]) for number in range(60)))
+    used, doubtful, reserved = await state(store)
+    assert (used, doubtful, reserved) == (sum(spent), 0, 0)
+    assert 0 < used <= 100
+
+
+async def test_a_workers_claims_end_when_it_is_no_longer_heard(quotas, small, store, time):
+    dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
+    await dead.look()
+    await dead.reserve(small, 60)
+    time.advance(quota.LEASE_SECONDS - 1)
+    await other.look()
+    assert await state(store) == (0, 0, 60)
+    time.advance(1)
+    await other.look()
+    assert await state(store) == (0, 0, 0)
+
+
+async def test_the_standing_is_of_the_budget_with_the_least_left(quotas):
+    plan, free = accounts(parts=100, own=20), accounts(key="free")
+    worker = quotas(plan, free)
+    await worker.look()
+    assert worker.standing(plan) == quota.Standing(0, 20, TO_DECEMBER)
+    await (await worker.reserve(plan, 9)).settle(5)
+    assert worker.standing(plan) == quota.Standing(5, 20, TO_DECEMBER)
+    assert worker.standing(free) == quota.Standing(5, None, TO_DECEMBER)
+    await (await worker.reserve(free, 9)).settle(85)
+    assert worker.standing(plan) == quota.Standing(90, 100, TO_DECEMBER)
+
+
+async def test_the_standing_learns_with_each_look_what_other_workers_spent(quotas, small):
+    one, other = quotas(small, owner="one"), quotas(small, owner="other")
+    await one.look()
+    await (await other.reserve(small, 9)).settle(5)
+    assert one.standing(small).used == 0
+    await one.look()
+    assert one.standing(small).used == 5
+
+
+async def test_the_services_refusal_closes_the_application_until_the_first(quotas, store, time):
+    plan = accounts()
+    worker = quotas(plan)
+    error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
+    await (await worker.reserve(plan, 3)).abandon(error)
+    assert error.retry_after == TO_DECEMBER
+    time.advance(TO_DECEMBER - 60)
+    again = await refused(worker, plan, 0)
+    assert (again.message, again.retry_after) == (USED_UP, 60)
     time.advance(60)
-    with ledger.reserve("demo", 3):
-        assert (ledger.account("demo").month, ledger.account("demo").returned) == ("2023-12", 0)
+    await worker.reserve(plan, 3)
+    assert await state(store) == (0, 0, 0)
 
 
-def test_a_call_under_way_at_the_turn_of_the_month_gives_its_claim_back(
-    ledger: quota.Quota, time: clock.ManualClock
-) -> None:
-    with ledger.reserve("demo", 5) as reservation:
-        time.advance(60)
-        assert ledger.account("demo").reserved == 5
-        reservation.returned = 5
-    assert (ledger.account("demo").reserved, ledger.account("demo").month) == (0, "2023-12")
+async def test_other_workers_and_later_ones_know_of_it(quotas, store):
+    plan, other = accounts(), accounts(name="other")
+    first = quotas(plan, other)
+    await (await first.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
+    second = quotas(plan, other, owner="second")
+    await second.look()
+    await refused(second, plan)
+    await second.reserve(other, 3)
+
+
+async def test_it_can_be_opened_again_and_closed_again(quotas, store):
+    plan = accounts()
+    worker = quotas(plan)
+    for _ in range(2):
+        await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
+        await worker.look()
+        await refused(worker, plan)
+        await store.reopen("demo")
+        await worker.look()
+        await worker.reserve(plan, 3)
+
+
+async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(quotas, store, time):
+    plan = accounts(period="lifetime")
+    worker = quotas(plan)
+    error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
+    await (await worker.reserve(plan, 3)).abandon(error)
+    time.advance(400 * 86_400)
+    await worker.look()
+    assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
+
+
+async def test_the_month_after_a_refusal_can_be_refused_anew(quotas, store, time):
+    plan = accounts()
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
+    time.advance(TO_DECEMBER)
+    await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
+    assert (await refused(worker, plan)).retry_after == 31 * 86_400
+
+
+async def test_gauges_show_every_account_by_name(quotas, counted):
+    plan = accounts(parts=100, own=20)
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 9)).settle(5)
+    await (await worker.reserve(plan, 3)).abandon(TimeoutError())
+    await worker.reserve(plan, 2)
+    await worker.look()
+    for account, left in (("demo", 92.0), ("demo/erp", 12.0)):
+        figures = (counted.parts_used, counted.parts_doubtful, counted.parts_reserved, counted.parts_left)
+        assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
+
+
+async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas, counted):
+    worker = quotas(accounts())
+    await worker.look()
+    assert ("demo",) in counted.parts_used
+    assert ("demo",) not in counted.parts_left
+
+
+async def test_it_goes_on_looking_until_it_is_closed(store, time, counted, small):
+    worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
+    await worker.start()
+    while store.asked.count("states") < 3:
+        await asyncio.sleep(0)
+    await (await worker.reserve(small, 9)).settle(5)
+    await worker.close()
+    assert await state(store) == (5, 0, 0)
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "quota"] == []
+
+
+async def test_a_look_that_fails_is_not_the_last_one(store, time, counted, small, written, monkeypatch):
+    worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
+    await worker.start()
+    monkeypatch.setattr(counted, "parts_used", None)
+    while written.getvalue().count("could not be looked at") < 2:
+        await asyncio.sleep(0)
+    await worker.close()

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.telemetry import metrics
 
-LABELS = {"route", "status", "operation", "outcome", "application", "source", "le"}
+LABELS = {"route", "status", "operation", "outcome", "application", "account", "source", "le"}
 
 
 @pytest.fixture
@@ -30,6 +30,13 @@ def test_what_was_counted_is_in_the_text(counted):
     assert 'v3bridge_upstream_seconds_sum{operation="supSearchMpn"} 103.045' in text
 
 
+def test_a_gauge_shows_what_is_at_the_moment(counted):
+    counted.parts_left["demo/erp",] = 7
+    counted.parts_left["demo/erp",] = 5
+    assert 'v3bridge_parts_left{account="demo/erp"} 5.0' in counted.text().decode()
+    assert "# TYPE v3bridge_parts_left gauge" in counted.text().decode()
+
+
 def test_two_processes_worth_of_metrics_do_not_meet(counted):
     other = metrics.Metrics(prometheus_client.CollectorRegistry())
     counted.answers["hit",] += 1
@@ -39,7 +46,7 @@ def test_two_processes_worth_of_metrics_do_not_meet(counted):
 def test_there_is_no_label_that_could_hold_an_apikey(counted):
     for name in ("requests", "upstream_requests", "token_requests"):
         getattr(counted, name)["a", "b"] += 1
-    for name in ("parts", "answers", "upstream_errors"):
+    for name in ("parts", "answers", "upstream_errors", "parts_used", "parts_left"):
         getattr(counted, name)["a",] += 1
     for name in ("request_seconds", "upstream_seconds"):
         getattr(counted, name).observe("a", 1)

@@ -21,6 +21,9 @@ HEADERS = {
     "X-Request-Id": {"description": "the request's name in the log", "schema": TEXT},
     "X-Cache": {"description": "where the answers came from", "schema": {"enum": ["hit", "shared", "miss", "stale"]}},
     "X-Parts-Cost": {"description": "parts that the reply cost", "schema": {"type": "integer"}},
+    "X-Parts-Used": {"description": "parts used or in doubt in this period", "schema": {"type": "integer"}},
+    "X-Parts-Limit": {"description": "parts of the period, where they are limited", "schema": {"type": "integer"}},
+    "X-Parts-Reset": {"description": "seconds until the period begins anew", "schema": {"type": "integer"}},
 }
 LATER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
 

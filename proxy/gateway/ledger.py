@@ -1,0 +1,172 @@
+"""What was spent, on its way into the store and as this process knows it. Used by quota.py, which knows the plans.
+
+Bookings that arrive while one is being written go together into the next transaction, summed up by line. They are
+numbered, so that one whose answer was lost is sent again and booked once. While the store cannot be reached they are
+kept here, in no more room than there are lines, and written when it can.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import structlog
+
+from proxy import errors
+from proxy.kit.group_commit import GroupCommit
+from proxy.stores.base import Booking, Claim, Line, Settlement, State, Store
+
+log = structlog.get_logger()
+
+
+class Cost(NamedTuple):
+    """What one call came to, on which lines, and the claim that it held ("" for none)."""
+
+    lines: tuple[Line, ...]
+    used: int
+    doubtful: int
+    claim: str
+
+
+class Look(NamedTuple):
+    """A wish to see how these lines stand, after everything that was wanted before it."""
+
+    lines: tuple[Line, ...]
+
+
+class Ledger:
+    """The one way to the store's lines and claims. `owner` is this process, as the store knows it."""
+
+    def __init__(self, store: Store, owner: str) -> None:
+        self._store = store
+        self._owner = owner
+        self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit)
+        self._claiming: GroupCommit[Claim, Line | None] = GroupCommit("claims", self._hold)
+        self._standing: dict[Line, State] = {}
+        self._since: dict[int, Cost] = {}
+        self._returned: list[str] = []
+        self._unsure: Settlement | None = None
+        self._sequence = 0
+        self._unanswered: set[str] = set()
+        self._reachable = True
+
+    def standing(self, line: Line) -> State:
+        """How a line stands, as far as is known here: a moment old for what others spend, exact for its own."""
+        return self._standing.get(line) or State(line, 0, 0, 0)
+
+    async def hold(self, claim: Claim) -> Line | None:
+        """None where the claim is held, or the line that has no room for it. Raises StoreUnavailable."""
+        self._unanswered.add(claim.id)
+        try:
+            return await self._claiming.run(claim)
+        except BaseException:  # nobody will settle it: whether it is held or not, it is given back
+            if claim.id in self._unanswered:
+                self._unanswered.remove(claim.id)
+            else:
+                self._returned.append(claim.id)
+            raise
+
+    async def book(self, cost: Cost) -> None:
+        """Written when this returns, or kept here until the store can be reached."""
+        await self._writing.run(cost)
+
+    async def look(self, lines: Sequence[Line]) -> None:
+        """Try again to write what could not be written, and see how these lines stand."""
+        await self._writing.run(Look(tuple(lines)))
+
+    async def states(self, lines: Sequence[Line]) -> list[State]:
+        """How lines stand in the store at this moment. Raises StoreUnavailable."""
+        return await self._store.states(lines)
+
+    def lost(self, error: errors.StoreUnavailable) -> None:
+        """The store cannot be reached. Said once, until it can."""
+        if self._reachable:
+            self._reachable = False
+            log.error("the store cannot be used; parts are kept here and booked later", exc_info=error)
+
+    async def close(self) -> None:
+        """Write what is left."""
+        await self.look(())
+        await self._claiming.close()
+        await self._writing.close()
+        if self._unsure or self._since:
+            log.error("parts could not be booked", parts=self._unbooked())
+
+    async def _hold(self, claims: Sequence[Claim]) -> Sequence[Line | None]:
+        ids = {claim.id for claim in claims}
+        try:
+            return await self._store.reserve(claims)
+        finally:
+            self._returned += ids - self._unanswered  # their callers have gone
+            self._unanswered -= ids
+
+    async def _commit(self, pieces: Sequence[Cost | Look]) -> Sequence[None]:
+        """One at a time, so that what is looked up holds exactly what was booked before."""
+        looks = [piece for piece in pieces if isinstance(piece, Look)]
+        for piece in pieces:
+            if isinstance(piece, Cost):
+                self._count(piece)
+        if self._reachable or looks:
+            try:
+                await self._write()
+                for look in looks:
+                    self._standing = {state.line: state for state in await self._store.states(look.lines)}
+            except errors.StoreUnavailable as error:
+                self.lost(error)
+            else:
+                self._found()
+        return [None] * len(pieces)
+
+    def _count(self, cost: Cost) -> None:
+        if cost.claim:
+            self._returned.append(cost.claim)
+        if not (cost.used or cost.doubtful):
+            return
+        place = id(cost.lines)  # callers hand in the same tuple each time; to hash it would cost more than all the rest
+        before = self._since.get(place)
+        if before is None:
+            self._since[place] = cost
+        else:
+            self._since[place] = Cost(cost.lines, before.used + cost.used, before.doubtful + cost.doubtful, "")
+        for line in cost.lines:
+            if known := self._standing.get(line):
+                self._standing[line] = State(
+                    line, known.used + cost.used, known.doubtful + cost.doubtful, known.reserved
+                )
+
+    async def _write(self) -> None:
+        """First what was sent before and not answered, then what has come since."""
+        while settlement := self._unsure or self._collect():
+            self._unsure = settlement
+            await self._store.settle(settlement)
+            self._unsure = None
+
+    def _collect(self) -> Settlement | None:
+        """All that is not yet in the store, summed up by line."""
+        if not (self._since or self._returned):
+            return None
+        sums: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
+        for cost in self._since.values():
+            for line in cost.lines:
+                sums[line][0] += cost.used
+                sums[line][1] += cost.doubtful
+        bookings = tuple(Booking(line, used, doubtful) for line, (used, doubtful) in sums.items())
+        self._sequence += 1
+        settlement = Settlement(self._owner, self._sequence, tuple(self._returned), bookings)
+        self._since.clear()
+        self._returned.clear()
+        return settlement
+
+    def _found(self) -> None:
+        if not self._reachable:
+            self._reachable = True
+            log.info("the store can be used again")
+
+    def _unbooked(self) -> dict[str, int]:
+        """Parts by line, for the log of an end without a store."""
+        unsure = self._unsure.bookings if self._unsure else ()
+        settlement = self._collect()
+        rest = settlement.bookings if settlement else ()
+        sums: dict[str, int] = defaultdict(int)
+        for line, used, doubtful in (*unsure, *rest):
+            sums[f"{line.account} {line.period}"] += used + doubtful
+        return dict(sums)

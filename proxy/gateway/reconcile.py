@@ -1,0 +1,135 @@
+"""The ledger beside the service's own count, once a day an application, over all workers.
+
+Other programs may spend the same application's parts, and a part in doubt may have been billed or not: the service
+knows. What it has counted is used, at the least; what was in doubt before it was asked is so no longer; an application
+that it had refused and that has room again is opened. The configured limit stays what it is: a plan that says otherwise
+is a line in the log.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from proxy import config, errors
+from proxy.gateway.plans import Account, Calendar
+from proxy.kit.clock import Clock
+from proxy.kit.windows import Window
+from proxy.stores.base import Line, State, Store
+from proxy.upstream.supply_counts import Counts, SupplyCounts
+
+DAILY = (Window(1, 86_400.0),)
+LOOK_SECONDS = 60.0  # between two looks at whether the day is over
+
+log = structlog.get_logger()
+
+
+class Watched(NamedTuple):
+    """An application that can be reconciled: its account, and how the service is asked about it."""
+
+    account: Account
+    source: config.Reconcile
+
+
+def watched(accounts: Mapping[str, Account], configured: Mapping[str, config.Application]) -> list[Watched]:
+    """The applications that have a `reconcile` block, of accounts by application."""
+    return [Watched(accounts[name], entry.reconcile) for name, entry in configured.items() if entry.reconcile]
+
+
+class Reconciler:
+    """Compares when a day is over. Where nothing can be reconciled, it has nothing to do and no task."""
+
+    def __init__(
+        self,
+        store: Store,
+        watched: Sequence[Watched],
+        counts: SupplyCounts,
+        clock: Clock,
+        *,
+        every: float = LOOK_SECONDS,
+    ) -> None:
+        self._store = store
+        self._watched = tuple(watched)
+        self._counts = counts
+        self._calendar = Calendar(clock)
+        self._every = every
+        self._without_token: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin at once, in the background."""
+        if self._watched:
+            self._task = asyncio.create_task(self._keep_looking(), name="reconcile")
+
+    async def close(self) -> None:
+        """End what is under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    async def look(self) -> None:
+        """Compare each application whose day is over. Trouble is logged, and waits for the next day."""
+        for each in self._watched:
+            token = self._token(each)
+            try:
+                if token is not None and await self._store.take(f"reconcile:{each.account.name}", DAILY) == 0.0:
+                    await self._compare(each, token)
+            except errors.StoreUnavailable:
+                return  # quota.py has told of it
+            except errors.BridgeError as error:
+                log.warning("the service's count could not be read", account=each.account.name, exc_info=error)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception as error:  # a look that fails must not be the last one
+                log.error("the ledger could not be reconciled", exc_info=error)
+            await asyncio.sleep(self._every)
+
+    def _token(self, each: Watched) -> config.Secret | None:
+        """The user's token of this moment. That there is none is said once."""
+        name = each.account.name
+        try:
+            token = each.source.token.read()
+        except ValueError as error:
+            if name not in self._without_token:
+                log.warning(f"cannot reconcile: the token {error}", account=name)
+            self._without_token.add(name)
+            return None
+        self._without_token.discard(name)
+        return token
+
+    async def _compare(self, each: Watched, token: config.Secret) -> None:
+        line = each.account.line(self._calendar.today())
+        (before,) = await self._store.states([line])
+        counts = await self._counts.of(each.source.application_id, token)
+        if counts is None:
+            log.warning("the service counts no parts for this application_id", account=each.account.name)
+        elif line == each.account.line(self._calendar.today()):  # else the period has turned meanwhile
+            await self._adjust(each.account, line, before, counts)
+
+    async def _adjust(self, account: Account, line: Line, before: State, counts: Counts) -> None:
+        await self._store.adjust(line, counts.used, before.doubtful)
+        log.info(
+            "reconciled with the service's count",
+            account=account.name,
+            period=line.period,
+            ledger=before.used,
+            doubtful=before.doubtful,
+            service=counts.used,
+            difference=counts.used - before.used,
+            service_limit=counts.limit,
+        )
+        if account.limit is not None and account.limit != counts.limit:
+            log.warning(
+                "the configured part limit is not the service's",
+                account=account.name,
+                configured=account.limit,
+                service=counts.limit,
+            )
+        closed = {closure.account for closure in await self._store.closures()}
+        if account.name in closed and counts.used < counts.limit:
+            await self._store.reopen(account.name)
+            log.info("the service has room again: opened", account=account.name)

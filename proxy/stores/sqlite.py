@@ -1,0 +1,217 @@
+"""The store in a file: for one machine, shared by its workers, and there again after a restart.
+
+One connection, used in one thread, so that the event loop never waits for the disk. Each operation is one transaction.
+What is committed survives the end of the process however it comes; a machine that loses power may lose the last moment.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from proxy import errors
+from proxy.kit.clock import Clock
+from proxy.kit.windows import Window
+from proxy.stores import sqlite_file
+from proxy.stores.base import Claim, Closure, Line, Settlement, State
+
+R = TypeVar("R")
+Rows = sqlite3.Connection
+
+MARKS_KEPT = 7 * 86_400.0  # seconds that an owner which is gone is remembered, lest it books twice
+
+
+class SqliteStore:
+    """Made by `open`."""
+
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
+        self._connection = connection
+        self._thread = thread
+        self._clock = clock
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, clock: Clock) -> "SqliteStore":
+        """The store in a file, which is made where it is missing. Raises ConfigError."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        try:
+            connection = await asyncio.get_running_loop().run_in_executor(thread, sqlite_file.connect, path)
+        except BaseException:
+            thread.shutdown()
+            raise
+        store = cls(connection, thread, clock)
+        await store._write(lambda rows: rows.execute("DELETE FROM requests WHERE until <= ?", (clock.now(),)))
+        return store
+
+    async def take(self, key: str, windows: Sequence[Window]) -> float:
+        now = self._clock.now()
+        return await self._write(lambda rows: _take(rows, key, windows, now))
+
+    async def token(self, key: str) -> tuple[str, float] | None:
+        found = await self._read("SELECT token, expires FROM tokens WHERE key = ? AND expires > ?", key, self._now())
+        return found[0] if found else None
+
+    async def keep_token(self, key: str, token: str, expires: float) -> None:
+        await self._change("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)", key, token, expires)
+
+    async def drop_token(self, key: str, token: str) -> None:
+        await self._change("DELETE FROM tokens WHERE key = ? AND token = ?", key, token)
+
+    async def lock(self, name: str, owner: str, seconds: float) -> bool:
+        now = self._now()
+        statement = (
+            "INSERT INTO locks VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, "
+            "until = excluded.until WHERE owner = excluded.owner OR until <= ?"
+        )
+        return await self._change(statement, name, owner, now + seconds, now) == 1
+
+    async def unlock(self, name: str, owner: str) -> None:
+        await self._change("DELETE FROM locks WHERE name = ? AND owner = ?", name, owner)
+
+    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+        return await self._write(lambda rows: _reserve_all(rows, claims))
+
+    async def settle(self, settlement: Settlement) -> None:
+        await self._write(lambda rows: _settle(rows, settlement))
+
+    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+        statement = (
+            "INSERT INTO lines VALUES (?, ?, ?, 0) ON CONFLICT (account, period) "
+            "DO UPDATE SET used = max(used, excluded.used), doubtful = max(0, doubtful - ?)"
+        )
+        await self._change(statement, *line, used, doubtful)
+
+    async def alive(self, owner: str, seconds: float) -> None:
+        now = self._now()
+        await self._write(lambda rows: _alive(rows, owner, now, now + seconds))
+
+    async def states(self, lines: Sequence[Line]) -> list[State]:
+        return await self._transaction("BEGIN", lambda rows: [_state(rows, line) for line in lines])
+
+    async def usage(self) -> list[State]:
+        def work(rows: Rows) -> list[State]:
+            lines = rows.execute("SELECT account, period FROM lines ORDER BY account, period").fetchall()
+            return [_state(rows, Line(*line)) for line in lines]
+
+        return await self._transaction("BEGIN", work)
+
+    async def close_account(self, closure: Closure) -> None:
+        await self._change("INSERT OR REPLACE INTO closures VALUES (?, ?, ?)", *closure)
+
+    async def reopen(self, account: str) -> None:
+        await self._change("DELETE FROM closures WHERE account = ?", account)
+
+    async def closures(self) -> list[Closure]:
+        found = await self._read("SELECT account, until, reason FROM closures WHERE until > ?", self._now())
+        return [Closure(*row) for row in found]
+
+    async def aclose(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+            self._thread.shutdown()
+
+    def _now(self) -> float:
+        return self._clock.now()
+
+    async def _read(self, statement: str, *values: Any) -> list[Any]:
+        return await self._transaction("BEGIN", lambda rows: rows.execute(statement, values).fetchall())
+
+    async def _change(self, statement: str, *values: Any) -> int:
+        """How many rows a statement has changed."""
+        return await self._write(lambda rows: rows.execute(statement, values).rowcount)
+
+    async def _write(self, work: Callable[[Rows], R]) -> R:
+        return await self._transaction("BEGIN IMMEDIATE", work)
+
+    async def _transaction(self, begin: str, work: Callable[[Rows], R]) -> R:
+        if self._closed:
+            raise errors.StoreUnavailable("the store is closed")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._in_thread, begin, work)
+        except sqlite3.Error as error:
+            raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
+
+    def _in_thread(self, begin: str, work: Callable[[Rows], R]) -> R:
+        self._connection.execute(begin)
+        try:
+            result = work(self._connection)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):  # the first error counts
+                self._connection.execute("ROLLBACK")
+            raise
+        return result
+
+
+def _take(rows: Rows, key: str, windows: Sequence[Window], now: float) -> float:
+    """Exact: for each window the request that must have left it first. A clock put back makes none wait for ever."""
+    rows.execute("DELETE FROM requests WHERE key = ? AND until <= ?", (key, now))
+    rows.execute("UPDATE requests SET at = ? WHERE key = ? AND at > ?", (now, key, now))
+    wait = 0.0
+    for window in windows:
+        oldest = rows.execute(
+            "SELECT at FROM requests WHERE key = ? ORDER BY at DESC LIMIT 1 OFFSET ?", (key, window.count - 1)
+        ).fetchone()
+        if oldest is not None:
+            wait = max(wait, oldest[0] + window.seconds - now)
+    if wait <= 0.0:
+        until = now + max((window.seconds for window in windows), default=0.0)
+        rows.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, now, until))
+    return max(wait, 0.0)
+
+
+def _reserve_all(rows: Rows, claims: Sequence[Claim]) -> list[Line | None]:
+    taken: dict[Line, int] = {}  # each line is summed up once for all claims on it
+    return [_reserve(rows, claim, taken) for claim in claims]
+
+
+def _reserve(rows: Rows, claim: Claim, taken: dict[Line, int]) -> Line | None:
+    if rows.execute("SELECT 1 FROM claims WHERE id = ?", (claim.id,)).fetchone():
+        return None
+    for line, limit in claim.budgets:
+        if line not in taken:
+            taken[line] = sum(_state(rows, line)[1:])
+        if taken[line] + claim.parts > limit:
+            return line
+    for line, _ in claim.budgets:
+        taken[line] += claim.parts
+        rows.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (*line, claim.id, claim.owner, claim.parts))
+    return None
+
+
+def _settle(rows: Rows, settlement: Settlement) -> None:
+    new = rows.execute(
+        "INSERT INTO owners VALUES (?, 0, ?) ON CONFLICT (name) DO UPDATE SET settled = excluded.settled "
+        "WHERE settled < excluded.settled",
+        (settlement.owner, settlement.sequence),
+    ).rowcount
+    if not new:
+        return
+    rows.executemany("DELETE FROM claims WHERE id = ?", ((claim,) for claim in settlement.claims))
+    rows.executemany(
+        "INSERT INTO lines VALUES (?, ?, ?, ?) ON CONFLICT (account, period) "
+        "DO UPDATE SET used = used + excluded.used, doubtful = doubtful + excluded.doubtful",
+        ((*line, used, doubtful) for line, used, doubtful in settlement.bookings),
+    )
+
+
+def _alive(rows: Rows, owner: str, now: float, until: float) -> None:
+    rows.execute(
+        "INSERT INTO owners VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET until = excluded.until", (owner, until)
+    )
+    rows.execute("DELETE FROM claims WHERE owner NOT IN (SELECT name FROM owners WHERE until > ?)", (now,))
+    rows.execute("DELETE FROM owners WHERE until <= ? AND until > 0", (now - MARKS_KEPT,))
+
+
+def _state(rows: Rows, line: Line) -> State:
+    used, doubtful, reserved = rows.execute(
+        "SELECT coalesce(max(used), 0), coalesce(max(doubtful), 0), "
+        "(SELECT coalesce(sum(parts), 0) FROM claims WHERE account = ?1 AND period = ?2) "
+        "FROM lines WHERE account = ?1 AND period = ?2",
+        (line.account, line.period),
+    ).fetchone()
+    return State(line, used, doubtful, reserved)

@@ -1,0 +1,93 @@
+"""The file of the SQLite store: made for its owner's eyes alone, opened, and brought to the schema of this version.
+
+Used by stores/sqlite.py at start, in the one thread that will go on using the connection.
+"""
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from proxy import errors
+
+VERSION = 1
+BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
+
+_TRIES = 50  # at taking a new file into WAL mode, which several workers may want at the same moment
+_PAUSE = 0.1
+
+_SCHEMA = """
+CREATE TABLE requests (key TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL);
+CREATE INDEX requests_by_key ON requests (key, at);
+CREATE TABLE tokens (key TEXT PRIMARY KEY, token TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE lines (account TEXT NOT NULL, period TEXT NOT NULL, used INTEGER NOT NULL, doubtful INTEGER NOT NULL,
+    PRIMARY KEY (account, period)) WITHOUT ROWID;
+CREATE TABLE claims (account TEXT NOT NULL, period TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL,
+    parts INTEGER NOT NULL, PRIMARY KEY (account, period, id)) WITHOUT ROWID;
+CREATE INDEX claims_by_id ON claims (id);
+CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE closures (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the file, which is made where it is missing. Raises ConfigError."""
+    try:
+        _make(path)
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except OSError as error:
+        raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise errors.ConfigError(f"store: {path}: cannot be opened: {error}") from error
+    try:
+        _prepare(connection, path)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
+        raise
+    return connection
+
+
+def _make(path: Path) -> None:
+    """The file and the folders above it, for their owner alone. SQLite gives -wal and -shm the same mode."""
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    _write_ahead(connection, path)
+    connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
+    connection.execute("BEGIN IMMEDIATE")
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise errors.ConfigError(
+            f"store: {path}: was made by a newer v3bridge (its schema is {version}, this one knows {VERSION})"
+        )
+    if version == 0:
+        for statement in _SCHEMA.split(";\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
+    """WAL mode. While another process takes the file there, SQLite does not wait by itself."""
+    for left in reversed(range(_TRIES)):
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if not left or error.sqlite_errorname not in ("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY", "SQLITE_LOCKED"):
+                raise
+            time.sleep(_PAUSE)
+        else:
+            break
+    if mode != "wal":
+        raise errors.ConfigError(f"store: {path}: cannot be shared here: its disk does not allow SQLite's WAL mode")

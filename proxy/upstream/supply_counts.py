@@ -1,0 +1,81 @@
+"""The service's own count of an application's parts (contract graphql.md §5.4). The question itself costs no parts.
+
+Asked with a user's token, which is handed in: the tokens of applications are not taken for it. The vendor asks for at
+most one such call a day; gateway/reconcile.py keeps to that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+import orjson
+
+from proxy import config, errors, model
+from proxy.kit.clock import Clock
+from proxy.upstream import classify, wire
+
+_DOCUMENT = (
+    "query supplyCounts($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
+)
+
+
+class Counts(NamedTuple):
+    """Parts used in the running period, and the plan's limit."""
+
+    used: int
+    limit: int
+
+
+class _Counts(msgspec.Struct, frozen=True, rename="camel"):
+    part_counter: int
+    part_limit: int
+
+
+class _Application(msgspec.Struct, frozen=True, rename="camel"):
+    supply_counts: _Counts | None
+
+
+class _Data(msgspec.Struct, frozen=True, rename="camel"):
+    adm_application_by_id: _Application | None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: _Data | None = None
+    errors: list[model.GraphQLError] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    payload: bytes
+    name: str = "supplyCounts"
+    decode: Callable[[bytes], _Answer] = msgspec.json.Decoder(_Answer).decode
+
+
+class SupplyCounts:
+    """Asks the service at `url`."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, clock: Clock) -> None:
+        self._session = session
+        self._url = url
+        self._clock = clock
+
+    async def of(self, application_id: str, token: config.Secret) -> Counts | None:
+        """None where the service has no such application, or one without parts.
+
+        Raises CredentialsRefused, QueryRefused, UpstreamUnreachable, UpstreamUnreadable or UpstreamFault.
+        """
+        body = {"operationName": "supplyCounts", "query": _DOCUMENT, "variables": {"id": application_id}}
+        operation = _Operation(orjson.dumps(body))
+        headers = {
+            "Authorization": f"Bearer {token.reveal()}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+        }
+        reply = await wire.post(self._session, wire.Request(self._url, classify.SERVICE, operation.payload, headers))
+        if reply.status == 401:
+            raise errors.CredentialsRefused(f"{classify.SERVICE} does not take the user's token")
+        data = classify.data(reply, classify.read(operation, reply), self._clock.now())
+        counts = data.adm_application_by_id and data.adm_application_by_id.supply_counts
+        return Counts(counts.part_counter, counts.part_limit) if counts else None

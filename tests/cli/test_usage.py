@@ -1,0 +1,152 @@
+"""`v3bridge usage`: the table, the JSON, what is said where there is nothing, and opening an application again."""
+
+import asyncio
+import datetime
+import json
+
+import pytest
+
+from proxy.gateway.closures import FAR
+from proxy.kit import clock
+from proxy.stores.base import Booking, Closure, Line, Settlement
+from proxy.stores.sqlite import SqliteStore
+
+CONFIG = """
+upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
+store: sqlite:state.sqlite
+applications:
+  shop:
+    client_id: an-id
+    client_secret: "the-secret"
+    apikeys:
+      - {key: "k3y-of-erp", name: erp, parts: 500}
+      - "k3y-of-others"
+    parts: 1000
+  trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"], parts: 100, period: lifetime}
+"""
+TODAY = datetime.datetime.now(datetime.UTC)
+MONTH, DAY = TODAY.strftime("%Y-%m"), TODAY.strftime("%Y-%m-%d")
+
+
+@pytest.fixture
+def configured(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    return file
+
+
+@pytest.fixture
+def on_store(tmp_path):
+    """Does something with the store that the configuration names."""
+
+    def do(work):
+        async def inside():
+            store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+            try:
+                return await work(store)
+            finally:
+                await store.aclose()
+
+        return asyncio.run(inside())
+
+    return do
+
+
+@pytest.fixture
+def spent(on_store):
+    """960 parts of a thousand, 20 in doubt; 480 of a key's 500; a trial that the service has refused."""
+    figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
+    bookings = tuple(Booking(Line(*line), *counts) for line, counts in figures.items())
+
+    async def work(store):
+        await store.settle(Settlement("worker", 1, (), bookings))
+        await store.close_account(Closure("trial", FAR, "You have exceeded your part limit of 100."))
+
+    on_store(work)
+
+
+def cells(table):
+    """(application, key) → the other cells of its row."""
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in table.splitlines() if line.startswith("│")]
+    names = []
+    for row in rows:
+        names.append(row[0] or names[-1])
+    return {(name, row[1]): row[2:] for name, row in zip(names, rows, strict=True)}
+
+
+def test_the_table_has_a_row_for_each_application_and_key(runs, configured, spent):
+    done = runs("usage", "--config", str(configured))
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = cells(done.stdout)
+    assert list(rows) == [("shop", ""), ("shop", "erp"), ("shop", "2"), ("trial", ""), ("trial", "1")]
+    first = (TODAY.replace(day=1) + datetime.timedelta(days=32)).strftime("%Y-%m-01")
+    period, used, doubtful, limit, left, bar, resets, _ = rows["shop", ""]
+    assert (period, used, doubtful, limit, left, resets) == (MONTH, "960", "20", "1,000", "20", first)
+    assert bar == "█" * 20 + "  98.0"
+    assert rows["shop", "erp"][1:6] == ["480", "", "500", "20", "█" * 19 + "·  96.0"]
+    assert rows["shop", "2"][3:6] == ["unlimited", "", ""]
+    assert rows["trial", ""][6:] == ["never", "closed by the service until ever"]
+
+
+def test_json_holds_the_same(runs, configured, spent):
+    done = runs("usage", "--config", str(configured), "--json")
+    rows = json.loads(done.stdout)
+    assert [(row["application"], row["key"], row["used"], row["left"]) for row in rows] == [
+        ("shop", None, 960, 20),
+        ("shop", "erp", 480, 20),
+        ("shop", "2", 0, None),
+        ("trial", None, 0, 100),
+        ("trial", "1", 0, None),
+    ]
+    assert (rows[0]["in_doubt"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, MONTH)
+    assert (rows[3]["resets"], rows[3]["closed_until"]) == (None, "ever")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
+def test_no_key_and_no_secret_is_shown(runs, configured, spent, arguments):
+    done = runs("usage", "--config", str(configured), *arguments)
+    assert "k3y" not in done.stdout + done.stderr
+    assert "the-secret" not in done.stdout + done.stderr
+
+
+def test_an_application_can_be_opened_again(runs, configured, spent, on_store):
+    done = runs("usage", "--config", str(configured), "--reopen", "trial")
+    assert done.stdout.startswith("trial is open: the service is asked again.")
+    assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this pace"]
+    assert on_store(lambda store: store.closures()) == []
+
+
+def test_an_application_that_is_not_there_cannot(runs, configured):
+    done = runs("usage", "--config", str(configured), "--reopen", "shpo")
+    assert done.returncode == 2
+    assert "'shpo' is none of shop, trial" in done.stderr
+
+
+def test_an_empty_store_says_why_that_may_be(runs, configured):
+    done = runs("usage", "--config", str(configured))
+    assert done.returncode == 0
+    assert cells(done.stdout)["shop", ""][1] == "0"
+    assert done.stdout.splitlines()[-1].startswith("The store is empty: nothing was spent yet")
+
+
+@pytest.mark.parametrize(
+    "change,why",
+    [
+        (("upstream: {", "#"), "`upstream: sandbox` begins anew with each start"),
+        (("sqlite:state.sqlite", "'memory:'"), "`store: memory:` is known to the running service alone"),
+    ],
+)
+def test_where_nothing_is_kept_it_says_so(runs, configured, tmp_path, change, why):
+    configured.write_text(CONFIG.replace(*change))
+    done = runs("usage", "--config", str(configured))
+    assert (done.returncode, done.stdout.startswith(why)) == (0, True)
+    done = runs("usage", "--config", str(configured), "--json")
+    assert (json.loads(done.stdout), done.stderr.startswith(why)) == ([], True)
+    assert not (tmp_path / "state.sqlite").exists()
+
+
+def test_a_store_that_cannot_be_reached_is_one_line_and_exit_code_2(runs, configured, tmp_path):
+    configured.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
+    done = runs("usage", "--config", str(configured))
+    assert done.returncode == 2
+    assert done.stderr == "v3bridge: store: the store (Redis) cannot be used: ConnectionError\n"

@@ -1,0 +1,47 @@
+"""docs/quota.md states the code's own figures and names."""
+
+import re
+
+import pytest
+
+from proxy import config
+from proxy.gateway import budgets, closures, forecast, plans, quota, reconcile
+from proxy.telemetry import metrics
+
+
+@pytest.fixture(scope="module")
+def words(pages):
+    return " ".join(pages["docs/quota.md"].text.split())
+
+
+def test_the_figures_are_the_codes(words):
+    thresholds = ", ".join(map(str, budgets.THRESHOLDS[:-1])) + f" and {budgets.THRESHOLDS[-1]} %"
+    assert f"one warning when {thresholds} of a limit" in words
+    assert f"when it was not heard for {quota.LEASE_SECONDS:.0f} seconds" in words
+    assert f"each learns within {quota.LOOK_SECONDS:.0f} second what" in words
+    assert f"The pace is that of the last {forecast.DAYS} days" in words
+    assert f"Once in {reconcile.DAILY[0].seconds / 3600:.0f} hours" in words
+    assert closures.WITHOUT_END_SECONDS == plans.DAY_SECONDS
+
+
+def test_every_gauge_that_is_named_is_one(words):
+    gauges = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
+    assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == gauges
+
+
+def test_the_examples_give_the_accounts_that_the_text_names(pages, tmp_path):
+    file = tmp_path / "config.yaml"
+    first, second = (block.text for block in pages["docs/quota.md"].blocks("yaml"))
+    file.write_text(first)
+    (name, application), *_ = config.load(file, {}).applications.items()
+    keys = plans.accounts(name, application)
+    assert [each.key.name for each in keys.values()] == ["demo/erp", "demo/2"]
+    assert (keys["erp"].application.limit, keys["erp"].key.limit) == (1000, 500)
+    file.write_text(second)
+    assert config.load(file, {}).applications["demo"].reconcile is not None
+
+
+def _metrics():
+    import prometheus_client
+
+    return metrics.Metrics(prometheus_client.CollectorRegistry())

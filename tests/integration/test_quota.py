@@ -1,0 +1,107 @@
+"""Plans, shares of keys, rates and the ledger, from the client's request to the sandbox's bill."""
+
+import asyncio
+import re
+
+import pytest
+from integration.house import House, RawReply, Starts, account, target
+from support import running_proxy
+
+from proxy import config
+
+ONE = {"mpn": "SN74S74N"}
+NONE = {"sku": "none such"}
+TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
+ERP, SHOP = "key-of-erp", "key-of-shop"
+KEYS = (
+    config.Apikey(config.digest(ERP), name="erp", parts=12),
+    config.Apikey(config.digest(SHOP), name="shop"),
+)
+
+
+def gauge(text: str, name: str, who: str) -> float:
+    found = re.search(rf'^v3bridge_parts_{name}{{account="{who}"}} (.+)$', text, re.MULTILINE)
+    assert found is not None, text
+    return float(found[1])
+
+
+async def until_metrics_say(house: House, name: str, who: str, parts: float) -> None:
+    """The gauges follow within a look; a slow machine is given a minute."""
+    for _ in range(1_200):
+        text = (await house.get("/metrics")).body.decode()
+        if f'v3bridge_parts_{name}{{account="{who}"}} {parts}' in text:
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
+
+
+async def refusal(house: House, key: str, *queries: dict[str, object]) -> RawReply:
+    failure = await house.failure(*queries, key=key)
+    assert (failure.status, failure.json["__class__"]) == (429, "ClientErrorResponse")
+    return failure
+
+
+async def test_nothing_is_sent_that_the_plan_cannot_cover(start: Starts) -> None:
+    async with start(application={"parts": 8}) as house:
+        await house.results(ONE, NONE)
+        asked = house.sandbox.requests.graphql
+        reply = await refusal(house, running_proxy.KEY, ONE, NONE)
+        assert (house.billed, house.sandbox.requests.graphql) == (3, asked)
+        assert int(reply.headers["retry-after"]) == TO_DECEMBER
+        assert reply.json["message"].startswith("demo has 5 of 8 parts left (2023-11), and this request may cost ")
+        house.time.advance(TO_DECEMBER)
+        await house.results(ONE, NONE)
+
+
+async def test_a_key_is_held_to_its_share_and_others_go_on(start: Starts) -> None:
+    async with start(application={"apikeys": KEYS, "parts": 1_000}) as house:
+        for _ in range(3):
+            await house.reply(ONE, NONE, key=ERP)
+        assert (await refusal(house, ERP, ONE, NONE)).json["message"].startswith("demo/erp has 3 of 12 parts left")
+        await house.reply(ONE, NONE, key=SHOP)
+        await until_metrics_say(house, "used", "demo", 12.0)
+        text = (await house.get("/metrics")).body.decode()
+    assert [gauge(text, "used", who) for who in ("demo/erp", "demo/shop")] == [9.0, 3.0]
+    assert [gauge(text, "left", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
+    assert house.billed == 12
+
+
+async def test_calls_side_by_side_never_pass_the_plan(start: Starts) -> None:
+    async with start(application={"parts": 40}, sharing={"enabled": False}) as house:
+        asked = [house.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
+        statuses = [reply.status for reply in await asyncio.gather(*asked)]
+        assert set(statuses) == {200, 429}
+        assert house.billed <= 40
+        await until_metrics_say(house, "used", "demo", float(house.billed))
+        await until_metrics_say(house, "reserved", "demo", 0.0)
+
+
+async def test_a_rate_is_a_429_for_a_second_and_costs_nothing(start: Starts) -> None:
+    async with start(application={"rate": 3}) as house:
+        replies = [await house.get(target(ONE, NONE)) for _ in range(5)]
+        assert [reply.status for reply in replies] == [200, 200, 200, 429, 429]
+        assert replies[-1].headers["retry-after"] == "1"
+        assert "demo/1 may make no more than 3 requests in a second" in replies[-1].json["message"]
+        assert house.billed == 9
+        house.time.advance(1)
+        assert (await house.get(target(ONE, NONE))).status == 200
+
+
+async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: Starts, tmp_path) -> None:
+    ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"accounts": account(part_limit=3)}}
+    async with start(**ledger) as house:
+        await house.results(ONE, NONE)
+        await refusal(house, running_proxy.KEY, {"mpn": "1N4007"})
+    async with start(**ledger) as house:
+        await refusal(house, running_proxy.KEY, {"mpn": "1N4007"})
+        assert house.sandbox.requests.graphql == 0
+        house.time.advance(TO_DECEMBER)
+        await house.results(ONE, NONE)
+
+
+async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path) -> None:
+    for _ in range(2):
+        async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
+            await house.results(ONE, NONE)
+    async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
+        assert "demo has 4 of 10" in (await refusal(house, running_proxy.KEY, ONE, NONE)).json["message"]

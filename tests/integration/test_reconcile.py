@@ -1,0 +1,166 @@
+"""The ledger beside the sandbox's own count (contract graphql.md §5.4)."""
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from integration.house import House
+from support import running_proxy, sandbox_caller
+
+from proxy import config
+from proxy.gateway import plans, reconcile
+from proxy.stores.base import Booking, Closure, Line, Settlement
+from proxy.stores.memory import MemoryStore
+from proxy.upstream import supply_counts
+
+NOVEMBER = Line("demo", "2023-11")
+DAY = 86_400
+
+
+class Bench:
+    """A reconciler on a store of its own, before the sandbox of a house."""
+
+    def __init__(self, house: House, session: aiohttp.ClientSession, file: Path) -> None:
+        self.house, self.session, self.file = house, session, file
+        self.store = MemoryStore(house.time)
+        self.account_id = house.sandbox.account.application_id
+
+    def made(self, parts: int | None = None, application_id: str | None = None) -> reconcile.Reconciler:
+        source = config.Reconcile(application_id or self.account_id, config.Source(f"file:{self.file}", Path(), {}))
+        watched = [reconcile.Watched(plans.Account("demo", parts, "month"), source)]
+        counts = supply_counts.SupplyCounts(self.session, self.house.sandbox.graphql_url, self.house.time)
+        return reconcile.Reconciler(self.store, watched, counts, self.house.time)
+
+    async def state(self) -> tuple[int, int]:
+        (found,) = await self.store.states([NOVEMBER])
+        return found.used, found.doubtful
+
+    async def log_in(self) -> None:
+        """A token of this moment, where the reconciler looks for it."""
+        caller = sandbox_caller.Caller(self.house.sandbox, self.session)
+        await caller.log_in()
+        self.file.write_text(caller.token + "\n")
+
+    def bill(self, parts: int) -> None:
+        """Another program spends parts of the same application."""
+        self.house.sandbox.accounting.book(self.account_id, parts)
+
+
+@pytest.fixture
+async def bench(house: House, tmp_path: Path) -> AsyncIterator[Bench]:
+    async with aiohttp.ClientSession() as session:
+        made = Bench(house, session, tmp_path / "user-token")
+        await made.log_in()
+        yield made
+
+
+def said(written: io.StringIO, event: str) -> list[dict[str, Any]]:
+    return [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith(event)]
+
+
+async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench, written: io.StringIO) -> None:
+    await bench.store.settle(Settlement("worker", 1, (), (Booking(NOVEMBER, 10, 5),)))
+    bench.bill(40)
+    await bench.made().look()
+    assert await bench.state() == (40, 0)
+    (line,) = said(written, "reconciled")
+    assert {
+        name: line[name] for name in ("account", "ledger", "doubtful", "service", "difference", "service_limit")
+    } == {
+        "account": "demo",
+        "ledger": 10,
+        "doubtful": 5,
+        "service": 40,
+        "difference": 30,
+        "service_limit": 1000,
+    }
+
+
+async def test_a_count_that_is_behind_lowers_nothing(bench: Bench) -> None:
+    await bench.store.settle(Settlement("worker", 1, (), (Booking(NOVEMBER, 10, 0),)))
+    bench.bill(4)
+    await bench.made().look()
+    assert await bench.state() == (10, 0)
+
+
+async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
+    requests = bench.house.sandbox.requests
+    before = requests.graphql
+    for worker in (bench.made(), bench.made(), bench.made()):
+        await worker.look()
+        await worker.look()
+    assert requests.graphql == before + 1
+    bench.house.time.advance(DAY - 1)
+    await bench.log_in()
+    await bench.made().look()
+    assert requests.graphql == before + 1
+    bench.house.time.advance(1)
+    await bench.made().look()
+    assert requests.graphql == before + 2
+
+
+async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> None:
+    await bench.store.close_account(Closure("demo", 9e9, "spent"))
+    bench.bill(1_000)
+    await bench.made().look()
+    assert len(await bench.store.closures()) == 1
+    bench.house.time.advance(20 * DAY)  # the sandbox's month has turned
+    await bench.log_in()
+    await bench.made().look()
+    assert await bench.store.closures() == []
+
+
+async def test_a_limit_that_differs_is_told_of_and_kept(bench: Bench, written: io.StringIO) -> None:
+    await bench.made(parts=1_000).look()
+    assert said(written, "the configured part limit") == []
+    bench.house.time.advance(DAY)
+    await bench.log_in()
+    await bench.made(parts=500).look()
+    (line,) = said(written, "the configured part limit")
+    assert (line["configured"], line["service"]) == (500, 1000)
+
+
+async def test_an_unknown_application_is_told_of(bench: Bench, written: io.StringIO) -> None:
+    await bench.made(application_id="00000000-0000-4000-8000-000000000000").look()
+    assert len(said(written, "the service")) == 1
+    assert await bench.state() == (0, 0)
+
+
+async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: Bench, written: io.StringIO) -> None:
+    bench.file.unlink()
+    worker = bench.made()
+    for _ in range(3):
+        await worker.look()
+    assert len(said(written, "cannot reconcile: the token the file")) == 1
+    bench.bill(7)
+    await bench.log_in()
+    await worker.look()
+    assert await bench.state() == (7, 0)
+
+
+async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, written: io.StringIO) -> None:
+    bench.file.write_text("t0kenPLANTED")
+    await bench.made().look()
+    (line,) = said(written, "the service's count could not be read")
+    assert line["account"] == "demo"
+    assert "t0kenPLANTED" not in written.getvalue()
+    assert await bench.state() == (0, 0)
+
+
+async def test_a_proxy_that_is_told_to_does_it_by_itself(bench: Bench) -> None:
+    bench.bill(40)
+    entry = config.Reconcile(bench.account_id, config.Source(f"file:{bench.file}", Path(), {}))
+    sandbox = bench.house.sandbox
+    settings = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application={"reconcile": entry})
+    async with running_proxy.running(settings, bench.house.time) as proxy:
+        for _ in range(1_200):
+            text = await (await proxy.get("/metrics")).text()
+            if 'v3bridge_parts_used{account="demo"} 40.0' in text:
+                return
+            await asyncio.sleep(0.05)
+    pytest.fail("the gauge never showed the service's count")

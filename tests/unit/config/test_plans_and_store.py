@@ -1,0 +1,173 @@
+"""What is shared and what may be spent: the store, blocks of apikeys, plans, rates, and how the service is compared."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy import config, errors
+
+GUID = "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01"
+HEAD = "applications:\n  demo:\n    apikeys:\n"
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    def of(text: str, **environ: str) -> config.Config:
+        file = tmp_path / "config.yaml"
+        file.write_text(text, encoding="utf-8")
+        return config.load(file, environ)
+
+    return of
+
+
+@pytest.fixture
+def mistake(load):
+    def of(text: str, **environ: str) -> str:
+        with pytest.raises(errors.ConfigError) as found:
+            load(text, **environ)
+        assert "hidden" not in str(found.value)
+        return str(found.value)
+
+    return of
+
+
+def stored(line: str = "") -> str:
+    return f"{line}\n{HEAD}      - a-key\n"
+
+
+@pytest.mark.parametrize(
+    "written,url",
+    [
+        ("", "sqlite"),
+        ("store:", "sqlite"),
+        ("store: sqlite", "sqlite"),
+        ("store: 'memory:'", "memory:"),
+        ("store: sqlite:/var/lib/state.sqlite", "sqlite:/var/lib/state.sqlite"),
+        ("store: redis://:word@host:6379/1", "redis://:word@host:6379/1"),
+        ("store: rediss://host", "rediss://host"),
+        ("store: unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
+        ("store: env:STORE", "redis://:word@host"),
+    ],
+)
+def test_every_form_of_store_is_taken(load, written, url):
+    assert load(stored(written), STORE="redis://:word@host\n").store == config.StoreUrl(url)
+
+
+def test_a_relative_file_is_beside_the_configuration(load, tmp_path):
+    assert load(stored("store: sqlite:own/state.sqlite")).store.reveal() == f"sqlite:{tmp_path}/own/state.sqlite"
+    (tmp_path / "url").write_text("sqlite:other.sqlite\n")
+    assert load(stored("store: file:url")).store.reveal() == f"sqlite:{tmp_path}/other.sqlite"
+
+
+@pytest.mark.parametrize(
+    "written,said",
+    [
+        ("store: hidden", "is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…"),
+        ("store: 'sqlite:'", "is none of memory:"),
+        ("store: memory:hidden", "is none of memory:"),
+        ("store: 'redis://'", "is none of memory:"),
+        ("store: http://hidden", "is none of memory:"),
+        ("store: env:HIDDEN", "is none of memory:"),
+        ("store: env:MISSING", "the environment variable MISSING is not set"),
+        ("store: 7", "is not text; put it in quotes"),
+        ("store: {url: hidden}", "is not text; put it in quotes"),
+        ("store: ''", "is empty"),
+    ],
+)
+def test_anything_else_is_a_mistake_that_shows_no_password(mistake, written, said):
+    found = mistake(stored(written), HIDDEN="mysql://hidden")
+    assert found.startswith(f"config.yaml:1:1: store: {said}")
+
+
+def test_a_stores_address_hides_itself(load):
+    loaded = load(stored("store: redis://:passw0rd@host"))
+    assert "passw0rd" not in f"{loaded!r} {loaded.store}"
+
+
+def test_an_apikey_may_be_a_block(load):
+    text = (
+        f'{HEAD}      - plain\n      - {{key: other, name: erp, parts: 500, rate: 3}}\n      - {{key: "third"}}\n'
+        "    parts: 1000\n    period: lifetime\n    rate: 5\n"
+    )
+    demo = load(text).applications["demo"]
+    assert (demo.parts, demo.period, demo.rate) == (1000, "lifetime", 5)
+    assert demo.clients == {
+        "1": config.Apikey(config.digest("plain")),
+        "erp": config.Apikey(config.digest("other"), "erp", 500, 3),
+        "3": config.Apikey(config.digest("third")),
+    }
+
+
+@pytest.mark.parametrize(
+    "entry,place,said",
+    [
+        ("{name: erp}", "4:9", "apikeys[0].key: is missing; it accepts an apikey in quotes"),
+        ("{key: 7777, name: hidden}", "4:10", "apikeys[0].key: is not text; put it in quotes"),
+        ("{key: ''}", "4:10", "apikeys[0].key: is empty"),
+        ("{key: env:hidden}", "4:10", "apikeys[0].key: is read from nowhere else"),
+        ("{key: a, name: 'with blank'}", "4:18", "apikeys[0].name: 'with blank' is not accepted; it accepts letters"),
+        ("{key: a, name: a/b}", "4:18", "apikeys[0].name: 'a/b' is not accepted"),
+        ("{key: a, name: 7}", "4:18", "apikeys[0].name: 7 is not accepted"),
+        ("{key: a, parts: -1}", "4:18", "apikeys[0].parts: -1 is not accepted; it accepts unlimited, or a number"),
+        ("{key: a, parts: 1.5}", "4:18", "apikeys[0].parts: 1.5 is not accepted"),
+        ("{key: a, parts: lots}", "4:18", "apikeys[0].parts: 'lots' is not accepted"),
+        ("{key: a, rate: -3}", "4:18", "apikeys[0].rate: -3 is not accepted; it accepts requests a second"),
+        ("{hidden: 3}", "4:9", "apikeys[0]: holds an unknown key; known here: key, name, parts, rate"),
+        ("[hidden]", "4:9", "apikeys[0]: is not text; put it in quotes"),
+    ],
+)
+def test_a_mistake_in_a_block_names_its_line_and_key(mistake, entry, place, said):
+    found = mistake(f"{HEAD}      - {entry}\n")
+    assert found.startswith(f"config.yaml:{place}: applications.demo.{said}")
+    assert "7777" not in found
+
+
+@pytest.mark.parametrize(
+    "first,second,name",
+    [("{key: a, name: erp}", "{key: b, name: erp}", "erp"), ("{key: a, name: '2'}", "b", "2")],
+)
+def test_a_name_is_given_once_in_an_application(mistake, first, second, name):
+    assert mistake(f"{HEAD}      - {first}\n      - {second}\n") == (
+        f"config.yaml:5:9: applications.demo.apikeys[1]: the name {name} is already given in "
+        "applications.demo.apikeys[0] (config.yaml:4:9)"
+    )
+
+
+def test_two_applications_may_use_the_same_name(load):
+    text = f"{HEAD}      - {{key: a, name: erp}}\n  other: {{apikeys: [{{key: b, name: erp}}]}}\n"
+    assert [list(entry.clients) for entry in load(text).applications.values()] == [["erp"], ["erp"]]
+
+
+def test_an_apikey_is_given_once_in_whatever_form(mistake):
+    found = mistake(f"{HEAD}      - {{key: hidden, name: erp}}\n      - hidden\n")
+    assert "apikeys[1]: this apikey is already given in applications.demo.apikeys[0]" in found
+
+
+@pytest.mark.parametrize(
+    "line,said",
+    [
+        ("parts: many", "parts: 'many' is not accepted; it accepts unlimited, or a number of parts"),
+        ("parts: 1000000000001", "parts: 1000000000001 is not accepted"),
+        ("period: year", "period: 'year' is not accepted; it accepts month or lifetime"),
+        ("rate: 0.5", "rate: 0.5 is not accepted; it accepts requests a second, 0 (off) to 100000"),
+        ("reconcile: yes", "reconcile: is a block of settings: application_id, token"),
+        ("reconcile: {token: 'env:T'}", "reconcile.application_id: is missing; it accepts the application's id"),
+        (f"reconcile: {{application_id: {GUID}}}", "reconcile.token: is missing; it accepts env:NAME or file:PATH"),
+        ("reconcile: {application_id: 17, token: 'env:T'}", "reconcile.application_id: 17 is not accepted"),
+        (f"reconcile: {{application_id: {GUID}, token: hidden}}", "reconcile.token: is neither env:NAME nor file:PATH"),
+        (f"reconcile: {{application_id: {GUID}, tokn: hidden}}", "reconcile.tokn: unknown key; did you mean token?"),
+    ],
+)
+def test_a_mistake_in_a_plan_names_its_key(mistake, line, said):
+    assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    {line}\n")
+
+
+def test_the_users_token_is_looked_up_each_time(load, tmp_path):
+    line = f"    reconcile: {{application_id: {GUID}, token: file:user-token}}\n"
+    token = load(f"{HEAD}      - a\n{line}").applications["demo"].reconcile.token
+    with pytest.raises(ValueError, match="cannot be read"):
+        token.read()
+    for text in ("first", "second"):
+        (tmp_path / "user-token").write_text(f"{text}\n")
+        assert token.read() == config.Secret(text)
+    assert "user-token" not in repr(token)

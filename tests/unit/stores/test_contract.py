@@ -1,0 +1,220 @@
+"""What a store promises (proxy/stores/base.py), over memory, SQLite and a real Redis."""
+
+import asyncio
+
+import pytest
+
+from proxy.kit import windows
+from proxy.stores.base import Booking, Budget, Claim, Closure, Line, Settlement, State
+
+NOVEMBER = Line("demo", "2023-11")
+ERP = Line("demo/erp", "2023-11")
+SECOND, MINUTE = windows.Window(2, 1.0), windows.Window(3, 60.0)
+
+
+def claim(name, parts, *budgets, owner="worker"):
+    return Claim(name, owner, parts, tuple(Budget(line, limit) for line, limit in budgets or ((NOVEMBER, 100),)))
+
+
+def settlement(sequence, *bookings, claims=(), owner="worker"):
+    return Settlement(owner, sequence, tuple(claims), tuple(Booking(*booking) for booking in bookings))
+
+
+async def counts(store, line=NOVEMBER):
+    """Used, doubtful, reserved."""
+    (state,) = await store.states([line])
+    assert state.line == line
+    return state[1:]
+
+
+async def test_requests_are_taken_from_every_window_or_from_none(store, now):
+    both = (SECOND, MINUTE)
+    assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
+    assert await store.take("a", both) == pytest.approx(1.0)
+    now.advance(0.25)
+    assert await store.take("a", both) == pytest.approx(0.75)
+    now.advance(0.75)
+    assert await store.take("a", both) == 0.0
+    assert await store.take("a", both) == pytest.approx(59.0)
+    now.advance(59.0)
+    assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
+
+
+async def test_requests_are_counted_by_key(store):
+    one = (windows.Window(1, 60.0),)
+    assert [await store.take(key, one) for key in ("a", "b")] == [0.0, 0.0]
+    assert await store.take("a", one) == pytest.approx(60.0)
+
+
+async def test_many_requests_at_the_same_moment_are_all_counted(store):
+    waits = [await store.take("a", (windows.Window(50, 60.0),)) for _ in range(51)]
+    assert waits == [0.0] * 50 + [pytest.approx(60.0)]
+
+
+async def test_a_wait_is_never_nothing_while_there_is_one(store, now):
+    one = (windows.Window(1, 1.0),)
+    await store.take("a", one)
+    now.advance(0.999999)
+    assert await store.take("a", one) > 0.0
+
+
+async def test_a_token_is_kept_until_its_end(store, now):
+    assert await store.token("demo") is None
+    await store.keep_token("demo", "first", now.now() + 10)
+    await store.keep_token("demo", "second", now.now() + 20)
+    assert await store.token("demo") == ("second", now.now() + 20)
+    assert await store.token("other") is None
+    now.advance(20)
+    assert await store.token("demo") is None
+
+
+async def test_only_the_very_token_is_dropped(store, now):
+    await store.keep_token("demo", "new", now.now() + 10)
+    await store.drop_token("demo", "old")
+    await store.drop_token("other", "new")
+    assert await store.token("demo") == ("new", now.now() + 10)
+    await store.drop_token("demo", "new")
+    assert await store.token("demo") is None
+
+
+async def test_a_lock_has_one_holder_at_a_time(store):
+    assert await store.lock("token:demo", "one", 10)
+    assert not await store.lock("token:demo", "other", 10)
+    assert await store.lock("token:another", "other", 10)
+    await store.unlock("token:demo", "other")
+    assert not await store.lock("token:demo", "other", 10)
+    await store.unlock("token:demo", "one")
+    assert await store.lock("token:demo", "other", 10)
+
+
+async def test_a_lock_ends_by_itself_and_its_holder_can_have_it_longer(store, now):
+    assert await store.lock("token:demo", "one", 10)
+    now.advance(9)
+    assert await store.lock("token:demo", "one", 10)
+    now.advance(9)
+    assert not await store.lock("token:demo", "other", 10)
+    now.advance(1)
+    assert await store.lock("token:demo", "other", 10)
+    await store.unlock("token:demo", "one")
+    assert not await store.lock("token:demo", "one", 10)
+
+
+async def test_claims_are_held_while_their_budgets_have_room(store):
+    assert await store.reserve([claim("a", 60), claim("b", 40), claim("c", 1)]) == [None, None, NOVEMBER]
+    assert await counts(store) == (0, 0, 100)
+
+
+async def test_a_claim_is_held_against_all_its_budgets_or_none(store):
+    small = claim("a", 30, (NOVEMBER, 100), (ERP, 50))
+    assert await store.reserve([small, small._replace(id="b")]) == [None, ERP]
+    assert await store.reserve([claim("c", 70)]) == [None]
+    assert await store.reserve([claim("d", 20, (NOVEMBER, 100), (ERP, 50))]) == [NOVEMBER]
+    assert (await counts(store), await counts(store, ERP)) == ((0, 0, 100), (0, 0, 30))
+
+
+async def test_a_claim_that_is_sent_again_is_held_once(store):
+    assert await store.reserve([claim("a", 60)]) == [None]
+    assert await store.reserve([claim("a", 60)]) == [None]
+    assert await counts(store) == (0, 0, 60)
+
+
+async def test_what_was_used_and_what_is_in_doubt_takes_room(store):
+    await store.settle(settlement(1, (NOVEMBER, 50, 20)))
+    assert await store.reserve([claim("a", 31), claim("b", 30)]) == [NOVEMBER, None]
+
+
+async def test_a_settlement_gives_claims_back_and_books_on_every_line(store):
+    await store.reserve([claim("a", 60), claim("b", 30), claim("c", 10)])
+    await store.settle(settlement(1, (NOVEMBER, 7, 0), (ERP, 7, 0), claims="ab"))
+    await store.settle(settlement(2, (NOVEMBER, 2, 5), claims=["none such"]))
+    assert (await counts(store), await counts(store, ERP)) == ((9, 5, 10), (7, 0, 0))
+
+
+async def test_a_settlement_that_is_sent_again_is_booked_once(store):
+    await store.reserve([claim("a", 60)])
+    first, second = settlement(1, (NOVEMBER, 7, 0)), settlement(2, (NOVEMBER, 1, 0), claims="a")
+    for sent in (first, first, second, first, second):
+        await store.settle(sent)
+    await store.settle(settlement(1, (NOVEMBER, 20, 0), owner="another"))
+    assert await counts(store) == (28, 0, 0)
+
+
+async def test_the_services_own_count_raises_and_settles_doubt(store):
+    await store.settle(settlement(1, (NOVEMBER, 7, 9)))
+    await store.adjust(NOVEMBER, 12, 5)
+    assert await counts(store) == (12, 4, 0)
+    await store.adjust(NOVEMBER, 3, 5)
+    assert await counts(store) == (12, 0, 0)
+    await store.adjust(ERP, 3, 0)
+    assert await counts(store, ERP) == (3, 0, 0)
+
+
+async def test_claims_of_an_owner_that_is_no_longer_heard_are_given_back(store, now):
+    await store.alive("dead", 10)
+    await store.alive("worker", 10)
+    await store.reserve([claim("a", 60, owner="dead"), claim("b", 30)])
+    now.advance(9)
+    await store.alive("worker", 10)
+    assert await counts(store) == (0, 0, 90)
+    now.advance(1)
+    await store.alive("worker", 10)
+    assert await counts(store) == (0, 0, 30)
+
+
+async def test_an_owner_that_was_taken_for_dead_still_books_once(store, now):
+    await store.alive("slow", 10)
+    await store.reserve([claim("a", 60, owner="slow")])
+    await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
+    now.advance(60)
+    await store.alive("worker", 10)
+    for _ in range(2):
+        await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
+        await store.settle(settlement(2, (NOVEMBER, 5, 0), claims="a", owner="slow"))
+    assert await counts(store) == (6, 0, 0)
+
+
+async def test_states_come_in_the_order_asked_for(store):
+    await store.settle(settlement(1, (ERP, 3, 1)))
+    assert await store.states([NOVEMBER, ERP]) == [State(NOVEMBER, 0, 0, 0), State(ERP, 3, 1, 0)]
+    assert await store.states([]) == []
+
+
+async def test_usage_is_every_line_that_something_was_booked_on(store):
+    assert await store.usage() == []
+    day = Line("demo", "2023-11-14")
+    await store.settle(settlement(1, (ERP, 3, 0), (NOVEMBER, 3, 1), (day, 3, 1)))
+    await store.reserve([claim("a", 5)])
+    assert await store.usage() == [State(NOVEMBER, 3, 1, 5), State(day, 3, 1, 0), State(ERP, 3, 0, 0)]
+
+
+async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(store, now):
+    first = Closure("demo", now.now() + 10, "You have exceeded your part limit of 3.")
+    later = first._replace(until=now.now() + 20)
+    other = Closure("other", now.now() + 90, "spent")
+    for closure in (first, later, other):
+        await store.close_account(closure)
+    assert sorted(await store.closures()) == [later, other]
+    await store.reopen("other")
+    await store.reopen("none such")
+    assert await store.closures() == [later]
+    now.advance(20)
+    assert await store.closures() == []
+
+
+async def test_numbers_beyond_32_bits_are_exact(store):
+    big = 10**12
+    await store.settle(settlement(1, (NOVEMBER, big, 0)))
+    await store.settle(settlement(2, (NOVEMBER, 1, 0)))
+    await store.adjust(ERP, big + 1, 0)
+    assert await counts(store) == (big + 1, 0, 0)
+    assert await counts(store, ERP) == (big + 1, 0, 0)
+    assert await store.reserve([claim("a", 9, (NOVEMBER, big + 10)), claim("b", 1, (NOVEMBER, big + 10))]) == [
+        None,
+        NOVEMBER,
+    ]
+
+
+async def test_callers_side_by_side_never_pass_a_limit(store):
+    answers = await asyncio.gather(*(store.reserve([claim(str(number), 7)]) for number in range(40)))
+    assert [answer for (answer,) in answers].count(None) == 14
+    assert await counts(store) == (0, 0, 98)

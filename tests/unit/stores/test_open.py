@@ -1,0 +1,44 @@
+"""From the setting to the store."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy import config, errors
+from proxy.stores import open as opening
+from proxy.stores.memory import MemoryStore
+from proxy.stores.redis import RedisStore
+from proxy.stores.sqlite import SqliteStore
+
+
+@pytest.mark.parametrize("url", ["redis://localhost:1/0", "rediss://:word@localhost:1/0", "unix:///nowhere.sock"])
+async def test_an_address_of_redis_opens_without_being_asked_for_anything(url, now):
+    store = await opening.open_store(config.StoreUrl(url), now)
+    assert isinstance(store, RedisStore)
+    await store.aclose()
+
+
+async def test_memory_and_a_file(tmp_path, now):
+    assert isinstance(await opening.open_store(config.StoreUrl("memory:"), now), MemoryStore)
+    store = await opening.open_store(config.StoreUrl(f"sqlite:{tmp_path}/own.sqlite"), now)
+    assert isinstance(store, SqliteStore)
+    await store.aclose()
+    assert (tmp_path / "own.sqlite").exists()
+
+
+async def test_sqlite_alone_lies_where_state_belongs(tmp_path, now):
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    await (await opening.open_store(config.StoreUrl("sqlite"), now, environ)).aclose()
+    assert (tmp_path / "state" / "v3bridge" / "state.sqlite").exists()
+
+
+@pytest.mark.parametrize("state", [{}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}])
+def test_without_a_place_for_state_it_is_in_the_home(state):
+    assert opening.default_file({"HOME": "/ada", **state}) == Path("/ada/.local/state/v3bridge/state.sqlite")
+
+
+async def test_redis_without_its_package_is_one_clear_mistake(monkeypatch, now):
+    monkeypatch.setitem(sys.modules, "proxy.stores.redis", None)
+    with pytest.raises(errors.ConfigError, match=r"pip install 'v3bridge\[redis\]'"):
+        await opening.open_store(config.StoreUrl("redis://localhost"), now)

@@ -1,0 +1,85 @@
+"""What is Redis' own: one hash tag, an expiry for everything that ends, trouble as errors without the password."""
+
+import pytest
+import redis
+from unit.stores.test_contract import NOVEMBER, claim, settlement
+
+from proxy import errors
+from proxy.kit import windows
+from proxy.stores.base import Closure
+from proxy.stores.redis import RedisStore
+
+SECRET = "passw0rd-PLANTED"
+
+
+@pytest.fixture
+async def store(redis_server, now):
+    opened = RedisStore(redis_server.url, now)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+def inside(redis_server):
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        yield client
+
+
+async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(store, inside, now):
+    await store.alive("worker", 10)
+    await store.keep_token("demo", "a-token", now.now() + 600)
+    await store.lock("token:demo", "worker", 30)
+    await store.take("demo", (windows.Window(2, 1.0), windows.Window(9, 900.0)))
+    await store.reserve([claim("a", 5), claim("b", 5)])
+    await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
+    await store.close_account(Closure("demo", now.now() + 99, "spent"))
+    lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
+    ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
+    assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker"}
+    assert 600 <= ending["token:demo"] <= 660
+    assert 30 <= ending["lock:token:demo"] <= 90
+    assert 900 <= ending["windows:demo"] <= 960
+    assert ending["settled:worker"] > 6 * 86_400
+    assert set(lives) - set(ending) == {"line:demo 2023-11", "lines", "owners", "claims:worker", "closures"}
+
+
+async def test_a_log_of_requests_is_no_longer_than_its_largest_window(store, inside, now):
+    for _ in range(20):
+        await store.take("demo", (windows.Window(5, 1.0),))
+        now.advance(0.3)
+    assert inside.llen("{v3bridge}:windows:demo") == 5
+
+
+async def test_a_server_that_has_forgotten_the_scripts_is_told_again(store, inside):
+    await store.alive("worker", 10)
+    inside.script_flush()
+    assert await store.reserve([claim("a", 5)]) == [None]
+
+
+async def test_a_connection_that_was_cut_is_made_anew(store, inside):
+    await store.alive("worker", 10)
+    inside.client_kill_filter(_type="normal", skipme=True)
+    assert await store.reserve([claim("a", 5)]) == [None]
+
+
+async def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path, now):
+    store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", now)
+    for asked in (store.usage(), store.alive("worker", 10), store.token("demo"), store.settle(settlement(1))):
+        with pytest.raises(errors.StoreUnavailable, match="Redis") as caught:
+            await asked
+        assert SECRET not in repr((caught.value, caught.value.__cause__))
+    assert SECRET not in repr(store)
+    await store.aclose()
+
+
+async def test_a_server_that_refuses_is_an_error_too(store, inside):
+    inside.set("{v3bridge}:lines", "not a set")
+    with pytest.raises(errors.StoreUnavailable, match="ResponseError"):
+        await store.usage()
+
+
+async def test_an_address_that_is_none_is_a_mistake_without_the_password(now):
+    with pytest.raises(errors.ConfigError) as caught:
+        RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", now)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None

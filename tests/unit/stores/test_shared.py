@@ -1,0 +1,101 @@
+"""What several processes and restarts may rely on: one file, or one Redis, and nothing is spent or booked twice."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from unit.stores.test_contract import NOVEMBER, claim, counts, settlement
+
+from proxy.kit import windows
+from proxy.stores.base import Closure
+
+SECONDS = 60
+TESTS = Path(__file__).parents[2]
+
+
+def spending(address, limit, calls, workers):
+    """What each of some processes was allowed: claims held, requests taken, times it had the lock."""
+    command = [sys.executable, str(Path(__file__).with_name("spender.py")), address]
+    processes = [
+        subprocess.Popen(
+            [*command, f"worker-{number}", str(limit), str(calls)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"},
+            text=True,
+        )
+        for number in range(workers)
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return [tuple(map(int, process.communicate(timeout=SECONDS)[0].split())) for process in processes]
+
+
+async def test_processes_together_spend_no_more_than_there_is(opens, address, lasting):
+    store = await opens(lasting)
+    allowed = spending(address(lasting), limit=201, calls=60, workers=3)
+    held, taken, locked = (sum(column) for column in zip(*allowed, strict=True))
+    used, doubtful, reserved = await counts(store)
+    assert (used, doubtful, reserved) == (2 * held, 0, 0)
+    assert 198 <= used <= 200
+    assert taken == 5
+    assert sorted(worker[2] for worker in allowed) == [0, 0, 60]
+    assert locked == 60
+
+
+async def test_processes_lose_no_update_where_there_is_room_for_all(opens, address, lasting):
+    store = await opens(lasting)
+    allowed = spending(address(lasting), limit=10**6, calls=50, workers=2)
+    assert [worker[0] for worker in allowed] == [50, 50]
+    assert await counts(store) == (200, 0, 0)
+
+
+async def test_two_stores_on_one_place_see_the_same(opens, lasting):
+    one, other = await opens(lasting), await opens(lasting)
+    assert await one.reserve([claim("a", 60)]) == [None]
+    assert await other.reserve([claim("b", 60)]) == [NOVEMBER]
+    assert await one.lock("x", "one", 10)
+    assert not await other.lock("x", "other", 10)
+    await other.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
+    assert await counts(one) == (5, 0, 0)
+
+
+@pytest.fixture
+def restarted(request, opens):
+    """The same place, by a new store; Redis itself is started anew, too."""
+
+    async def again(kind, before):
+        await before.aclose()
+        if kind == "redis":
+            server = request.getfixturevalue("redis_server")
+            server.stop()
+            server.start()
+        return await opens(kind)
+
+    return again
+
+
+async def test_everything_is_there_again_after_a_restart(opens, lasting, restarted, now):
+    before = await opens(lasting)
+    week = (windows.Window(1, 7 * 86_400.0),)
+    closure = Closure("demo", now.now() + 99, "spent")
+    await before.keep_token("demo", "a-token", now.now() + 60)
+    await before.take("demo", week)
+    await before.alive("worker", 10)
+    await before.reserve([claim("a", 60), claim("b", 10)])
+    await before.settle(settlement(1, (NOVEMBER, 7, 2), claims="a"))
+    await before.close_account(closure)
+    store = await restarted(lasting, before)
+    await store.settle(settlement(1, (NOVEMBER, 7, 2), claims="a"))
+    assert await counts(store) == (7, 2, 10)
+    assert await store.token("demo") == ("a-token", now.now() + 60)
+    assert await store.take("demo", week) == pytest.approx(7 * 86_400)
+    assert await store.closures() == [closure]
+    now.advance(10)
+    await store.alive("another", 10)
+    assert await counts(store) == (7, 2, 0)

@@ -1,0 +1,155 @@
+"""What is the file's own: who may read it, which schema it has, what is said when it cannot be used."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+import threading
+
+import pytest
+from unit.stores.test_contract import NOVEMBER, claim, settlement
+
+from proxy import errors
+from proxy.kit import windows
+from proxy.stores import sqlite_file
+from proxy.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "state" / "v3bridge" / "state.sqlite"
+
+
+@pytest.fixture
+async def store(file, now):
+    opened = await SqliteStore.open(file, now)
+    yield opened
+    await opened.aclose()
+
+
+def _mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_only_its_owner_can_read_the_file_and_those_beside_it(store, file):
+    await store.keep_token("demo", "a-token", 9e9)
+    assert {path.name: _mode(path) for path in file.parent.iterdir()} == {
+        "state.sqlite": 0o600,
+        "state.sqlite-shm": 0o600,
+        "state.sqlite-wal": 0o600,
+    }
+    assert (_mode(file.parent), _mode(file.parent.parent)) == (0o700, 0o700)
+
+
+async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_readers(tmp_path, now):
+    tmp_path.chmod(0o755)
+    file = tmp_path / "open.sqlite"
+    file.touch(0o644)
+    await (await SqliteStore.open(file, now)).aclose()
+    assert (_mode(tmp_path), _mode(file)) == (0o755, 0o600)
+
+
+async def test_it_writes_ahead_and_waits_for_others(file, store):
+    def pragmas():
+        with sqlite3.connect(file) as other:
+            return other.execute("PRAGMA journal_mode").fetchone()
+
+    assert await asyncio.to_thread(pragmas) == ("wal",)
+    asked = [store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "busy_timeout")]
+    assert asked == [1, 5000]
+
+
+async def test_its_thread_has_a_name_and_an_end(store):
+    def names():
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("store")]
+
+    assert names() == ["store_0"]
+    await store.aclose()
+    await store.aclose()
+    assert names() == []
+    with pytest.raises(errors.StoreUnavailable, match="closed"):
+        await store.usage()
+
+
+async def test_a_newer_schema_is_refused_by_name_and_number(file, now):
+    await (await SqliteStore.open(file, now)).aclose()
+    with sqlite3.connect(file) as newer:
+        newer.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
+    newer.close()
+    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 2"):
+        await SqliteStore.open(file, now)
+
+
+async def test_what_is_no_database_is_refused_by_name(tmp_path, now):
+    file = tmp_path / "notes.txt"
+    file.write_text("These are notes, and no database at all. " * 100)
+    with pytest.raises(errors.ConfigError, match=r"notes\.txt: cannot be used: file is not a database"):
+        await SqliteStore.open(file, now)
+
+
+@pytest.mark.parametrize("path", ["", "file/beneath"])
+async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path, now, path):
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.ConfigError, match=r"cannot be opened: (Is a directory|Not a directory)"):
+        await SqliteStore.open(tmp_path / path, now)
+
+
+async def test_many_can_open_a_new_file_at_once(file, now):
+    stores = await asyncio.gather(*(SqliteStore.open(file, now) for _ in range(8)))
+    await asyncio.gather(*(store.alive(str(number), 10) for number, store in enumerate(stores)))
+    for store in stores:
+        await store.aclose()
+
+
+async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store, file):
+    with sqlite3.connect(file) as broken:
+        broken.execute("ALTER TABLE claims RENAME TO hidden")
+    with pytest.raises(errors.StoreUnavailable, match="SQLite"):
+        await store.settle(settlement(1, (NOVEMBER, 7, 0), claims="a"))
+    with broken:
+        broken.execute("ALTER TABLE hidden RENAME TO claims")
+    broken.close()
+    await store.settle(settlement(1, (NOVEMBER, 7, 0), claims="a"))
+    assert [state[1:] for state in await store.states([NOVEMBER])] == [(7, 0, 0)]
+
+
+async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store, file):
+    store._connection.execute("PRAGMA busy_timeout = 0")
+    holder = sqlite3.connect(file, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(errors.StoreUnavailable, match="locked"):
+        await store.reserve([claim("a", 1)])
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert await store.reserve([claim("a", 1)]) == [None]
+
+
+async def test_a_clock_put_back_makes_nobody_wait_for_ever(store, now):
+    one = (windows.Window(1, 60.0),)
+    now.advance(86_400)
+    await store.take("a", one)
+    now.advance(-86_400)
+    assert await store.take("a", one) == pytest.approx(60.0)
+    now.advance(60)
+    assert await store.take("a", one) == 0.0
+
+
+async def test_requests_that_no_window_needs_are_forgotten(file, store, now):
+    for key in ("a", "b"):
+        await store.take(key, (windows.Window(9, 60.0),))
+    now.advance(61)
+    await store.take("a", (windows.Window(9, 60.0),))
+    await store.aclose()
+    await (await SqliteStore.open(file, now)).aclose()
+    with sqlite3.connect(file) as reader:
+        assert reader.execute("SELECT key FROM requests").fetchall() == [("a",)]
+    reader.close()
+
+
+def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path):
+    before = os.umask(0)
+    try:
+        sqlite_file.connect(tmp_path / "deep" / "state.sqlite").close()
+    finally:
+        os.umask(before)
+    assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
