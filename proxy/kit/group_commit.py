@@ -1,6 +1,7 @@
 """Many callers, one transaction: what is wanted while one is under way goes together into the next.
 
-A lone caller's is made at once, in its own task. Used where writing costs more by the time than by the piece.
+A lone caller's is made at once, in its own task. Used where writing costs more by the time than by the piece: under
+load there is a pause between two transactions, in which the next one fills.
 """
 
 import asyncio
@@ -12,11 +13,13 @@ R = TypeVar("R")
 
 
 class GroupCommit(Generic[T, R]):
-    """`commit` is given pieces in the order they came, and answers for each. An error of it is the error of all."""
+    """`commit` is given pieces in the order they came, and answers for each. An error of it is the error of all. What
+    comes while it is under way waits `pause` seconds more for company."""
 
-    def __init__(self, name: str, commit: Callable[[Sequence[T]], Awaitable[Sequence[R]]]) -> None:
+    def __init__(self, name: str, commit: Callable[[Sequence[T]], Awaitable[Sequence[R]]], pause: float = 0.0) -> None:
         self._name = name
         self._commit = commit
+        self._pause = pause
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._task: asyncio.Task[None] | None = None
         self._busy = False
@@ -46,6 +49,8 @@ class GroupCommit(Generic[T, R]):
         self._task = asyncio.create_task(self._together(), name=self._name) if self._busy else None
 
     async def _together(self) -> None:
+        if self._pause:
+            await asyncio.sleep(self._pause)
         group, self._waiting = self._waiting, []
         try:
             answers = await self._commit([piece for piece, _ in group])
