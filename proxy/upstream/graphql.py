@@ -20,6 +20,7 @@ from proxy.upstream import classify, policies, tokens, wire
 T = TypeVar("T")
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+_INVALID = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
 _LOGGED_LENGTH = 200
 
@@ -85,8 +86,9 @@ class GraphQLClient:
             self._breaker.succeeded()
             self._count(operation, "TokenRefused")
             await self._tokens.rejected(credentials, token)
+        hint = _INVALID if refusal == classify.INVALID_TOKEN else ""
         error = errors.CredentialsRefused(
-            f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}"
+            f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
         )
         await self._tokens.refused(credentials, error)
         raise error
