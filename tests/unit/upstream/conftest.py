@@ -3,6 +3,7 @@
 import asyncio
 import io
 import random
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -80,6 +81,14 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
         return sessions.open_session(config.Upstream("http://a/", "http://a/", **settings))
 
     return open_
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that is taken and at which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

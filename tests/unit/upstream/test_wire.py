@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -171,13 +170,10 @@ async def test_what_costs_nothing_cannot_have_been_billed(open_session):
             assert not found.value.may_be_billed
 
 
-async def test_a_closed_port_is_unreachable(open_session):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        async with open_session() as session:
-            with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
-                await wire.post(session, request(url))
+async def test_a_closed_port_is_unreachable(open_session, closed_port):
+    async with open_session() as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
+            await wire.post(session, request(f"http://127.0.0.1:{closed_port}/"))
     assert not found.value.may_be_billed
 
 
