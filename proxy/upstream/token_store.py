@@ -5,10 +5,10 @@ one in that has these operations.
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-import msgspec
 import structlog
 
 from proxy import errors
@@ -61,7 +61,7 @@ def keys(token_url: str, scope: str, credentials: Credentials) -> Keys:
 
 
 def _digest(*parts: str | None) -> str:
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 class OwnStore:

@@ -64,7 +64,7 @@ def make_breaker(clock, metrics):
 
 @pytest.fixture
 def credentials() -> tokens.Credentials:
-    return tokens.Credentials("demo", "the-id", config.Secret("the-secret"))
+    return tokens.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
 
 
 @pytest.fixture
