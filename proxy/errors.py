@@ -14,6 +14,7 @@ for people and never hold an apikey, a secret or a token.
     │   └── PartLimitUsedUp    429  nothing more before the 1st
     ├── ServerError                 the request was fine, the way to an answer is not
     │   ├── UpstreamUnreachable 503 no connection, or no answer in time
+    │   │   └── BreakerOpen    503  not asked at all, because it has failed again and again
     │   ├── UpstreamUnreadable 502  an answer that makes no sense
     │   ├── UpstreamFault      502  the service says that it has broken (503: that it is closed)
     │   ├── CredentialsRefused 502  the application's client id and secret are not taken
@@ -127,6 +128,10 @@ class UpstreamUnreachable(ServerError):
     """No connection, a connection that broke before an answer, or no answer in time."""
 
     status = 503
+
+
+class BreakerOpen(UpstreamUnreachable):
+    """The service has failed so often that it is left alone for some seconds."""
 
 
 class UpstreamUnreadable(ServerError):

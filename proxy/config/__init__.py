@@ -5,12 +5,13 @@ environment by itself or changes after start.
 """
 
 from proxy.config.loader import load
-from proxy.config.secret import ClientId, Digest, Secret, Source, StoreUrl, digest
+from proxy.config.secret import ClientId, Digest, File, ProxyAddress, Secret, Source, StoreUrl, digest
 from proxy.config.settings import (
     FEATURES,
     Answers,
     Apikey,
     Application,
+    Breaker,
     Config,
     Listen,
     Lists,
@@ -18,6 +19,8 @@ from proxy.config.settings import (
     Period,
     Reconcile,
     Sharing,
+    Timeouts,
+    Tls,
     Translation,
     Upstream,
 )
@@ -27,18 +30,23 @@ __all__ = [
     "Answers",
     "Apikey",
     "Application",
+    "Breaker",
     "ClientId",
     "Config",
     "Digest",
+    "File",
     "Listen",
     "Lists",
     "Log",
     "Period",
+    "ProxyAddress",
     "Reconcile",
     "Secret",
     "Sharing",
     "Source",
     "StoreUrl",
+    "Timeouts",
+    "Tls",
     "Translation",
     "Upstream",
     "digest",

@@ -4,10 +4,10 @@ Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`,
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, get_type_hints
 
 import msgspec
 
@@ -54,7 +54,10 @@ class _Reader:
             return raw
         if not isinstance(raw, dict):
             self._fail(("upstream",), "is either sandbox or a block with graphql_url and token_url")
-        return self._block(settings.Upstream, raw, ("upstream",))
+        upstream = self._block(settings.Upstream, raw, ("upstream",))
+        if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
+            self._fail(("upstream", "tls", "client_key"), "has no client_cert beside it")
+        return upstream
 
     def _store(self, raw: Any) -> secret.StoreUrl:
         return self._value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
@@ -111,8 +114,9 @@ class _Reader:
 
     def _block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
         raw = self._known(kind, raw, at)
+        inner = {name: self._block(block, raw[name], (*at, name)) for name, block in _blocks(kind) if name in raw}
         try:
-            return msgspec.convert(raw, kind, dec_hook=self._decode)
+            return msgspec.convert(raw | inner, kind, dec_hook=self._decode)
         except msgspec.ValidationError as error:
             path, message = mistakes.explain(error, kind, raw, at)
             self._fail(path, message)
@@ -147,11 +151,20 @@ class _Reader:
             return secret.Source(raw, self.folder, self.environ)
         if kind is secret.StoreUrl:
             return secret.store_url(secret.resolve(raw, self.folder, self.environ), self.folder)
+        if kind is secret.File:
+            return secret.readable(raw, self.folder)
         return kind(secret.resolve(raw, self.folder, self.environ))
 
     def _fail(self, at: located_yaml.Trail, message: str) -> NoReturn:
         name = f"{mistakes.dotted(at)}: " if at else ""
         raise errors.ConfigError(f"{self.located.place(at)}: {name}{message}")
+
+
+def _blocks(kind: type[settings.Settings]) -> Iterator[tuple[str, type[settings.Settings]]]:
+    """The settings that are blocks themselves."""
+    for name, hint in get_type_hints(kind).items():
+        if isinstance(hint, type) and issubclass(hint, settings.Settings):
+            yield name, hint
 
 
 def _any_credential(application: settings.Application) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+_PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
@@ -42,6 +43,23 @@ class Secret:
 
 class StoreUrl(Secret):
     """Where the store is: `memory:`, `sqlite`, `sqlite:PATH` or an address of Redis, which may hold a password."""
+
+    __slots__ = ()
+
+
+class ProxyAddress(Secret):
+    """Where outgoing calls pass through. Hidden, because name and password may be in it."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        if not _PROXY.fullmatch(text):
+            raise ValueError("is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT")
+        super().__init__(text)
+
+
+class File(str):
+    """The path of a file that could be read when the configuration was."""
 
     __slots__ = ()
 
@@ -110,6 +128,16 @@ def store_url(text: str, folder: Path) -> StoreUrl:
     if scheme == "sqlite" and path:
         return StoreUrl(f"sqlite:{(folder / Path(path).expanduser()).absolute()}")
     raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
+
+
+def readable(text: str, folder: Path) -> File:
+    """The path of a file, from `folder`, that is there and can be read."""
+    file = folder / text
+    try:
+        with file.open("rb"):
+            return File(file)
+    except OSError as error:
+        raise ValueError(f"the file {file} cannot be read: {error.strerror}") from None
 
 
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from proxy.config.secret import ClientId, Digest, Secret, Source, StoreUrl
+from proxy.config.secret import ClientId, Digest, File, ProxyAddress, Secret, Source, StoreUrl
 
 Feature = Literal[
     "LEAD_TIME",
@@ -41,6 +41,39 @@ class Listen(Settings, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
 
 
+class Timeouts(Settings, frozen=True):
+    """How long to wait for the service. Each names itself in the error of the request that it ends."""
+
+    connect_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="seconds until a connection stands, above 0 up to 3600")
+    ] = 5.0
+    first_byte_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="seconds without a byte of the answer, above 0 up to 3600")
+    ] = 20.0
+    total_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="seconds for a whole answer with all retries, above 0 up to 3600")
+    ] = 30.0
+
+
+class Breaker(Settings, frozen=True):
+    """When a service that fails is left alone; each of the two, GraphQL and identity, has its own."""
+
+    failures: Annotated[int, Meta(ge=0, le=1_000_000, description="failures in a row, 0 (never) to 1000000")] = 10
+    pause_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="seconds until one request tries again, above 0 up to 3600")
+    ] = 5.0
+
+
+class Tls(Settings, frozen=True):
+    """Certificates for outgoing calls, where the system's own are not the right ones. Files in PEM form."""
+
+    ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
+    client_cert: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
+    client_key: Annotated[
+        File | None, Meta(description="a PEM file, from this file's folder, and client_cert beside it")
+    ] = None
+
+
 class Upstream(Settings, frozen=True):
     """The GraphQL service and its identity service (contract graphql.md §3.1, §4.1)."""
 
@@ -50,10 +83,15 @@ class Upstream(Settings, frozen=True):
     site: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")] = (
         "octopart"
     )
-    timeout_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds for a whole answer, above 0 up to 3600")
-    ] = 30.0
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
+    timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
+    retries: Annotated[int, Meta(ge=0, le=10, description="repetitions of one request, 0 (off) to 10")] = 2
+    breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
+    proxy: Annotated[
+        ProxyAddress | None,
+        Meta(description="an http:// address, with name:password@ where it asks for them, env:NAME or file:PATH"),
+    ] = None
+    tls: Annotated[Tls, Meta(description="a block of settings")] = Tls()
 
 
 class Apikey(Settings, frozen=True):

@@ -83,6 +83,8 @@ class Metrics(Collector):
         self.upstream_requests = Counter("v3bridge_upstream_requests", "GraphQL requests", "operation", "outcome")
         self.upstream_seconds = Histogram("v3bridge_upstream_seconds", "Time to a GraphQL answer", "operation")
         self.upstream_errors = Counter("v3bridge_upstream_errors", "Errors beside usable data", "operation")
+        self.retries = Counter("v3bridge_upstream_retries", "GraphQL requests sent again", "operation", "reason")
+        self.breaker_state = Gauge("v3bridge_breaker_state", "0 closed, 1 half open, 2 open", "service")
         self.parts = Counter("v3bridge_parts_returned", "Parts that the service returned, and bills", "application")
         self.parts_used = Gauge("v3bridge_parts_used", "Parts returned in this period, by the ledger", "account")
         self.parts_doubtful = Gauge("v3bridge_parts_doubtful", "Parts that may have been billed", "account")
@@ -96,7 +98,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All of it, for the registry."""
-        return [each.family() for each in vars(self).values() if isinstance(each, Counter | Histogram)]
+        return [each.family() for each in vars(self).values() if isinstance(each, Counter | Gauge | Histogram)]
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""

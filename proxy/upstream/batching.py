@@ -163,7 +163,7 @@ class Batching:
     async def _send(self, ask: Asked[T], credentials: Credentials) -> list[T]:
         found = ask.read(await self._client.ask(ask.operation, credentials))
         if len(found) != len(ask.positions):
-            raise errors.UpstreamUnreadable("the upstream did not answer every query")
+            raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return found
 
 

@@ -17,7 +17,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 SERVICE = "the GraphQL service"
 PART_LIMIT = "You have exceeded your part limit"
-TOKEN_CODES = {"AuthInvalidToken", "AuthExpiredToken"}
+INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
+TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
 # What says that the service is in trouble, not that it refuses the query (contract graphql.md §3.2, §3.3).
 TROUBLE_STATUSES = {502, 503, 504}
 TROUBLE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed, or it took too long
@@ -76,10 +77,19 @@ def read(operation: Operation[T], reply: wire.Reply) -> Envelope[T] | None:
         return None
 
 
-def token_refused(reply: wire.Reply, envelope: Envelope[Any] | None) -> bool:
-    """Whether the token is the trouble: a fresh one may help."""
-    found = [error.extensions or {} for error in _errors(envelope)]
-    return reply.status == 401 or any(extensions.get("code") in TOKEN_CODES for extensions in found)
+def token_refusal(reply: wire.Reply, envelope: Envelope[Any] | None) -> str | None:
+    """The service's word for what is wrong with the token, or None: then the token is not the trouble."""
+    for error in _errors(envelope):
+        if (code := (error.extensions or {}).get("code")) in TOKEN_CODES:
+            return str(code)
+    return "HTTP 401" if reply.status == 401 else None
+
+
+def is_failure(reply: wire.Reply, error: errors.BridgeError) -> bool:
+    """Whether an error is about the service as a whole, not about this query, this client or an odd record."""
+    if isinstance(error, errors.UpstreamUnreadable):
+        return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
+    return isinstance(error, errors.UpstreamFault)
 
 
 def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
@@ -100,10 +110,11 @@ def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
         raise wire.fault(reply, SERVICE, now) or errors.UpstreamFault(f"{SERVICE} failed: {_cut(messages[0])}")
     if messages:
         raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
-    if fault := wire.fault(reply, SERVICE, now):
+    if fault := wire.fault(reply, SERVICE, now, may_be_billed=True):  # by whatever stands before the service
         raise fault
     raise errors.UpstreamUnreadable(
-        f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {len(reply.body)} bytes)"
+        f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {len(reply.body)} bytes)",
+        may_be_billed=True,
     )
 
 

@@ -1,9 +1,12 @@
-"""One GraphQL operation: a token, one request, and data or one of the program's errors.
+"""One GraphQL operation: a token, a request, and data or one of the program's errors.
 
-Used by the gateway. It sends what planning made and looks at no field of it. A request that may have been
-billed is not repeated; one that was turned away for its token is, once, with a fresh token.
+Used by the gateway. It sends what planning made and looks at no field of it. A request that may have been billed is not
+repeated; one that was turned away for its token is, once, with a fresh token; what else can be repeated, and how
+often, policies.py says.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import aiohttp
@@ -12,11 +15,12 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.upstream import classify, tokens, wire
+from proxy.upstream import classify, policies, tokens, wire
 
 T = TypeVar("T")
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+_INVALID = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
 _LOGGED_LENGTH = 200
 
@@ -24,47 +28,80 @@ log = structlog.get_logger()
 
 
 class GraphQLClient:
-    """The GraphQL service at `url`, for all applications."""
+    """The GraphQL service at `url`, for all applications. `sleep` is asyncio's, handed in for tests."""
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
         url: str,
         store: tokens.Tokens,
+        *,
+        retry: policies.Retry,
+        breaker: policies.Breaker,
         metrics: metering.Metrics,
         clock: clocks.Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._session = session
         self._url = url
         self._tokens = store
+        self._retry = retry
+        self._breaker = breaker
         self._metrics = metrics
         self._clock = clock
+        self._sleep = sleep
 
     async def ask(self, operation: classify.Operation[T], credentials: tokens.Credentials) -> T:
         """The operation's data. Errors beside usable data are counted and logged.
 
-        Raises PartLimitUsedUp, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit,
-        UpstreamUnreachable, UpstreamUnreadable or UpstreamFault.
+        Raises PartLimitUsedUp, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
+        BreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
+        started = self._clock.monotonic()
+        self._retry.budget.deposit()
+        repeated, left = 0, None
+        while True:
+            try:
+                return await self._once(operation, credentials, left)
+            except errors.BridgeError as error:
+                wait = self._retry.wait(error, repeated, self._clock.monotonic() - started)
+                if wait is None:
+                    raise
+                self._metrics.retries[operation.name, type(error).__name__] += 1
+            await self._sleep(wait)
+            repeated, left = repeated + 1, self._retry.left(self._clock.monotonic() - started)
+
+    async def _once(
+        self, operation: classify.Operation[T], credentials: tokens.Credentials, seconds: float | None
+    ) -> T:
+        """With a token that the service takes: the one that is kept, or a fresh one."""
+        refusal: str | None = None
         for _ in range(2):
             token = await self._tokens.get(credentials)
-            reply = await self._send(operation, token)
+            reply = await self._send(operation, token, seconds)
             envelope = classify.read(operation, reply)
-            if not classify.token_refused(reply, envelope):
+            refusal = classify.token_refusal(reply, envelope)
+            if refusal is None:
                 return self._data(operation, reply, envelope)
+            self._breaker.succeeded()
             self._count(operation, "TokenRefused")
-            self._tokens.rejected(credentials, token)
-        error = errors.CredentialsRefused(f"{classify.SERVICE} takes no token of application {credentials.name}")
-        self._tokens.refused(credentials, error)
+            await self._tokens.rejected(credentials, token)
+        hint = _INVALID if refusal == classify.INVALID_TOKEN else ""
+        error = errors.CredentialsRefused(
+            f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
+        )
+        await self._tokens.refused(credentials, error)
         raise error
 
-    async def _send(self, operation: classify.Operation[T], token: str) -> wire.Reply:
+    async def _send(self, operation: classify.Operation[T], token: str, seconds: float | None) -> wire.Reply:
+        self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
-        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers)
+        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, seconds)
         started = self._clock.monotonic()
         try:
             return await wire.post(self._session, request)
         except errors.ServerError as error:
+            self._breaker.failed()
             self._count(operation, type(error).__name__)
             raise
         finally:
@@ -74,14 +111,23 @@ class GraphQLClient:
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:
+            self._judge(reply, error)
             self._count(operation, type(error).__name__)
             raise
+        self._breaker.succeeded()
         self._count(operation, "ok")
         if envelope is not None and envelope.errors:
             self._metrics.upstream_errors[operation.name,] += len(envelope.errors)
             messages = [error.message[:_LOGGED_LENGTH] for error in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("data with errors", operation=operation.name, errors=messages)
         return data
+
+    def _judge(self, reply: wire.Reply, error: errors.BridgeError) -> None:
+        """Tell the breaker: a service that refuses is there."""
+        if classify.is_failure(reply, error):
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
 
     def _count(self, operation: classify.Operation[T], outcome: str) -> None:
         self._metrics.upstream_requests[operation.name, outcome] += 1

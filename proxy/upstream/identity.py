@@ -1,21 +1,17 @@
 """One conversation with the identity service (contract graphql.md §4): credentials in, a token and its end.
 
-Used by tokens.py, which decides when to have it. Keeps nothing. The token is read for its `exp`, not
-verified: that is the business of the service that takes it.
+Used by tokens.py, which decides when to have it. Keeps nothing. How long a token lives is worked out in lifetimes.py.
 """
 
-import math
 import re
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
-import jwt
 import msgspec
 
 from proxy import config, errors
-from proxy.upstream import wire
+from proxy.upstream import lifetimes, wire
 
 SERVICE = "the identity service"
 WAIT_SECONDS = 60  # after a 429 without Retry-After
@@ -35,10 +31,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A bearer token and the moment, in seconds since 1970, from which it must not be used."""
+    """A bearer token and the moment, in seconds since 1970, from which it must not be used.
+
+    `doubts` are about its times: something for the operator to look at, and no reason not to use it.
+    """
 
     token: str = field(repr=False)
     expires: float
+    doubts: tuple[lifetimes.Doubt, ...] = ()
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ async def ask(session: aiohttp.ClientSession, token_url: str, scope: str, creden
         "client_secret": credentials.client_secret.reveal(),
         **({"scope": scope} if scope else {}),
     }
-    return await wire.post(session, wire.Request(token_url, SERVICE, urlencode(form).encode(), _HEADERS))
+    return await wire.post(session, wire.Request(token_url, SERVICE, urlencode(form).encode(), _HEADERS, False))
 
 
 def understand(reply: wire.Reply, application: str, now: float) -> Grant:
@@ -84,41 +84,26 @@ def understand(reply: wire.Reply, application: str, now: float) -> Grant:
 
 
 def _grant(body: bytes, now: float) -> Grant:
+    if not body.strip():
+        raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")
+    if body.lstrip().startswith(b"<"):
+        raise errors.UpstreamUnreadable(f"{SERVICE} sent a page instead of a token; is upstream.token_url right?")
     try:
         answer = msgspec.json.decode(body, type=_Answer, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not a token") from None
     if not re.fullmatch(r"[!-~]+", answer.access_token):
         raise errors.UpstreamUnreadable(f"{SERVICE} sent a token that cannot be put into a header")
-    expires = expiry(answer.access_token, answer.expires_in, now)
+    told = lifetimes.number(answer.expires_in)
+    times = lifetimes.read(answer.access_token)
+    expires = lifetimes.end(times, told, now)
     if expires is None:
         raise errors.UpstreamUnreadable(f"{SERVICE} sent a token without saying how long it lives")
     if expires <= now:
         raise errors.UpstreamUnreadable(
             f"{SERVICE} sent a token that has already expired; is the clock of this machine right?"
         )
-    return Grant(answer.access_token, expires)
-
-
-def expiry(token: str, expires_in: float | None, now: float) -> float | None:
-    """Seconds since 1970: the JWT's own `exp`, else `now + expires_in`, else None."""
-    try:
-        claim = jwt.decode(token, options={"verify_signature": False}).get("exp")
-    except (jwt.InvalidTokenError, RecursionError):
-        claim = None
-    end = _seconds(claim)
-    life = _seconds(expires_in)
-    return end if end is not None else None if life is None else now + life
-
-
-def _seconds(value: Any) -> float | None:
-    """A number that can be a time; the claim may be anything."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    return Grant(answer.access_token, expires, tuple(lifetimes.doubts(times, told, now)))
 
 
 def _oauth_error(body: bytes) -> str:

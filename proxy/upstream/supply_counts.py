@@ -73,7 +73,9 @@ class SupplyCounts:
             "Content-Type": "application/json",
             "Accept": "application/json",
         }
-        reply = await wire.post(self._session, wire.Request(self._url, classify.SERVICE, operation.payload, headers))
+        reply = await wire.post(
+            self._session, wire.Request(self._url, classify.SERVICE, operation.payload, headers, False)
+        )
         if reply.status == 401:
             raise errors.CredentialsRefused(f"{classify.SERVICE} does not take the user's token")
         data = classify.data(reply, classify.read(operation, reply), self._clock.now())

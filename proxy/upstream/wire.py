@@ -4,6 +4,7 @@ Used for tokens and for GraphQL. Follows no redirect, and repeats a request only
 been idle turned out to be closed: a POST that may have been billed is not sent again.
 """
 
+import asyncio
 import math
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -16,12 +17,18 @@ from proxy.upstream import session as sessions
 
 
 class Request(NamedTuple):
-    """What to post and where. `service` is the other side's name in errors."""
+    """What to post and where. `service` is the other side's name in errors.
+
+    `billed`: an answer costs parts, so an error says whether it may have been given. `seconds` is what is left of the
+    caller's time, where it is not the whole.
+    """
 
     url: str
     service: str
     body: bytes
     headers: Mapping[str, str]
+    billed: bool
+    seconds: float | None = None
 
 
 class Reply(NamedTuple):
@@ -36,51 +43,81 @@ class _BrokenError(Exception):
     """A connection that was there ended before any answer."""
 
 
+_BREAKS = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
+
+
 async def post(session: aiohttp.ClientSession, request: Request) -> Reply:
     """The service's answer, whatever its status. Raises UpstreamUnreachable and UpstreamUnreadable."""
-    attempt = sessions.Attempt()
+    loop = asyncio.get_running_loop()
+    attempt, started = sessions.Attempt(), loop.time()
     try:
         return await _post(session, request, attempt)
     except _BrokenError as broken:
         if not attempt.reused:
-            raise _unreachable(request) from broken
+            raise _broken_off(request, attempt) from broken
+    whole = session.timeout.total if request.seconds is None else request.seconds
+    left = None if whole is None else max(0.001, whole - (loop.time() - started))
+    attempt = sessions.Attempt()
     try:
-        return await _post(session, request, sessions.Attempt())
+        return await _post(session, request._replace(seconds=left), attempt)
     except _BrokenError as broken:
-        raise _unreachable(request) from broken
+        raise _broken_off(request, attempt) from broken
 
 
 async def _post(session: aiohttp.ClientSession, request: Request, attempt: sessions.Attempt) -> Reply:
     sessions.ATTEMPT.set(attempt)
+    limits = session.timeout if request.seconds is None else _shortened(session.timeout, request.seconds)
     try:
         async with session.post(
-            request.url, data=request.body, headers=request.headers, allow_redirects=False
+            request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
         ) as response:
-            return await _read(response, request.service)
+            attempt.answered = True
+            return Reply(response.status, await response.read(), response.headers.get("Retry-After"))
     except TimeoutError as error:
-        raise errors.UpstreamUnreachable(f"{request.service} did not answer in time") from error
-    except aiohttp.ClientConnectorError as error:
-        raise errors.UpstreamUnreachable(f"{request.service} cannot be reached") from error
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError) as error:
-        raise _BrokenError from error
-    except aiohttp.ClientResponseError as error:
-        raise errors.UpstreamUnreadable(f"{request.service} sent something that is not HTTP") from error
+        message = f"{request.service} did not answer in time: {_limit(error, attempt, session.timeout)}"
+        raise errors.UpstreamUnreachable(message, may_be_billed=request.billed and attempt.sent) from error
+    except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
+        raise errors.UpstreamUnreachable(f"{request.service} {_unreached(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise errors.UpstreamUnreachable(f"{request.service} cannot be reached") from error
+        if not attempt.answered and isinstance(error, _BREAKS):
+            raise _BrokenError from error
+        raise _spoilt(request, attempt) from error
 
 
-def _unreachable(request: Request) -> errors.UpstreamUnreachable:
-    return errors.UpstreamUnreachable(f"{request.service} broke the connection off without an answer")
+def _shortened(limits: aiohttp.ClientTimeout, total: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
 
 
-async def _read(response: aiohttp.ClientResponse, service: str) -> Reply:
-    try:
-        body = await response.read()
-    except TimeoutError:
-        raise
-    except (aiohttp.ClientError, OSError) as error:
-        raise errors.UpstreamUnreadable(f"{service} sent an answer that is cut") from error
-    return Reply(response.status, body, response.headers.get("Retry-After"))
+def _limit(error: TimeoutError, attempt: sessions.Attempt, limits: aiohttp.ClientTimeout) -> str:
+    """Which of the limits ended a request."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection within {limits.sock_connect:g} s"
+    if isinstance(error, aiohttp.SocketTimeoutError):
+        return f"no {'further' if attempt.answered else 'first'} byte within {limits.sock_read:g} s"
+    return f"not whole within {limits.total:g} s"
+
+
+def _spoilt(request: Request, attempt: sessions.Attempt) -> errors.ServerError:
+    if not attempt.sent:
+        return errors.UpstreamUnreachable(f"{request.service} cannot be reached")
+    what = "an answer that is cut" if attempt.answered else "something that is not HTTP"
+    return errors.UpstreamUnreadable(f"{request.service} sent {what}", may_be_billed=request.billed)
+
+
+def _unreached(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> str:
+    """Why there is no connection; the library's own words would name addresses."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "shows a certificate that is not trusted"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"cannot be reached: the proxy on the way says HTTP {error.status}"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return "cannot be reached: there is no connection to the proxy on the way"
+    return "cannot be reached"
+
+
+def _broken_off(request: Request, attempt: sessions.Attempt) -> errors.UpstreamUnreachable:
+    message = f"{request.service} broke the connection off without an answer"
+    return errors.UpstreamUnreachable(message, may_be_billed=request.billed and attempt.sent)
 
 
 def seconds(retry_after: str | None, now: float) -> int | None:
@@ -96,11 +133,14 @@ def seconds(retry_after: str | None, now: float) -> int | None:
         return None
 
 
-def fault(reply: Reply, service: str, now: float) -> errors.UpstreamFault | None:
-    """The error for a 5xx: 503 and its Retry-After are passed on, any other is a bad gateway."""
+def fault(reply: Reply, service: str, now: float, *, may_be_billed: bool = False) -> errors.UpstreamFault | None:
+    """The error for a 5xx: 503 and its Retry-After are passed on, any other is a bad gateway.
+
+    A 503 says that nothing was done, so it has not been billed.
+    """
     if reply.status < 500:
         return None
     message = f"{service} answered with HTTP {reply.status}"
     if reply.status != 503:
-        return errors.UpstreamFault(message)
+        return errors.UpstreamFault(message, may_be_billed=may_be_billed)
     return errors.UpstreamFault(message, status=503, retry_after=seconds(reply.retry_after, now))

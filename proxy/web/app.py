@@ -3,7 +3,9 @@
 import random
 import secrets
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
+import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
@@ -15,7 +17,18 @@ from proxy.mapping import loader
 from proxy.planning import library
 from proxy.stores import open as opening
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, graphql, session, supply_counts, tokens
+from proxy.upstream import (
+    acquisition,
+    batching,
+    classify,
+    graphql,
+    identity,
+    policies,
+    session,
+    supply_counts,
+    token_store,
+    tokens,
+)
 from proxy.web import middleware, ops
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
@@ -41,11 +54,9 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     spending = quota.Quota(shared, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
     await spending.start()
     http = session.open_session(upstream)
-    store = tokens.Tokens(
-        http, upstream.token_url, upstream.scope, clock=clock, rng=random.SystemRandom(), metrics=metrics
-    )
+    outside = _outside(upstream, http, shared, clock, metrics)
+    client = outside.client
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
-    client = graphql.GraphQLClient(http, upstream.graphql_url, store, clock=clock, metrics=metrics)
     calls = batching.Batching(client, settings.sharing.enabled, settings.sharing.wait_seconds, metrics)
     comparing = reconcile.Reconciler(
         shared,
@@ -72,20 +83,63 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     app = web.Application(middlewares=[middleware.frame(metrics, clock)])
     routes.Surface(way, rulebook, repeats.Repeats(settings.answers.bytes // 4, clock), clock).add_to(app)
     openapi.add_to(app, rulebook)
-    ops.add_to(app, metrics, _ready(served, store))
+    ops.add_to(app, metrics, _ready(served, outside))
     app.on_cleanup.append(
-        _closing(comparing.close, calls.close, lists.close, store.close, http.close, spending.close, shared.aclose)
+        _closing(
+            comparing.close, calls.close, lists.close, outside.tokens.close, http.close, spending.close, shared.aclose
+        )
     )
     return app
 
 
-def _ready(served: applications.Applications, store: tokens.Tokens) -> Callable[[], Awaitable[str | None]]:
-    """Ready is who has a token for every application; the reason names the first that has none."""
+class _Outside(NamedTuple):
+    """The two services outside: the tokens of one, a client of the other, and that one's breaker."""
+
+    tokens: tokens.Tokens
+    client: graphql.GraphQLClient
+    breaker: policies.Breaker
+
+
+def _outside(
+    upstream: config.Upstream,
+    http: aiohttp.ClientSession,
+    store: token_store.TokenStore,
+    clock: clocks.Clock,
+    metrics: metering.Metrics,
+) -> _Outside:
+    rng = random.SystemRandom()
+
+    def breaker(name: str, service: str) -> policies.Breaker:
+        return policies.Breaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
+
+    source = acquisition.Acquisition(
+        http,
+        upstream.token_url,
+        upstream.scope,
+        store=store,
+        breaker=breaker("identity", identity.SERVICE),
+        clock=clock,
+        rng=rng,
+        metrics=metrics,
+    )
+    kept = tokens.Tokens(source, clock=clock, rng=rng)
+    queries = breaker("graphql", classify.SERVICE)
+    retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
+    client = graphql.GraphQLClient(
+        http, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock
+    )
+    return _Outside(kept, client, queries)
+
+
+def _ready(served: applications.Applications, outside: _Outside) -> Callable[[], Awaitable[str | None]]:
+    """Ready is who has a token for every application and a service to ask; the reason names the first that fails."""
 
     async def ready() -> str | None:
+        if refusal := outside.breaker.refusal():
+            return refusal.message
         for application in served.applications.values():
             try:
-                await store.get(application.credentials)
+                await outside.tokens.get(application.credentials)
             except errors.ServerError as error:
                 return f"application {application.name}: {error.message}"
         return None

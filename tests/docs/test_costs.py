@@ -170,10 +170,10 @@ async def test_tokens_cost_what_their_rows_say(rows, opens):
 
 def test_the_numbers_in_the_text_are_the_codes():
     from proxy.planning import match
-    from proxy.upstream import tokens
+    from proxy.upstream import acquisition
 
     words = " ".join(PAGE.split())
-    windows = [f"{window.count:,}".replace(",", " ") for window in tokens.WINDOWS]
+    windows = [f"{window.count:,}".replace(",", " ") for window in acquisition.WINDOWS]
     assert f"exceed {match.PARTS_MAX} parts" in words
     assert f"among {match.CANDIDATES} parts" in words
     assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words

@@ -26,7 +26,7 @@ def test_the_figures_are_the_codes(words):
 
 def test_every_gauge_that_is_named_is_one(words):
     gauges = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
-    assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == gauges
+    assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == {name for name in gauges if "_parts_" in name}
 
 
 def test_the_examples_give_the_accounts_that_the_text_names(pages, tmp_path):

@@ -16,7 +16,11 @@ KEY = "EXAMPLE_KEY"
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
-    """A configuration with one application; `changes` are its `application`'s fields, the `site`, and whole blocks."""
+    """A configuration with one application.
+
+    `changes` are its `application`'s fields, `upstream`'s, the `site`, and whole blocks. Nothing is asked for again
+    unless `upstream` says so, so that a test counts what it has asked for.
+    """
     application = {
         "apikeys": (config.Apikey(config.digest(KEY)),),
         "client_id": config.ClientId("a-client-id"),
@@ -29,8 +33,8 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         upstream=config.Upstream(
             graphql_url=graphql_url,
             token_url=token_url,
-            timeout_seconds=5.0,
             site=changes.pop("site", "octopart"),
+            **{"retries": 0, "timeouts": config.Timeouts(total_seconds=5.0), **changes.pop("upstream", {})},
         ),
         translation=config.Translation(**changes.pop("translation", {})),
         sharing=config.Sharing(**changes.pop("sharing", {})),

@@ -1,6 +1,7 @@
 """An upstream that answers what a test tells it and remembers what it was asked: a real server on a loopback socket."""
 
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -71,8 +72,8 @@ class ScriptedUpstream:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[ScriptedUpstream]:
-    """Serve while the block runs."""
+async def running(sock: socket.socket | None = None) -> AsyncIterator[ScriptedUpstream]:
+    """Serve while the block runs; on a socket of the caller's where it has one."""
     upstream = ScriptedUpstream()
     app = web.Application()
     app.router.add_post("/connect/token", upstream._token)
@@ -80,7 +81,7 @@ async def running() -> AsyncIterator[ScriptedUpstream]:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await (web.SockSite(runner, sock) if sock else web.TCPSite(runner, "127.0.0.1", 0)).start()
         upstream.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield upstream
     finally:

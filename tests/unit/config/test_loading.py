@@ -76,6 +76,22 @@ def test_a_secret_file_is_found_beside_the_configuration(load, tmp_path):
     assert secret.reveal() == "from-a-file"
 
 
+def test_the_files_of_tls_are_found_beside_the_configuration(load, tmp_path):
+    (tmp_path / "ca.pem").write_text("")
+    text = real().replace("applications:", "  tls: {ca_file: ca.pem}\n  timeouts: {total_seconds: 9}\napplications:")
+    upstream = load(text, ID="i", SECRET="s").upstream
+    assert (upstream.tls.ca_file, upstream.tls.client_cert) == (str(tmp_path / "ca.pem"), None)
+    assert upstream.timeouts == config.Timeouts(total_seconds=9)
+
+
+@pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])
+def test_a_proxy_is_an_address_that_is_not_shown(load, address):
+    text = real().replace("applications:", "  proxy: env:PROXY\napplications:")
+    loaded = load(text, ID="i", SECRET="s", PROXY=address)
+    assert loaded.upstream.proxy.reveal() == address
+    assert address not in repr(loaded)
+
+
 def test_nothing_secret_is_seen_in_the_configuration(load):
     shown = repr(load(real("'the-secret'"), ID="i"))
     assert "the-secret" not in shown
@@ -149,12 +165,23 @@ def test_a_mistake_names_place_key_and_what_is_accepted(load, block, message):
         ("token_url", "api.example/token", "'api.example/token' is not accepted"),
         ("token_url", "https://me:hidden@api.example/", "this value is not accepted"),
         ("site", "My-Site", "'My-Site' is not accepted; it accepts small letters and digits"),
-        ("timeout_seconds", 0, "0 is not accepted; it accepts seconds"),
+        ("timeouts.total_seconds", 0, "0 is not accepted; it accepts seconds"),
+        ("timeouts.totl_seconds", 1, "unknown key; did you mean total_seconds? Known here: connect_seconds, "),
+        ("timeouts", 30, "is a block of settings: connect_seconds, first_byte_seconds, total_seconds"),
+        ("retries", 11, "11 is not accepted; it accepts repetitions of one request, 0 (off) to 10"),
+        ("breaker.failures", -1, "-1 is not accepted; it accepts failures in a row"),
+        ("proxy", "me:hidden@proxy.example", "is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT"),
+        ("proxy", "https://proxy.example", "is not http://HOST:PORT or"),
+        ("proxy", "env:NO", "the environment variable NO is not set"),
+        ("proxy", 3128, "is not text; put it in quotes"),
+        ("tls.ca_file", "no.pem", "the file "),
+        ("tls.client_key", "config.yaml", "has no client_cert beside it"),
         ("connections", 0, "0 is not accepted; it accepts connections"),
     ],
 )
 def test_a_mistake_in_the_upstream_is_shown(load, key, value, message):
-    upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", key: value}
+    block, _, inner = key.partition(".")
+    upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", block: {inner: value} if inner else value}
     with pytest.raises(errors.ConfigError) as found:
         load(f"upstream: {msgspec.json.encode(upstream).decode()}\n{SANDBOX}")
     assert f"upstream.{key}: {message}" in str(found.value)

@@ -18,6 +18,7 @@ BLOCKS = {
     "answers": config.Answers,
     "log": config.Log,
 }
+INNER = {"timeouts": config.Timeouts, "breaker": config.Breaker, "tls": config.Tls}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,9 @@ def test_every_setting_is_in_the_file(everything):
     assert {name: set(written[name]) for name in BLOCKS} == {
         name: set(kind.__struct_fields__) for name, kind in BLOCKS.items()
     }
+    assert {name: set(written["upstream"][name]) for name in INNER} == {
+        name: set(kind.__struct_fields__) for name, kind in INNER.items()
+    }
     demo = written["applications"]["demo"]
     assert set(demo) == set(config.Application.__struct_fields__)
     assert set(demo["apikeys"][1]) == set(config.Apikey.__struct_fields__)
@@ -55,7 +59,9 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp
 
 
 @pytest.mark.parametrize(
-    "kind", [*BLOCKS.values(), config.Application, config.Apikey, config.Reconcile], ids=lambda kind: kind.__name__
+    "kind",
+    [*BLOCKS.values(), *INNER.values(), config.Application, config.Apikey, config.Reconcile],
+    ids=lambda kind: kind.__name__,
 )
 def test_every_setting_says_what_it_accepts(kind):
     hints = get_type_hints(kind, include_extras=True)

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.telemetry import metrics
 
-LABELS = {"route", "status", "operation", "outcome", "application", "account", "source", "le"}
+LABELS = {"route", "status", "operation", "outcome", "application", "account", "source", "reason", "service", "le"}
 
 
 @pytest.fixture
@@ -44,10 +44,11 @@ def test_two_processes_worth_of_metrics_do_not_meet(counted):
 
 
 def test_there_is_no_label_that_could_hold_an_apikey(counted):
-    for name in ("requests", "upstream_requests", "token_requests"):
+    for name in ("requests", "upstream_requests", "token_requests", "retries"):
         getattr(counted, name)["a", "b"] += 1
     for name in ("parts", "answers", "upstream_errors", "parts_used", "parts_left"):
         getattr(counted, name)["a",] += 1
+    counted.breaker_state["a",] = 2
     for name in ("request_seconds", "upstream_seconds"):
         getattr(counted, name).observe("a", 1)
     samples = [sample for family in counted.collect() for sample in family.samples]

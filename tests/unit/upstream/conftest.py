@@ -1,8 +1,13 @@
 """What the tests of this room share: a clock that is turned, tokens made to measure, and a service on loopback."""
 
+import asyncio
 import io
+import random
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import aiohttp
 import jwt
@@ -10,13 +15,15 @@ import prometheus_client
 import pytest
 import structlog
 from aiohttp import web
+from unit.upstream import identity_service
 
 from proxy import config
 from proxy.kit import clock as clocks
+from proxy.stores import memory
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
+from proxy.upstream import acquisition, policies, tokens
 from proxy.upstream import session as sessions
-from proxy.upstream import tokens
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
 
@@ -44,8 +51,20 @@ def metrics() -> metering.Metrics:
 
 
 @pytest.fixture
+def make_breaker(clock, metrics):
+    """A breaker of the GraphQL service; its pauses are as short as they can be."""
+
+    def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.Breaker:
+        settings = config.Breaker(failures=failures, pause_seconds=pause)
+        rng = rng or SimpleNamespace(random=lambda: 0.0)
+        return policies.Breaker("graphql", "the GraphQL service", settings, clock=clock, rng=rng, metrics=metrics)
+
+    return make
+
+
+@pytest.fixture
 def credentials() -> tokens.Credentials:
-    return tokens.Credentials("demo", "the-id", config.Secret("the-secret"))
+    return tokens.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
 
 
 @pytest.fixture
@@ -58,10 +77,18 @@ def make_jwt() -> Callable[..., str]:
 def open_session() -> Callable[..., aiohttp.ClientSession]:
     """The real session of the service, with the settings given."""
 
-    def open_(**settings: float) -> aiohttp.ClientSession:
-        return sessions.open_session(config.Upstream("http://a/", "http://a/", **settings))  # type: ignore[arg-type]
+    def open_(**settings: Any) -> aiohttp.ClientSession:
+        return sessions.open_session(config.Upstream("http://a/", "http://a/", **settings))
 
     return open_
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that is taken and at which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -84,3 +111,55 @@ def serve():
             await runner.cleanup()
 
     return serving
+
+
+@pytest.fixture
+def service(clock, make_jwt):
+    service = identity_service.Service(clock, make_jwt)
+    with service.mock:
+        yield service
+
+
+@pytest.fixture
+def kept(clock):
+    """The store that all workers of a test share."""
+    return identity_service.Away(memory.MemoryStore(clock))
+
+
+@pytest.fixture
+async def start(clock, metrics, kept, make_breaker):
+    """Starts a worker; `kept` is shared by all that a test starts. Waiting turns the clock."""
+
+    async def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        await asyncio.sleep(0)
+
+    workers = []
+
+    async with aiohttp.ClientSession() as session:
+
+        def started(scope: str = "supply.domain", breaker=None) -> tokens.Tokens:
+            rng = random.Random(len(workers) + 1)
+            source = acquisition.Acquisition(
+                session,
+                identity_service.URL,
+                scope,
+                store=kept,
+                breaker=breaker or make_breaker(),
+                clock=clock,
+                rng=rng,
+                metrics=metrics,
+                sleep=sleep,
+            )
+            workers.append(tokens.Tokens(source, clock=clock, rng=rng))
+            return workers[-1]
+
+        yield started
+        for worker in workers:
+            await worker.close()
+
+
+@pytest.fixture
+async def store(start):
+    """One worker alone."""
+    return start()

@@ -30,24 +30,24 @@ def test_data_is_used_whatever_came_with_it(status, body):
 
 
 @pytest.mark.parametrize(
-    "status, body, refused",
+    "status, body, refusal",
     [
-        (401, b"", True),
-        (401, b"<html>", True),
-        (401, {"errors": [coded("AuthInvalidToken")]}, True),
-        (200, {"errors": [coded("AuthExpiredToken")], "extensions": REQUEST_ID}, True),
-        (200, {"data": None, "errors": [fault("first"), coded("AuthInvalidToken")]}, True),
-        (200, {"data": {"supSearchMpn": None}, "errors": [coded("AuthExpiredToken")]}, True),
-        (200, {"errors": [coded("AUTH_NOT_AUTHORIZED")]}, False),
-        (200, {"errors": [fault("no extensions at all")]}, False),
-        (200, {"errors": [fault("null", extensions=None)]}, False),
-        (403, b"", False),
-        (200, {"data": GOOD}, False),
+        (401, b"", "HTTP 401"),
+        (401, b"<html>", "HTTP 401"),
+        (401, {"errors": [coded("AuthInvalidToken")]}, "AuthInvalidToken"),
+        (200, {"errors": [coded("AuthExpiredToken")], "extensions": REQUEST_ID}, "AuthExpiredToken"),
+        (200, {"data": None, "errors": [fault("first"), coded("AuthInvalidToken")]}, "AuthInvalidToken"),
+        (200, {"data": {"supSearchMpn": None}, "errors": [coded("AuthExpiredToken")]}, "AuthExpiredToken"),
+        (200, {"errors": [coded("AUTH_NOT_AUTHORIZED")]}, None),
+        (200, {"errors": [fault("no extensions at all")]}, None),
+        (200, {"errors": [fault("null", extensions=None)]}, None),
+        (403, b"", None),
+        (200, {"data": GOOD}, None),
     ],
 )
-def test_a_refused_token_is_recognised(status, body, refused):
+def test_a_refused_token_is_recognised(status, body, refusal):
     answer = reply(status, body)
-    assert classify.token_refused(answer, classify.read(Operation(), answer)) is refused
+    assert classify.token_refusal(answer, classify.read(Operation(), answer)) == refusal
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
@@ -147,3 +147,32 @@ def test_429_asks_for_patience():
 def test_anything_else_is_unreadable(status, body):
     with pytest.raises(errors.UpstreamUnreadable, match=f"not its answer \\(HTTP {status}, "):
         judged(reply(status, body))
+
+
+@pytest.mark.parametrize(
+    "answer, failure, billed",
+    [
+        (reply(500, b"<html>"), True, True),
+        (reply(502, {"errors": [fault("anything")]}), True, False),
+        (reply(503, b"<html>"), True, False),
+        (reply(200, {"errors": [fault("Unexpected Execution Error")]}), True, False),
+        (reply(200, b"<html>"), True, True),
+        (reply(200, b""), True, True),
+        (reply(200, b' {"data":{"supSearchMpn":{"hits":"odd"}}}'), False, True),
+        (reply(404, b"<html>"), False, True),
+    ],
+)
+def test_a_failure_of_the_service_is_told_from_an_odd_answer_and_what_may_cost_parts_from_what_cannot(
+    answer, failure, billed
+):
+    with pytest.raises(errors.ServerError) as found:
+        judged(answer)
+    assert classify.is_failure(answer, found.value) is failure
+    assert found.value.may_be_billed is billed
+
+
+@pytest.mark.parametrize("answer", [reply(429, b""), reply(200, {"errors": [fault("no")]})])
+def test_a_service_that_refuses_has_not_failed(answer):
+    with pytest.raises(errors.BridgeError) as found:
+        judged(answer)
+    assert not classify.is_failure(answer, found.value)

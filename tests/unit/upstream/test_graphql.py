@@ -8,14 +8,14 @@ from aiohttp import web
 from unit.upstream import answers
 
 from proxy import errors
-from proxy.upstream import graphql, tokens
+from proxy.upstream import graphql, policies, tokens
 
 
 class Store(tokens.Tokens):
     """Tokens without an identity service: t1, t2, …"""
 
-    def __init__(self, clock, metrics) -> None:
-        super().__init__(None, "", "", clock=clock, rng=random.Random(1), metrics=metrics)  # type: ignore[arg-type]
+    def __init__(self, clock) -> None:
+        super().__init__(None, clock=clock, rng=random.Random(1))  # type: ignore[arg-type]
         self.handed = 0
         self.current: str | None = None
         self.refusals: list[str] = []
@@ -26,11 +26,11 @@ class Store(tokens.Tokens):
             self.current = f"t{self.handed}"
         return self.current
 
-    def rejected(self, credentials, token):
+    async def rejected(self, credentials, token):
         if token == self.current:
             self.current = None
 
-    def refused(self, credentials, error):
+    async def refused(self, credentials, error):
         self.refusals.append(error.message)
 
 
@@ -56,17 +56,30 @@ OPERATION = answers.Operation(payload=b'{"query":"x"}')
 
 
 @pytest.fixture
-def store(clock, metrics):
-    return Store(clock, metrics)
+def store(clock):
+    return Store(clock)
 
 
 @pytest.fixture
-def ask(serve, open_session, store, clock, metrics, credentials):
+def ask(serve, open_session, store, clock, metrics, make_breaker, credentials):
     """Ask one operation of an upstream."""
 
-    async def asking(handler) -> answers.Data:
+    async def asking(handler, retries: int = 0, breaker: policies.Breaker | None = None) -> answers.Data:
+        async def sleep(seconds: float) -> None:
+            clock.advance(seconds)
+
+        retry = policies.Retry(retries, 30.0, policies.Budget(), random.Random(1))
         async with serve(handler) as url, open_session() as session:
-            client = graphql.GraphQLClient(session, url, store, metrics, clock)
+            client = graphql.GraphQLClient(
+                session,
+                url,
+                store,
+                retry=retry,
+                breaker=breaker or make_breaker(),
+                metrics=metrics,
+                clock=clock,
+                sleep=sleep,
+            )
             return await client.ask(OPERATION, credentials)
 
     return asking
@@ -101,7 +114,17 @@ async def test_a_second_refusal_is_the_credentials_fault(ask, store):
         await ask(upstream.answer)
     assert len(upstream.seen) == 2
     assert store.current is None
-    assert store.refusals == ["the GraphQL service takes no token of application demo"]
+    assert store.refusals == ["the GraphQL service takes no token of application demo: AuthExpiredToken"]
+
+
+async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configuration(ask, store):
+    with pytest.raises(errors.CredentialsRefused) as found:
+        await ask(Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
+    assert found.value.message == (
+        "the GraphQL service takes no token of application demo: AuthInvalidToken; "
+        "is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
+    )
+    assert store.refusals == [found.value.message]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +133,7 @@ async def test_a_second_refusal_is_the_credentials_fault(ask, store):
         ((200, {"errors": [answers.fault(answers.PART_LIMIT)]}), errors.PartLimitUsedUp),
         ((200, {"errors": [answers.fault("no")]}), errors.QueryRefused),
         ((500, b""), errors.UpstreamFault),
-        ((429, b""), errors.TooManyRequests),
+        ((502, b"<html>"), errors.UpstreamFault),
         ((200, b"<html>"), errors.UpstreamUnreadable),
         ((200, b'{"data":'), errors.UpstreamUnreadable),
     ],
@@ -118,7 +141,7 @@ async def test_a_second_refusal_is_the_credentials_fault(ask, store):
 async def test_no_other_answer_is_asked_for_again(ask, metrics, answer, error):
     upstream = Upstream(answer)
     with pytest.raises(error):
-        await ask(upstream.answer)
+        await ask(upstream.answer, retries=5)
     assert len(upstream.seen) == 1
     assert f'outcome="{error.__name__}"}} 1.0' in metrics.text().decode()
 
@@ -141,3 +164,47 @@ async def test_a_redirect_is_not_followed(ask):
 async def test_every_request_is_timed(ask, metrics):
     await ask(Upstream(GOOD).answer)
     assert 'v3bridge_upstream_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
+
+
+@pytest.mark.parametrize(
+    "answer, reason",
+    [
+        ((429, b""), "TooManyRequests"),
+        ((503, b"<html>"), "UpstreamFault"),
+        ((502, {"errors": [answers.fault("down")]}), "UpstreamFault"),
+        ((200, {"errors": [answers.fault("Unexpected Execution Error")]}), "UpstreamFault"),
+    ],
+)
+async def test_what_was_turned_away_is_sent_again_and_counted(ask, metrics, answer, reason):
+    upstream = Upstream(answer, answer, GOOD)
+    assert (await ask(upstream.answer, retries=2)).supSearchMpn == {"hits": 1}
+    assert len(upstream.seen) == 3
+    text = metrics.text().decode()
+    assert f'v3bridge_upstream_retries_total{{operation="supSearchMpn",reason="{reason}"}} 2.0' in text
+
+
+async def test_the_last_error_is_the_callers_when_all_repetitions_are_spent(ask):
+    upstream = Upstream((503, b""))
+    with pytest.raises(errors.UpstreamFault, match="HTTP 503"):
+        await ask(upstream.answer, retries=2)
+    assert len(upstream.seen) == 3
+
+
+async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(ask, make_breaker, clock):
+    breaker = make_breaker(failures=2)
+    upstream = Upstream((500, b""), (500, b""), GOOD)
+    for error in (errors.UpstreamFault, errors.UpstreamFault, errors.BreakerOpen):
+        with pytest.raises(error):
+            await ask(upstream.answer, retries=2, breaker=breaker)
+    assert len(upstream.seen) == 2
+    clock.advance(5)
+    await ask(upstream.answer, breaker=breaker)
+    assert breaker.refusal() is None
+
+
+@pytest.mark.parametrize("answer", [(400, {"errors": [answers.fault("no")]}), (429, b""), (404, b"<html>"), EXPIRED])
+async def test_a_service_that_refuses_opens_no_breaker(ask, make_breaker, answer):
+    breaker = make_breaker(failures=1)
+    with pytest.raises(errors.BridgeError):
+        await ask(Upstream(answer).answer, breaker=breaker)
+    assert breaker.refusal() is None

@@ -1,85 +1,13 @@
-"""The life of tokens, with a clock that is turned and an identity service that does as told."""
+"""The life of tokens in one worker, with a clock that is turned and an identity service that does as told."""
 
 import asyncio
-import random
-from types import SimpleNamespace
-from typing import Any
-from urllib.parse import parse_qs
 
 import aiohttp
-import aioresponses
 import pytest
+from unit.upstream.identity_service import DAY, URL, background
 
 from proxy import errors
-from proxy.upstream import tokens
-
-URL = "https://identity.example/connect/token"
-DAY = 86_400
-
-
-class Response(aiohttp.ClientResponse):
-    """aioresponses hands over no writer, which aiohttp 3.14 asks for its size."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, stream_writer=SimpleNamespace(output_size=0), **kwargs)
-
-
-class Service:
-    """The identity service as these tests see it: what it is to answer, and what it was asked."""
-
-    def __init__(self, clock, make_jwt) -> None:
-        self._clock = clock
-        self._make_jwt = make_jwt
-        self.mock = aioresponses.aioresponses()
-        self.asked: list[dict[str, list[str]]] = []
-
-    def grant(self, life: float = DAY, times: int = 1) -> None:
-        for _ in range(times):
-            self.answer(lambda: self._token(life))
-
-    def refuse(self, status: int, body: Any = None, **headers: str) -> None:
-        self.answer(lambda: {"status": status, "payload": body, "headers": headers})
-
-    def fail(self, exception: Exception) -> None:
-        self.mock.post(URL, exception=exception, repeat=True)
-
-    def answer(self, make) -> None:
-        def callback(url, **request: Any) -> aioresponses.CallbackResult:
-            self.asked.append(parse_qs(request["data"].decode()))
-            return aioresponses.CallbackResult(response_class=Response, **make())
-
-        self.mock.post(URL, callback=callback)
-
-    def _token(self, life: float) -> dict[str, Any]:
-        token = self._make_jwt(exp=self._clock.now() + life, jti=str(len(self.asked)))
-        return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
-
-
-@pytest.fixture
-def service(clock, make_jwt):
-    service = Service(clock, make_jwt)
-    with service.mock:
-        yield service
-
-
-@pytest.fixture
-async def store(clock, metrics):
-    async def sleep(seconds: float) -> None:
-        clock.advance(seconds)
-        await asyncio.sleep(0)
-
-    async with aiohttp.ClientSession() as session:
-        store = tokens.Tokens(
-            session, URL, "supply.domain", clock=clock, rng=random.Random(1), metrics=metrics, sleep=sleep
-        )
-        yield store
-        await store.close()
-
-
-async def background() -> None:
-    """Let tasks that nobody waits for run to their end."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+from proxy.upstream import pauses, tokens
 
 
 async def test_the_client_credentials_are_sent_as_a_form(store, service, credentials):
@@ -164,7 +92,7 @@ async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(store,
     assert await store.get(credentials) == first
     await background()
     assert len(service.asked) == 2
-    clock.advance(tokens.REFUSED_PAUSE)
+    clock.advance(pauses.REFUSED)
     service.grant()
     assert await store.get(credentials) == first
     await background()
@@ -174,16 +102,16 @@ async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(store,
 async def test_a_rejected_token_is_forgotten(store, service, credentials):
     service.grant(times=2)
     first = await store.get(credentials)
-    store.rejected(credentials, first)
+    await store.rejected(credentials, first)
     assert await store.get(credentials) != first
 
 
 async def test_only_the_exact_token_is_forgotten(store, service, credentials):
     service.grant(times=2)
     first = await store.get(credentials)
-    store.rejected(credentials, first)
+    await store.rejected(credentials, first)
     second = await store.get(credentials)
-    store.rejected(credentials, first)
+    await store.rejected(credentials, first)
     assert await store.get(credentials) == second
     assert len(service.asked) == 2
 
@@ -201,7 +129,7 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(store, servic
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
             await store.get(credentials)
     assert len(service.asked) == 1
-    clock.advance(tokens.REFUSED_PAUSE)
+    clock.advance(pauses.REFUSED)
     service.grant()
     await store.get(credentials)
     text = metrics.text().decode()
@@ -211,8 +139,8 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(store, servic
 
 async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(store, service, credentials):
     service.grant()
-    store.rejected(credentials, await store.get(credentials))
-    store.refused(credentials, errors.CredentialsRefused("no token of demo is taken"))
+    await store.rejected(credentials, await store.get(credentials))
+    await store.refused(credentials, errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
         await store.get(credentials)
     assert found.value.retry_after == 30
@@ -251,7 +179,7 @@ async def test_any_other_answer_is_an_error_of_its_own(store, service, credentia
     [
         (aiohttp.ClientOSError(111, "the-secret"), "broke the connection off"),
         (aiohttp.ServerDisconnectedError(), "broke the connection off"),
-        (TimeoutError(), "did not answer in time"),
+        (TimeoutError(), "did not answer in time: not whole within"),
     ],
 )
 async def test_no_connection_is_unreachable(store, service, credentials, exception, message):
@@ -277,7 +205,7 @@ async def test_a_third_request_within_a_second_waits(store, service, clock, cred
     service.grant(times=3)
     started = clock.now()
     for _ in range(3):
-        store.rejected(credentials, await store.get(credentials))
+        await store.rejected(credentials, await store.get(credentials))
     assert len(service.asked) == 3
     assert clock.now() - started == pytest.approx(1.0)
 
@@ -285,7 +213,7 @@ async def test_a_third_request_within_a_second_waits(store, service, clock, cred
 async def test_a_long_wait_for_a_window_is_an_error(store, service, clock, credentials):
     service.grant(times=200)
     for _ in range(200):
-        store.rejected(credentials, await store.get(credentials))
+        await store.rejected(credentials, await store.get(credentials))
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens") as found:
         await store.get(credentials)
     assert found.value.retry_after is not None
@@ -297,7 +225,7 @@ async def test_windows_are_those_of_the_client_id(store, service, clock, credent
     other = tokens.Credentials("other", "other-id", credentials.client_secret)
     service.grant(times=3)
     started = clock.now()
-    store.rejected(credentials, await store.get(credentials))
+    await store.rejected(credentials, await store.get(credentials))
     await store.get(credentials)
     await store.get(other)
     assert clock.now() == started

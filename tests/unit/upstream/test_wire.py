@@ -2,14 +2,13 @@
 
 import asyncio
 import gzip
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
 
-from proxy import errors
+from proxy import config, errors
 from proxy.upstream import wire
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -53,8 +52,8 @@ class Raw:
             await writer.drain()
 
 
-def request(url: str) -> wire.Request:
-    return wire.Request(url, "the service", b"body", {"Content-Type": "text/plain"})
+def request(url: str, billed: bool = True) -> wire.Request:
+    return wire.Request(url, "the service", b"body", {"Content-Type": "text/plain"}, billed)
 
 
 async def test_a_stale_connection_is_replaced_once(open_session):
@@ -68,9 +67,10 @@ async def test_a_stale_connection_is_replaced_once(open_session):
 async def test_a_connection_that_was_new_is_not_tried_again(open_session):
     raw = Raw([BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off"):
+        with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
             await wire.post(session, request(url))
     assert raw.requests == 1
+    assert found.value.may_be_billed
 
 
 async def test_the_second_break_is_the_last(open_session):
@@ -95,31 +95,86 @@ async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(open_sessio
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
         await wire.post(session, request(url))
-        with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}"):
+        with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}") as found:
             await wire.post(session, request(url))
     assert raw.requests == 2
+    assert found.value.may_be_billed
 
 
-@pytest.mark.parametrize("answer", [BREAK, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"])
-async def test_silence_is_unreachable(open_session, answer):
+def limits(**seconds: float) -> config.Timeouts:
+    return config.Timeouts(**{f"{name}_seconds": value for name, value in seconds.items()})
+
+
+@pytest.mark.parametrize(
+    "answer, timeouts, limit",
+    [
+        (BREAK, limits(total=0.05), "not whole within 0.05 s"),
+        (BREAK, limits(first_byte=0.05), "no first byte within 0.05 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(total=0.05), "not whole within 0.05 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(first_byte=0.05), "no further byte within 0.05 s"),
+    ],
+)
+async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session, answer, timeouts, limit):
     class Silent(Raw):
         async def _serve(self, reader, writer):
             writer.write(answer)
             await reader.read()
 
     raw = Silent()
-    async with raw.running() as url, open_session(timeout_seconds=0.05) as session:
-        with pytest.raises(errors.UpstreamUnreachable, match="the service did not answer in time"):
+    async with raw.running() as url, open_session(timeouts=timeouts) as session:
+        with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
             await wire.post(session, request(url))
+    assert found.value.may_be_billed
 
 
-async def test_a_closed_port_is_unreachable(open_session):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        async with open_session() as session:
-            with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached"):
-                await wire.post(session, request(url))
+async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_session):
+    """The other side accepts, and never takes its part in the TLS handshake."""
+
+    class Silent(Raw):
+        async def _serve(self, reader, writer):
+            await reader.read()
+
+    raw = Silent()
+    async with raw.running() as url, open_session(timeouts=limits(connect=0.05)) as session:
+        with pytest.raises(errors.UpstreamUnreachable, match=r"in time: no connection within 0\.05 s") as found:
+            await wire.post(session, request(url.replace("http:", "https:")))
+    assert not found.value.may_be_billed
+
+
+async def test_who_waits_for_a_free_connection_was_not_billed(open_session):
+    arrived = asyncio.Event()
+
+    class Silent(Raw):
+        async def _serve(self, reader, writer):
+            arrived.set()
+            await reader.read()
+
+    raw = Silent()
+    async with raw.running() as url, open_session(connections=1, timeouts=limits(total=0.5)) as session:
+        first = asyncio.create_task(wire.post(session, request(url)))
+        await arrived.wait()
+        shortly = request(url)._replace(seconds=0.05)
+        with pytest.raises(errors.UpstreamUnreachable, match="not whole within") as second:
+            await wire.post(session, shortly)
+        with pytest.raises(errors.UpstreamUnreachable) as found:
+            await first
+    assert (found.value.may_be_billed, second.value.may_be_billed) == (True, False)
+
+
+async def test_what_costs_nothing_cannot_have_been_billed(open_session):
+    raw = Raw([BREAK], [b"SSH-2.0\r\n\r\n"])
+    async with raw.running() as url, open_session() as session:
+        for kind in (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
+            with pytest.raises(kind) as found:
+                await wire.post(session, request(url, billed=False))
+            assert not found.value.may_be_billed
+
+
+async def test_a_closed_port_is_unreachable(open_session, closed_port):
+    async with open_session() as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
+            await wire.post(session, request(f"http://127.0.0.1:{closed_port}/"))
+    assert not found.value.may_be_billed
 
 
 async def test_a_compressed_answer_arrives_plain(serve, open_session):

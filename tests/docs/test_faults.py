@@ -1,0 +1,79 @@
+"""docs/faults.md states what the code does: its numbers, its messages, its metrics. What is asked again is in
+tests/integration/test_faults.py."""
+
+import re
+
+import aiohttp
+import msgspec
+import prometheus_client
+import pytest
+
+from proxy import config
+from proxy.telemetry import metrics
+from proxy.upstream import acquisition, classify, pauses, policies, session, tokens, wire
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/faults.md"]
+
+
+@pytest.fixture(scope="module")
+def words(page):
+    return " ".join(page.text.split())
+
+
+def test_every_limit_of_time_has_its_row_and_its_words(page):
+    rows = page.table("limit")
+    named = [row[1].strip("`").removeprefix("timeouts.") for row in rows]
+    assert named == list(config.Timeouts.__struct_fields__)
+    limits = {field.name: field.default for field in msgspec.structs.fields(config.Timeouts)}
+    timeout = aiohttp.ClientTimeout(
+        total=limits["total_seconds"],
+        sock_connect=limits["connect_seconds"],
+        sock_read=limits["first_byte_seconds"],
+    )
+    head = session.Attempt()
+    head.answered = True
+    said = [
+        wire._limit(aiohttp.ConnectionTimeoutError(), session.Attempt(), timeout),
+        wire._limit(aiohttp.SocketTimeoutError(), session.Attempt(), timeout),
+        wire._limit(aiohttp.SocketTimeoutError(), head, timeout),
+        wire._limit(TimeoutError(), session.Attempt(), timeout),
+    ]
+    assert [text for row in rows for text in re.findall(r"`(.+?)`", row[2])] == said
+
+
+def test_what_tells_of_trouble_is_the_codes(page):
+    (row,) = (row[0] for row in page.table("what happened") if "trouble" in row[0])
+    assert set(re.findall(r"HC\d+", row)) == classify.TROUBLE_CODES
+    assert {int(status) for status in re.findall(r"\b5\d\d\b", row)} == classify.TROUBLE_STATUSES
+    assert f"`{classify.TROUBLE_MESSAGE}`" in row
+
+
+def test_the_numbers_of_repetitions_are_the_codes(words):
+    assert f"up to {policies.BACKOFF:g} s, then {2 * policies.BACKOFF:g} s, at most {policies.BACKOFF_MAX:g} s" in words
+    assert policies.SHARE == 1 / 5
+    assert f"a fifth of them, {policies.RESERVE:g} at the start, and at most {policies.SAVED_MAX:g} saved up" in words
+
+
+def test_the_numbers_of_tokens_are_the_codes(words):
+    a_second, a_quarter, a_half_day, a_week = acquisition.WINDOWS
+    assert f"{a_second.count} requests a second, {a_quarter.count} in 15 minutes" in words
+    spaced = [f"{window.count:,}".replace(",", " ") for window in (a_half_day, a_week)]
+    assert f"{spaced[0]} in 12 hours, {spaced[1]} a week" in words
+    assert f"holds the others up for {acquisition.LEASE:g} seconds" in words
+    assert f"renewed {tokens.EARLY / 60:g} to {tokens.EARLY / 30:g} minutes before its end" in words
+    assert (
+        f"for 1, 2, 4, 8, then {pauses.FAILED_MAX:g} seconds; after refused credentials for {pauses.REFUSED:g};"
+        in words
+    )
+    assert f"{pauses.TOLD_MAX / 60:g} minutes at most" in words
+    assert f"in the next {pauses.REFUSED:g} seconds" in words
+
+
+def test_every_metric_that_is_named_is_one_with_these_labels(page):
+    counted = metrics.Metrics(prometheus_client.CollectorRegistry())
+    known = {each._head[0]: each._head[2] for each in vars(counted).values() if isinstance(each, metrics.Counter)}
+    for name, labels, _ in page.table("metric"):
+        assert known[name.strip("`").removesuffix("_total")] == tuple(re.split(r", ", labels.partition(":")[0]))

@@ -1,0 +1,168 @@
+"""Faults of the two services, survived: what is asked again and what never, and a service that is left alone.
+
+The facts of docs/faults.md. The upstream is scripted; everything goes over sockets.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import pytest
+from integration.house import RawReply, raw, target
+from support import running_proxy, scripted_upstream
+from support.scripted_upstream import Answer
+
+from proxy import config
+from proxy.kit import clock
+
+GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
+TROUBLE = {"errors": [{"message": "Unexpected Execution Error"}], "data": None}
+INVALID = {"errors": [{"message": "…", "extensions": {"code": "AuthInvalidToken"}}]}
+HTML = b"<html><body>Bad Gateway</body></html>"
+CLOSED = Answer(HTML, 503, headers={"Retry-After": "0"})
+
+
+class Scene(NamedTuple):
+    """A proxy before an upstream that says what it is told."""
+
+    port: int
+    upstream: scripted_upstream.ScriptedUpstream
+    time: clock.ManualClock
+
+    async def reply(self, number: int = 0) -> RawReply:
+        """The reply to a match of two part numbers; `number` makes it another one."""
+        return await self.get(target({"mpn": f"X{number}"}, {"mpn": "Y"}))
+
+    async def get(self, path: str) -> RawReply:
+        return await raw(self.port, f"GET {path} HTTP/1.1".encode())
+
+    async def metric(self, line: str) -> float:
+        """The value of a line of /metrics; 0 where it is not there."""
+        text = (await self.get("/metrics")).body.decode()
+        return next((float(each.split()[-1]) for each in text.splitlines() if each.startswith(line)), 0.0)
+
+
+@asynccontextmanager
+async def scene(*answers: Any, graphql_url: str = "", **upstream: Any) -> AsyncIterator[Scene]:
+    """A proxy whose `upstream` has these settings, and whose GraphQL service says these things."""
+    time = clock.ManualClock()
+    async with scripted_upstream.running() as scripted:
+        scripted.says(*answers)
+        chosen = running_proxy.settings(graphql_url or scripted.graphql_url, scripted.token_url, upstream=upstream)
+        async with running_proxy.running(chosen, time) as proxy:
+            yield Scene(int(proxy.url.rpartition(":")[2]), scripted, time)
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for a condition, not for a time."""
+    async with asyncio.timeout(30):
+        while not await holds():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("first", [CLOSED, TROUBLE, Answer(TROUBLE, 500), Answer(HTML, 429)])
+async def test_what_was_turned_away_is_asked_again_and_the_client_never_knows(first: Any) -> None:
+    async with scene(first, GOOD, retries=2) as house:
+        assert (await house.reply()).status == 200
+        assert len(house.upstream.asked) == 2
+        assert await house.metric('v3bridge_upstream_retries_total{operation="supMultiMatch"') == 1
+
+
+async def test_a_service_that_comes_up_while_a_client_waits_answers_it() -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}/graphql"
+        async with scene(GOOD, graphql_url=url, retries=10) as house:
+            waiting = asyncio.create_task(house.reply())
+            repeated = 'v3bridge_upstream_retries_total{operation="supMultiMatch",reason="UpstreamUnreachable"}'
+            await until(lambda: at_least(1, house.metric(repeated)))
+            async with scripted_upstream.running(sock) as late:
+                late.says(GOOD)
+                assert (await waiting).status == 200
+                assert len(late.asked) == 1
+
+
+async def at_least(least: float, value: Awaitable[float]) -> bool:
+    return await value >= least
+
+
+@pytest.mark.parametrize(
+    "answer, status",
+    [
+        (Answer(GOOD, cut_after=20), 502),
+        (Answer(HTML, 500), 502),
+        (Answer(HTML, 502), 502),
+        (Answer(HTML, 504), 502),
+        (HTML, 502),
+        (b"", 502),
+        ({"errors": [{"message": "You have exceeded your part limit of 605."}]}, 429),
+    ],
+)
+async def test_what_may_have_been_billed_and_a_spent_quota_are_asked_once(answer: Any, status: int) -> None:
+    async with scene(answer, GOOD, retries=10) as house:
+        assert (await house.reply()).status == status
+        assert len(house.upstream.asked) == 1
+
+
+async def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read())
+        writer.close()
+
+    heard: list[bytes] = []
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/graphql"
+    limits = config.Timeouts(first_byte_seconds=0.05)
+    async with server, scene(GOOD, graphql_url=url, retries=10, timeouts=limits) as house:
+        reply = await house.reply()
+    assert reply.status == 503
+    assert reply.json["message"] == "the GraphQL service did not answer in time: no first byte within 0.05 s"
+    assert len(heard) == 1
+
+
+async def test_a_wait_that_is_too_long_is_passed_on_to_the_client() -> None:
+    async with scene(Answer(HTML, 503, headers={"Retry-After": "60"}), GOOD, retries=2) as house:
+        reply = await house.reply()
+        assert (reply.status, reply.headers["retry-after"]) == (503, "60")
+        assert len(house.upstream.asked) == 1
+
+
+async def test_where_everything_fails_the_budget_keeps_the_service_from_a_flood() -> None:
+    async with scene(CLOSED, retries=10, breaker=config.Breaker(failures=0)) as house:
+        replies = await asyncio.gather(*(house.reply(number) for number in range(50)))
+        assert {reply.status for reply in replies} == {503}
+        assert len(house.upstream.asked) <= 50 + 10 + 50 / 5
+
+
+async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None:
+    async with scene(Answer(HTML, 500), breaker=config.Breaker(failures=3, pause_seconds=5)) as house:
+        assert [(await house.reply()).status for _ in range(3)] == [502] * 3
+        refused = await house.reply()
+        assert (refused.status, refused.json["__class__"]) == (503, "ServerErrorResponse")
+        assert "the GraphQL service is not asked for the moment: it failed 3 times" in refused.json["message"]
+        assert 5 <= int(refused.headers["retry-after"]) <= 8
+        assert len(house.upstream.asked) == 3
+        assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 2
+        ready = await house.get("/ready")
+        assert (ready.status, ready.json["reason"]) == (503, refused.json["message"])
+        house.upstream.says(GOOD)
+        house.time.advance(8)
+        assert (await house.reply()).status == 200
+        assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 0
+        assert (await house.get("/ready")).status == 200
+
+
+async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says_so() -> None:
+    async with scene(INVALID) as house:
+        failure = await house.reply()
+        assert (failure.status, house.upstream.tokens, len(house.upstream.asked)) == (502, 2, 2)
+        assert "takes no token of application demo: AuthInvalidToken; is upstream.token_url" in failure.json["message"]
+        ready = await house.get("/ready")
+        assert (ready.status, ready.json["reason"]) == (503, f"application demo: {failure.json['message']}")
+        assert (await house.reply()).status == 502
+        assert (house.upstream.tokens, len(house.upstream.asked)) == (2, 2)
+        house.upstream.says(GOOD)
+        house.time.advance(30)
+        assert (await house.reply()).status == 200

@@ -1,0 +1,83 @@
+"""Several workers ask the sandbox's identity service through what they share: once."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from integration.house import House, Starts
+from support.token_worker import worker
+
+from proxy import config
+from proxy.kit import clock
+from proxy.stores import open as opening
+from proxy.upstream import tokens
+
+ROOT = Path(__file__).parents[2]
+
+
+def credentials(house: House) -> tokens.Credentials:
+    account = house.sandbox.account
+    return tokens.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+
+
+@pytest.fixture
+def store_url(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path / 'state.sqlite'}"
+
+
+async def process(token_url: str, store_url: str, calls: int) -> asyncio.subprocess.Process:
+    """A worker process that is ready to call."""
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "support.token_worker", token_url, store_url, str(calls),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"},
+    )  # fmt: skip
+    assert started.stdout is not None
+    assert await started.stdout.readline() == b"ready\n"
+    return started
+
+
+async def test_a_thousand_cold_calls_on_two_worker_processes_are_one_token_request(
+    start: Starts, store_url: str
+) -> None:
+    async with start(upstream_time=clock.SystemClock()) as house:
+        workers = [await process(house.sandbox.token_url, store_url, 500) for _ in range(2)]
+        account = house.sandbox.account
+        line = f"{account.client_id} {account.client_secret}\n".encode()
+        async with asyncio.timeout(120):
+            said = [out for out, _ in await asyncio.gather(*(each.communicate(line) for each in workers))]
+        assert [each.returncode for each in workers] == [0, 0]
+        assert said[0].startswith(b"1 ")
+        assert said[0] == said[1]
+        assert house.sandbox.requests.tokens == 1
+
+
+async def test_a_restart_asks_for_nothing(start: Starts, time: clock.ManualClock, store_url: str) -> None:
+    async with start() as house:
+        found = set()
+        for _ in range(3):
+            store = await opening.open_store(config.StoreUrl(store_url), time)
+            async with worker(house.sandbox.token_url, store, time) as each:
+                found.add(await each.get(credentials(house)))
+            await store.aclose()
+        assert len(found) == 1
+        assert house.sandbox.requests.tokens == 1
+
+
+async def test_no_secret_and_no_token_is_in_the_name_of_anything_kept(
+    start: Starts, time: clock.ManualClock, store_url: str, tmp_path: Path
+) -> None:
+    """The token itself is kept, in a file that only its owner reads; the secret is not."""
+    async with start() as house:
+        store = await opening.open_store(config.StoreUrl(store_url), time)
+        async with worker(house.sandbox.token_url, store, time) as each:
+            token = await each.get(credentials(house))
+        await store.aclose()
+        written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        assert token.encode() in written
+        assert house.sandbox.account.client_secret.encode() not in written
+        assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())
+        assert not any(token in file.name for file in tmp_path.iterdir())

@@ -1,0 +1,51 @@
+"""A worker process that only gets tokens: `python -m support.token_worker TOKEN_URL STORE CALLS`.
+
+Says "ready", waits for a line, makes all calls at once with the client id and secret of that line, and prints how many
+different tokens it got, and the digest of one.
+"""
+
+import asyncio
+import hashlib
+import random
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import prometheus_client
+
+from proxy import config
+from proxy.kit import clock
+from proxy.stores import open as opening
+from proxy.telemetry import metrics as metering
+from proxy.upstream import acquisition, identity, policies, token_store, tokens
+
+
+@asynccontextmanager
+async def worker(token_url: str, store: token_store.TokenStore, time: clock.Clock) -> AsyncIterator[tokens.Tokens]:
+    """The tokens of one worker, with connections and randomness of its own."""
+    rng, metrics = random.SystemRandom(), metering.Metrics(prometheus_client.CollectorRegistry())
+    breaker = policies.Breaker("identity", identity.SERVICE, config.Breaker(), clock=time, rng=rng, metrics=metrics)
+    async with aiohttp.ClientSession() as session:
+        source = acquisition.Acquisition(
+            session, token_url, "", store=store, breaker=breaker, clock=time, rng=rng, metrics=metrics
+        )
+        kept = tokens.Tokens(source, clock=time, rng=rng)
+        yield kept
+        await kept.close()
+
+
+async def main(token_url: str, store_url: str, calls: int) -> None:
+    time = clock.SystemClock()
+    store = await opening.open_store(config.StoreUrl(store_url), time)
+    print("ready", flush=True)  # noqa: T201 - the test reads it
+    client_id, secret = (await asyncio.to_thread(sys.stdin.readline)).split()
+    credentials = tokens.Credentials("demo", client_id, config.Secret(secret))
+    async with worker(token_url, store, time) as kept:
+        found = set(await asyncio.gather(*(kept.get(credentials) for _ in range(calls))))
+    await store.aclose()
+    print(len(found), hashlib.sha256(found.pop().encode()).hexdigest(), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -1,0 +1,92 @@
+"""An identity service that does as told, and a store that can go away, for the tests of tokens."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs
+
+import aiohttp
+import aioresponses
+
+from proxy import errors
+from proxy.stores import memory
+
+URL = "https://identity.example/connect/token"
+DAY = 86_400
+
+
+class Response(aiohttp.ClientResponse):
+    """aioresponses hands over no writer, which aiohttp 3.14 asks for its size."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, stream_writer=SimpleNamespace(output_size=0), **kwargs)
+
+
+class Service:
+    """The identity service as these tests see it: what it is to answer, and what it was asked."""
+
+    def __init__(self, clock, make_jwt) -> None:
+        self._clock = clock
+        self._make_jwt = make_jwt
+        self.mock = aioresponses.aioresponses()
+        self.asked: list[dict[str, list[str]]] = []
+
+    def grant(self, life: float = DAY, times: int = 1) -> None:
+        for _ in range(times):
+            self.answer(lambda: self._token(life))
+
+    def refuse(self, status: int, body: Any = None, **headers: str) -> None:
+        self.answer(lambda: {"status": status, "payload": body, "headers": headers})
+
+    def fail(self, exception: Exception) -> None:
+        self.mock.post(URL, exception=exception, repeat=True)
+
+    def answer(self, make) -> None:
+        def callback(url, **request: Any) -> aioresponses.CallbackResult:
+            self.asked.append(parse_qs(request["data"].decode()))
+            return aioresponses.CallbackResult(response_class=Response, **make())
+
+        self.mock.post(URL, callback=callback)
+
+    def grant_when(self, event: asyncio.Event) -> None:
+        """One grant, given when the event is set."""
+
+        async def callback(url, **request: Any) -> aioresponses.CallbackResult:
+            self.asked.append(parse_qs(request["data"].decode()))
+            await event.wait()
+            return aioresponses.CallbackResult(response_class=Response, **self._token(DAY))
+
+        self.mock.post(URL, callback=callback)
+
+    def _token(self, life: float) -> dict[str, Any]:
+        token = self._make_jwt(exp=self._clock.now() + life, jti=str(len(self.asked)))
+        return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
+
+
+class Away:
+    """A store that can be out of reach: then every operation says so."""
+
+    def __init__(self, store: memory.MemoryStore) -> None:
+        self._store = store
+        self.away = False
+
+    def __getattr__(self, name: str) -> Any:
+        async def operation(*arguments: Any) -> Any:
+            if self.away:
+                raise errors.StoreUnavailable("the store is away")
+            return await getattr(self._store, name)(*arguments)
+
+        return operation
+
+
+async def background() -> None:
+    """Let tasks that nobody waits for run to their end."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def until(holds) -> None:
+    """Wait for a condition, not for a time."""
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0)

@@ -1,0 +1,297 @@
+"""Tokens of several workers with one store: who asks, who waits, and what is shared when that fails."""
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from unit.upstream.identity_service import DAY, URL, background, until
+
+from proxy import config, errors
+from proxy.upstream import acquisition, pauses, token_store, tokens
+
+
+async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(start, service, credentials):
+    service.grant()
+    first, second = start(), start()
+    calls = [worker.get(credentials) for worker in (first, second) for _ in range(500)]
+    assert len(set(await asyncio.gather(*calls))) == 1
+    assert len(service.asked) == 1
+
+
+async def test_a_worker_that_starts_finds_the_token_of_the_one_before(start, service, credentials):
+    service.grant()
+    before = start()
+    token = await before.get(credentials)
+    await before.close()
+    assert await start().get(credentials) == token
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
+async def test_other_credentials_lead_to_no_token_that_is_kept(start, service, credentials, change):
+    service.grant(times=2)
+    token = await start().get(credentials)
+    assert await start().get(replace(credentials, **change)) != token
+
+
+async def test_another_scope_leads_to_no_token_that_is_kept(start, service, credentials):
+    service.grant(times=2)
+    token = await start().get(credentials)
+    assert await start(scope="design.domain").get(credentials) != token
+
+
+def test_nothing_can_be_read_from_the_keys_of_the_store(credentials):
+    keys = token_store.keys(URL, "supply.domain", credentials)
+    assert len(set(keys)) == 4
+    for key in keys:
+        assert re.fullmatch(r"[a-z]+:[0-9a-f]{64}", key)
+
+
+async def test_one_worker_renews_and_the_others_pick_it_up(start, service, clock, credentials):
+    service.grant(times=2)
+    workers = [start() for _ in range(3)]
+    old = {await worker.get(credentials) for worker in workers}
+    clock.advance(DAY - 300)
+    assert {await worker.get(credentials) for worker in workers} == old
+    await background()
+    new = {await worker.get(credentials) for worker in workers}
+    assert len(new) == 1
+    assert new.isdisjoint(old)
+    assert len(service.asked) == 2
+
+
+async def test_a_token_in_the_store_is_not_used_after_its_end(start, service, clock, credentials):
+    service.grant(times=2)
+    old = await start().get(credentials)
+    clock.advance(DAY)
+    assert await start().get(credentials) != old
+
+
+async def test_a_rejected_token_is_replaced_once_for_all_workers(start, service, credentials):
+    service.grant(times=2)
+    workers = [start() for _ in range(3)]
+    (old,) = {await worker.get(credentials) for worker in workers}
+    new = set()
+    for worker in workers:
+        await worker.rejected(credentials, old)
+        new.add(await worker.get(credentials))
+    assert len(new) == 1
+    assert old not in new
+    assert len(service.asked) == 2
+
+
+async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(start, service, credentials):
+    service.grant(times=2)
+    workers = [start(), start()]
+    (old,) = {await worker.get(credentials) for worker in workers}
+
+    async def meet(worker) -> str:
+        await worker.rejected(credentials, old)
+        return await worker.get(credentials)
+
+    new = set(await asyncio.gather(*(meet(worker) for worker in workers for _ in range(50))))
+    assert len(new) == 1
+    assert old not in new
+    assert len(service.asked) == 2
+
+
+async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_it(start, service, kept, credentials):
+    service.grant(times=2)
+    worker = start()
+    old = await worker.get(credentials)
+    kept.away = True
+    await worker.rejected(credentials, old)
+    kept.away = False
+    assert await worker.get(credentials) != old
+
+
+async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(start, service, credentials):
+    service.refuse(500)
+    workers = [start() for _ in range(5)]
+    found = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
+    assert [type(error) for error in found] == [errors.UpstreamFault] * 5
+    assert {(error.message, error.status, error.retry_after) for error in found} == {
+        ("the identity service answered with HTTP 500", 502, 1)
+    }
+    assert len(service.asked) == 1
+
+
+async def test_pauses_grow_whichever_worker_asks(start, service, clock, credentials):
+    workers = [start() for _ in range(3)]
+    waits = []
+    for _ in range(6):
+        service.refuse(500)
+        found = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
+        waits.append({error.retry_after for error in found})
+        workers.append(workers.pop(0))
+        clock.advance(max(waits[-1]))
+    assert waits == [{1}, {2}, {4}, {8}, {15}, {15}]
+    assert len(service.asked) == 6
+
+
+async def test_refused_credentials_are_not_tried_by_every_worker(start, service, clock, credentials):
+    service.refuse(400, {"error": "invalid_client"})
+    for _ in range(3):
+        with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
+            await start().get(credentials)
+    assert len(service.asked) == 1
+    clock.advance(pauses.REFUSED)
+    service.grant()
+    assert await start().get(credentials)
+
+
+async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(start, service, credentials):
+    service.grant()
+    first, second = start(), start()
+    await first.rejected(credentials, await first.get(credentials))
+    await first.refused(credentials, errors.CredentialsRefused("no token of demo is taken"))
+    with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken"):
+        await second.get(credentials)
+    assert len(service.asked) == 1
+
+
+async def test_the_turn_of_a_dead_worker_is_taken_over(start, service, kept, clock, credentials):
+    keys = token_store.keys(URL, "supply.domain", credentials)
+    assert await kept.lock(keys.turn, "a worker that was killed", acquisition.LEASE)
+    service.grant()
+    started = clock.now()
+    assert await start().get(credentials)
+    assert clock.now() - started == pytest.approx(acquisition.LEASE, abs=2 * acquisition.POLL)
+
+
+async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(start, service, kept, credentials):
+    keys = token_store.keys(URL, "supply.domain", credentials)
+    assert await kept.lock(keys.turn, "a worker that hangs", 10 * acquisition.TURN_MAX)
+    with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
+        await start().get(credentials)
+    assert not service.asked
+
+
+async def test_a_turn_is_held_for_as_long_as_its_holder_asks(start, service, kept, monkeypatch, credentials):
+    monkeypatch.setattr(acquisition, "LEASE", 0.03)
+    locks = []
+    answering = asyncio.Event()
+    service.grant_when(answering)
+    lock = kept.lock
+
+    async def counted(*arguments: Any) -> bool:
+        locks.append(arguments)
+        return await lock(*arguments)
+
+    kept.lock = counted
+    asking = asyncio.create_task(start().get(credentials))
+    await until(lambda: len(locks) > 3)
+    answering.set()
+    assert await asking
+    assert {owner for _, owner, _ in locks} == {locks[0][1]}
+
+
+async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(start, service, clock, credentials):
+    answering = asyncio.Event()
+    service.grant_when(answering)
+    stopping, staying = start(), start()
+    leaving = asyncio.create_task(stopping.get(credentials))
+    await until(lambda: service.asked)
+    await stopping.close()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    answering.set()
+    started = clock.now()
+    assert await staying.get(credentials)
+    assert clock.now() == started
+
+
+async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(start, service, credentials):
+    answering = asyncio.Event()
+    service.grant_when(answering)
+    asking = asyncio.create_task(start().get(credentials))
+    await until(lambda: service.asked)
+    waiting = start()
+    leaving, staying = (asyncio.create_task(waiting.get(credentials)) for _ in range(2))
+    await background()
+    leaving.cancel()
+    answering.set()
+    assert await staying == await asking
+    assert len(service.asked) == 1
+
+
+async def test_the_windows_are_those_of_all_workers_and_outlive_them(start, service, credentials):
+    service.grant(times=200)
+    for _ in range(200):
+        worker = start()
+        await worker.rejected(credentials, await worker.get(credentials))
+        await worker.close()
+    with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens"):
+        await start().get(replace(credentials, client_secret=config.Secret("a new secret")))
+    assert len(service.asked) == 200
+
+
+async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_has_not(
+    start, service, kept, credentials, logged
+):
+    other = tokens.Credentials("other", "other-id", credentials.client_secret)
+    service.grant(times=2)
+    worker = start()
+    token = await worker.get(credentials)
+    kept.away = True
+    assert await worker.get(credentials) == token
+    assert await worker.get(other) != token
+    assert len(service.asked) == 2
+    assert logged.getvalue().count("tokens are not shared for now") == 1
+    assert "StoreUnavailable: the store is away" in logged.getvalue()
+
+
+async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(start, service, clock, kept, credentials):
+    service.grant(times=200)
+    worker = start()
+    for n in range(200):
+        kept.away = n >= 100
+        await worker.rejected(credentials, await worker.get(credentials))
+    with pytest.raises(errors.TokenLimit):
+        await worker.get(credentials)
+
+
+async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
+    start, service, make_breaker, clock, credentials
+):
+    breaker = make_breaker(failures=1)
+    other = tokens.Credentials("other", "other-id", credentials.client_secret)
+    service.grant()
+    worker = start(breaker=breaker)
+    token = await worker.get(credentials)
+    service.refuse(500)
+    with pytest.raises(errors.UpstreamFault):
+        await worker.get(other)
+    third = tokens.Credentials("third", "third-id", credentials.client_secret)
+    with pytest.raises(errors.BreakerOpen):
+        await worker.get(third)
+    assert await worker.get(credentials) == token
+    assert len(service.asked) == 2
+    clock.advance(5)
+    service.grant()
+    assert await worker.get(third)
+    assert breaker.refusal() is None
+
+
+async def test_a_clock_that_is_off_is_told_with_its_seconds(store, service, clock, make_jwt, logged, credentials):
+    now = clock.now()
+    token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
+    service.answer(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
+    assert await store.get(credentials) == token
+    (line,) = [json.loads(line) for line in logged.getvalue().splitlines()]
+    assert line["event"] == "the clock of this machine is behind the identity service's"
+    assert (line["application"], line["seconds"]) == ("demo", 7_200)
+
+
+async def test_what_goes_wrong_inside_is_logged_although_nobody_waits(store, service, clock, credentials, logged):
+    service.grant()
+    await store.get(credentials)
+    clock.advance(DAY - 300)
+    service.fail(RuntimeError("a mistake in the program"))
+    await store.get(credentials)
+    await background()
+    assert "RuntimeError" in logged.getvalue()
+    assert await store.get(credentials)

@@ -1,0 +1,81 @@
+"""When a token ends, whatever the clocks of both sides say."""
+
+import pytest
+
+from proxy.upstream import lifetimes
+from proxy.upstream.lifetimes import Times
+
+NOW = 1_700_000_000.0
+DAY = 86_400.0
+
+
+def seen(start: float | None, end: float | None) -> Times:
+    """Times as seconds from NOW by this machine's clock."""
+    return Times(None if start is None else NOW + start, None if end is None else NOW + end)
+
+
+@pytest.mark.parametrize("claim", [None, "soon", True, 10**400, [1], float("nan")])
+def test_a_claim_that_is_no_time_is_passed_over(make_jwt, claim):
+    assert lifetimes.read(make_jwt(exp=claim)) == (None, None)
+
+
+def test_a_token_that_is_no_jwt_has_no_times():
+    assert lifetimes.read("opaque") == (None, None)
+
+
+def test_without_iat_a_token_begins_with_nbf(make_jwt):
+    assert lifetimes.read(make_jwt(nbf=1, exp=2)) == (1.0, 2.0)
+    assert lifetimes.read(make_jwt(nbf=1, iat=0, exp=2)) == (0.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "times, told, end",
+    [
+        (seen(None, None), None, None),
+        (seen(None, None), DAY, DAY),
+        (seen(None, DAY), None, DAY),
+        (seen(0, DAY), DAY, DAY),
+        (seen(-59, DAY - 59), DAY, DAY - 59),
+        (seen(59, DAY + 59), DAY, DAY),
+        # the clock of this machine is behind
+        (seen(3_600, DAY + 3_600), DAY, DAY),
+        (seen(3_600, DAY + 3_600), None, DAY),
+        (seen(None, DAY + 3_600), DAY, DAY),
+        # it is ahead, by hours and by more than a life
+        (seen(-3_600, DAY - 3_600), DAY, DAY),
+        (seen(-2 * DAY, -DAY), DAY, DAY),
+        (seen(-2 * DAY, -DAY), None, DAY),
+        (seen(None, -DAY), DAY, DAY),
+        # an older token, kept over there
+        (seen(-3_600, DAY - 3_600), None, DAY - 3_600),
+        (seen(-3_600, DAY - 3_600), DAY - 3_600, DAY - 3_600),
+        # claims and expires_in contradict each other: the sooner end
+        (seen(0, 600), DAY, 600),
+        (seen(0, DAY), 600, 600),
+        (seen(3_600, 3_600 + 600), DAY, 600),
+        # a life that ends before it begins says nothing
+        (seen(50, 40), None, 40),
+    ],
+)
+def test_the_end_is_where_both_sides_would_still_call_it_good(times, told, end):
+    assert lifetimes.end(times, told, NOW) == (None if end is None else NOW + end)
+
+
+@pytest.mark.parametrize(
+    "times, told, doubts",
+    [
+        (seen(0, DAY), DAY, []),
+        (seen(60, DAY + 60), DAY, []),
+        (seen(-60, DAY - 60), DAY, []),
+        (seen(-3_600, DAY - 3_600), None, []),
+        (seen(None, None), DAY, []),
+        (seen(None, DAY), None, []),
+        (seen(3_600, DAY + 3_600), DAY, [("the clock of this machine is behind the identity service's", 3_600)]),
+        (seen(-61, DAY - 61), DAY, [("the clock of this machine is ahead of the identity service's", 61)]),
+        (seen(0, DAY), 3_600, [("a token's own life is not what expires_in says", 82_800)]),
+        (seen(None, 600), DAY, [("a token's own end is not where expires_in says", 85_800)]),
+        (seen(None, -600), DAY, [("a token's own end is not where expires_in says", 87_000)]),
+    ],
+)
+def test_the_operator_is_told_by_how_many_seconds_it_does_not_fit(times, told, doubts):
+    assert list(lifetimes.doubts(times, told, NOW)) == doubts

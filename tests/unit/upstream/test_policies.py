@@ -1,0 +1,192 @@
+"""When a service is asked again, and when it is left alone: decisions, by a clock that is turned."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from proxy import errors
+from proxy.upstream import policies
+
+NEVER_SENT = errors.UpstreamUnreachable("no connection")
+LOST = errors.UpstreamUnreachable("no answer", may_be_billed=True)
+
+
+def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> policies.Retry:
+    """`chance` is what the random source says each time; 1.0 makes every wait the longest there is."""
+    rng = SimpleNamespace(random=lambda: chance)
+    return policies.Retry(retries, seconds, policies.Budget(), rng)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "error, safe",
+    [
+        (NEVER_SENT, True),
+        (errors.TooManyRequests("slow down"), True),
+        (errors.TokenLimit("wait"), True),
+        (errors.UpstreamFault("closed", status=503), True),
+        (errors.UpstreamFault("trouble, and no data"), True),
+        (LOST, False),
+        (errors.UpstreamFault("a page", may_be_billed=True), False),
+        (errors.UpstreamUnreadable("cut", may_be_billed=True), False),
+        (errors.UpstreamUnreadable("of the identity service"), False),
+        (errors.PartLimitUsedUp("spent", retry_after=1), False),
+        (errors.QueryRefused("no"), False),
+        (errors.CredentialsRefused("no"), False),
+        (errors.BreakerOpen("open", retry_after=1), False),
+        (errors.StoreUnavailable("away"), False),
+        (errors.ServerError("a mistake in the program"), False),
+    ],
+)
+def test_only_what_cannot_have_been_billed_is_sent_again(error, safe):
+    assert (retry().wait(error, 0, 0.0) is not None) is safe
+
+
+def test_waits_grow_and_are_never_longer_than_the_longest():
+    assert [retry(10).wait(NEVER_SENT, n, 0.0) for n in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+
+
+def test_a_crowd_does_not_come_back_together():
+    rng = random.Random(1)
+    waits = [policies.Retry(1, 30.0, policies.Budget(), rng).wait(NEVER_SENT, 0, 0.0) or 0.0 for _ in range(1_000)]
+    assert min(waits) < 0.005
+    assert max(waits) > 0.095
+    assert len(set(waits)) > 990
+
+
+def test_no_more_than_so_many_repetitions():
+    assert retry(2).wait(NEVER_SENT, 1, 0.0) is not None
+    assert retry(2).wait(NEVER_SENT, 2, 0.0) is None
+    assert retry(0).wait(NEVER_SENT, 0, 0.0) is None
+
+
+@pytest.mark.parametrize("told, elapsed, wait", [(4, 0.0, 4.05), (4, 25.0, 4.05), (4, 26.0, None), (60, 0.0, None)])
+def test_what_the_service_asks_for_is_waited_if_the_caller_has_the_time(told, elapsed, wait):
+    error = errors.TooManyRequests("slow down", retry_after=told)
+    assert retry(chance=0.5).wait(error, 0, elapsed) == wait
+
+
+def test_what_does_not_fit_into_the_callers_time_costs_no_repetition():
+    policy = retry()
+    for _ in range(50):
+        assert policy.wait(NEVER_SENT, 0, 29.99) is None
+    assert policy.wait(NEVER_SENT, 0, 0.0) is not None
+
+
+def test_some_time_is_always_left_because_none_would_be_no_limit():
+    assert retry(seconds=30).left(12) == 18
+    assert retry(seconds=30).left(31) > 0
+
+
+def test_when_everything_fails_a_fifth_more_is_sent():
+    policy = retry()
+    repeated = 0
+    for _ in range(10_000):
+        policy.budget.deposit()
+        repeated += policy.wait(NEVER_SENT, 0, 0.0) is not None
+    assert repeated == pytest.approx(10_000 * policies.SHARE + policies.RESERVE, abs=1)
+
+
+def test_good_times_save_up_only_so_much():
+    budget = policies.Budget()
+    for _ in range(10_000):
+        budget.deposit()
+    assert sum(budget.withdraw() for _ in range(10_000)) == pytest.approx(policies.SAVED_MAX, abs=1)
+
+
+def is_open(breaker: policies.Breaker) -> bool:
+    try:
+        breaker.admit()
+    except errors.BreakerOpen:
+        return True
+    return False
+
+
+def state(metrics) -> float:
+    return metrics.breaker_state["graphql",]
+
+
+def test_a_breaker_opens_after_failures_in_a_row(make_breaker, metrics):
+    breaker = make_breaker(failures=3)
+    assert state(metrics) == policies.CLOSED
+    for report in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
+        report()
+    assert not is_open(breaker)
+    breaker.failed()
+    assert is_open(breaker)
+    assert state(metrics) == policies.OPEN
+
+
+def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker, clock):
+    breaker = make_breaker(failures=1, pause=5.0)
+    breaker.failed()
+    clock.advance(1.5)
+    with pytest.raises(errors.BreakerOpen) as found:
+        breaker.admit()
+    assert found.value.message == "the GraphQL service is not asked for the moment: it failed 1 times in a row"
+    assert (found.value.status, found.value.retry_after, found.value.may_be_billed) == (503, 4, False)
+
+
+def test_after_the_pause_one_request_tries_and_a_good_answer_closes(make_breaker, metrics, clock, logged):
+    breaker = make_breaker(failures=1)
+    breaker.failed()
+    clock.advance(5)
+    assert [is_open(breaker) for _ in range(3)] == [False, True, True]
+    assert state(metrics) == policies.HALF_OPEN
+    breaker.succeeded()
+    assert not is_open(breaker)
+    assert state(metrics) == policies.CLOSED
+    assert [line.split('"event": "')[1].split('"')[0] for line in logged.getvalue().splitlines()] == [
+        "not asked for a while",
+        "asked again",
+    ]
+
+
+def test_a_failed_trial_is_followed_by_another_pause(make_breaker, metrics, clock):
+    breaker = make_breaker(failures=2)
+    breaker.failed()
+    breaker.failed()
+    clock.advance(5)
+    assert not is_open(breaker)
+    breaker.failed()
+    assert is_open(breaker)
+    assert state(metrics) == policies.OPEN
+    clock.advance(5)
+    assert not is_open(breaker)
+
+
+def test_a_trial_that_never_ends_does_not_hold_the_breaker_open(make_breaker, clock):
+    breaker = make_breaker(failures=1)
+    breaker.failed()
+    clock.advance(5)
+    assert [is_open(breaker) for _ in range(2)] == [False, True]
+    clock.advance(5)
+    assert not is_open(breaker)
+
+
+def test_failures_of_what_was_under_way_do_not_prolong_the_pause(make_breaker, clock):
+    breaker = make_breaker(failures=1)
+    breaker.failed()
+    clock.advance(4.9)
+    breaker.failed()
+    clock.advance(0.1)
+    assert not is_open(breaker)
+
+
+def test_pauses_of_many_machines_are_spread(make_breaker, clock):
+    breakers = [make_breaker(failures=1, rng=random.Random(seed)) for seed in range(100)]
+    for breaker in breakers:
+        breaker.failed()
+    clock.advance(5)
+    assert all(map(is_open, breakers))
+    clock.advance(1.25)
+    assert 30 < sum(map(is_open, breakers)) < 70
+    clock.advance(1.25 + 5 * 1.5)
+    assert not any(map(is_open, breakers))
+
+
+def test_a_breaker_of_no_failures_never_opens(make_breaker):
+    breaker = make_breaker(failures=0)
+    for _ in range(1_000):
+        breaker.failed()
+    assert not is_open(breaker)

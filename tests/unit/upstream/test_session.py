@@ -1,0 +1,223 @@
+"""Outgoing connections: whom they trust, what they show, and what they pass through. Real TLS, on loopback."""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from support.certificates import Authority
+
+from proxy import config, errors
+from proxy.upstream import session as sessions
+from proxy.upstream import wire
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def server_files(authority):
+    return authority.issue("server")
+
+
+@pytest.fixture
+def serve_tls(authority, server_files):
+    """`async with serve_tls() as url`: answers every POST with "ok"; `asks` for a client's certificate."""
+
+    @asynccontextmanager
+    async def serving(asks: bool = False) -> AsyncIterator[str]:
+        async def ok(_: web.Request) -> web.Response:
+            return web.Response(text="ok")
+
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.ca_file)
+        context.load_cert_chain(*server_files)
+        context.verify_mode = ssl.CERT_REQUIRED if asks else ssl.CERT_NONE
+        app = web.Application()
+        app.router.add_post("/", ok)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+            yield f"https://127.0.0.1:{runner.addresses[0][1]}/"
+        finally:
+            await runner.cleanup()
+
+    return serving
+
+
+def tls(**files: Path) -> config.Tls:
+    return config.Tls(**{name: config.File(file) for name, file in files.items()})
+
+
+def request(url: str) -> wire.Request:
+    return wire.Request(url, "the service", b"body", {}, True)
+
+
+async def ask(session, url: str) -> str:
+    return (await wire.post(session, request(url))).body.decode()
+
+
+async def test_a_certificate_of_an_unknown_authority_is_not_trusted(serve_tls, open_session):
+    async with serve_tls() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
+            await ask(session, url)
+    assert not found.value.may_be_billed
+
+
+async def test_ca_file_makes_it_trusted(serve_tls, open_session, authority):
+    async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
+        assert await ask(session, url) == "ok"
+
+
+async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(serve_tls, open_session, authority):
+    async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
+            await ask(session, url.replace("127.0.0.1", "localhost"))
+
+
+async def test_a_service_that_asks_for_a_certificate_is_shown_it(serve_tls, open_session, authority):
+    cert, key = authority.issue("client")
+    shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
+    async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
+        assert await ask(session, url) == "ok"
+
+
+async def test_one_file_can_hold_certificate_and_key(serve_tls, open_session, authority, tmp_path):
+    cert, key = authority.issue("client")
+    both = tmp_path / "both.pem"
+    both.write_bytes(cert.read_bytes() + key.read_bytes())
+    shown = tls(ca_file=authority.ca_file, client_cert=both)
+    async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
+        assert await ask(session, url) == "ok"
+
+
+async def test_without_one_it_breaks_off(serve_tls, open_session, authority):
+    async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
+        with pytest.raises(errors.UpstreamUnreachable):
+            await ask(session, url)
+
+
+def test_a_ca_file_without_a_certificate_is_a_mistake(tmp_path):
+    (tmp_path / "notes.txt").write_text("no certificate")
+    with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.ca_file: .*notes\.txt holds no certificate"):
+        sessions.tls_context(tls(ca_file=tmp_path / "notes.txt"))
+
+
+@pytest.mark.parametrize("passphrase", [None, b"a passphrase"])
+def test_a_key_that_does_not_fit_or_has_a_passphrase_is_a_mistake(authority, server_files, passphrase):
+    cert, key = authority.issue("other", passphrase)
+    cert = cert if passphrase else server_files[0]
+    with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.client_cert: .* and without a passphrase"):
+        sessions.tls_context(tls(client_cert=cert, client_key=key))
+
+
+class Proxy:
+    """A forwarding proxy: keeps the head of every request, passes tunnels on, answers what is not encrypted."""
+
+    def __init__(self, refusal: bytes = b"") -> None:
+        self._refusal = refusal
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.heads: list[str] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        try:
+            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        finally:
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await server.wait_closed()
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.add(asyncio.create_task(self._pass_on(reader, writer)))
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.heads.append(head)
+            if self._refusal:
+                writer.write(self._refusal)
+            elif head.startswith("CONNECT"):
+                await self._tunnel(head.split()[1], reader, writer)
+            else:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy")
+            await writer.drain()
+            await reader.read()
+        finally:
+            writer.close()
+
+    async def _tunnel(self, where: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, _, port = where.rpartition(":")
+        inner, outer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            await asyncio.gather(copy(reader, outer), copy(inner, writer))
+        finally:
+            outer.close()
+
+
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
+
+
+async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(serve_tls, open_session, authority):
+    proxy = Proxy()
+    async with serve_tls() as url, proxy.running() as address:
+        through = config.ProxyAddress(f"http://{address}")
+        async with open_session(proxy=through, tls=tls(ca_file=authority.ca_file)) as session:
+            assert await ask(session, url) == "ok"
+    (head,) = proxy.heads
+    assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")
+    assert "Proxy-Authorization" not in head
+
+
+async def test_the_name_and_password_of_a_proxy_are_shown_to_it(open_session):
+    proxy = Proxy()
+    async with proxy.running() as address:
+        through = config.ProxyAddress(f"http://me:the%20word@{address}")
+        async with open_session(proxy=through) as session:
+            assert await ask(session, "http://service.example/graphql") == "proxy"
+    (head,) = proxy.heads
+    assert head.startswith("POST http://service.example/graphql HTTP/1.1\r\n")
+    assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:the word').decode()}\r\n" in head
+
+
+async def test_a_proxy_that_refuses_is_named_with_its_status(open_session):
+    proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+    async with (
+        proxy.running() as address,
+        open_session(proxy=config.ProxyAddress(f"http://me:hidden@{address}")) as session,
+    ):
+        with pytest.raises(errors.UpstreamUnreachable, match="the proxy on the way says HTTP 407") as found:
+            await ask(session, "https://service.example/")
+    assert not found.value.may_be_billed
+    assert "hidden" not in found.value.message
+
+
+async def test_a_proxy_that_is_not_there_is_named(open_session, closed_port):
+    through = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
+    async with open_session(proxy=through) as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="no connection to the proxy on the way") as found:
+            await ask(session, "https://service.example/")
+    assert not found.value.may_be_billed
+
+
+async def test_the_environment_names_no_proxy(open_session, serve, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+    async def ok(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async with serve(ok) as url, open_session() as session:
+        assert await ask(session, url) == "ok"
