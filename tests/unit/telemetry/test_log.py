@@ -96,7 +96,7 @@ def test_this_programs_own_errors_keep_their_message_and_their_cause(configured)
     "name, message, arguments, words",
     [
         ("aiohttp.server", "Error handling request from %s", (KEY,), "Error handling request from %s"),
-        ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "127.0.0.1"),
+        ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "a message without"),
         (
             "aiohttp.web",
             f"Web-handler should return a response, got {{'k': '{KEY}'}}",
