@@ -18,6 +18,7 @@ from proxy.config.settings import (
     Period,
     Reconcile,
     Sharing,
+    Tracing,
     Translation,
     Upstream,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "Sharing",
     "Source",
     "StoreUrl",
+    "Tracing",
     "Translation",
     "Upstream",
     "digest",

@@ -142,6 +142,7 @@ class Tokens:
         else:
             outcome = "ok"
             self._keep(credentials, grant)
+            self._metrics.token_age.mark(credentials.name)
             return grant
         finally:
             self._metrics.token_requests[credentials.name, outcome] += 1

@@ -40,8 +40,8 @@ TARGETS = (
     f"/v3/parts/match?apikey={APIKEY}",
     f"/v3/parts/match/?key={APIKEY}",
     f"/v3/{APIKEY}/nothing?apikey={APIKEY}",
-    f"/health?apikey={APIKEY}",
-    f"/ready?apikey={APIKEY}",
+    f"/healthz?apikey={APIKEY}",
+    f"/readyz?apikey={APIKEY}",
     f"/metrics?apikey={APIKEY}",
 )  # fmt: skip
 LINES = (

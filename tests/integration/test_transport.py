@@ -145,7 +145,7 @@ async def test_every_reply_has_a_request_id_of_its_own(house: House) -> None:
 
 
 async def test_operators_can_ask_how_it_is(house: House) -> None:
-    health, ready = await house.proxy.get("/health"), await house.proxy.get("/ready")
+    health, ready = await house.proxy.get("/healthz"), await house.proxy.get("/readyz")
     assert (health.status, await health.json()) == (200, {"status": "ok"})
     assert (ready.status, await ready.json()) == (200, {"status": "ready"})
     await house.results({"mpn": "SN74S74N"})
