@@ -20,6 +20,7 @@ from proxy.web.v3.parameters import Style
 log = structlog.get_logger()
 
 MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
+AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 
 
 class _Handler(RequestHandler):
@@ -93,7 +94,7 @@ async def running(
         max_line_size=MAX_LINE,
         max_field_size=MAX_LINE,
         handle_signals=False,
-        shutdown_timeout=stop_seconds,
+        shutdown_timeout=max(stop_seconds, AT_ONCE),
         **settings,
     )
     await runner.setup()
@@ -111,6 +112,6 @@ async def _end(runner: _Runner) -> None:
     try:
         await runner.cleanup()
     except asyncio.CancelledError:
-        runner._shutdown_timeout = 0.0
+        runner._shutdown_timeout = AT_ONCE
         await runner.cleanup()
         raise

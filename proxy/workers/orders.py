@@ -1,24 +1,27 @@
 """What passes between the supervisor and a worker: an order down the worker's standard input, a report up its output.
 
 The order holds the configuration as it was resolved, secrets included; it is in no argument, environment or file. The
-input then stays open without a word: its end tells the worker that the supervisor wants it to stop, or is no more.
+input then stays open. The word STOP on it ends the worker; its end without that word says that the supervisor is no
+more.
 """
 
+import os
 import pickle
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from proxy import config
 from proxy.telemetry import merging
 
+STOP = b"stop\n"
+
 
 class Order(NamedTuple):
-    """What to serve, and where among the others. `supervisor` is its process id."""
+    """What to serve, and where among the others."""
 
     settings: config.Config
     place: merging.Place
-    supervisor: int
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -29,17 +32,28 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def write_order(order: Order) -> bytes:
-    """For a worker's standard input."""
-    return pickle.dumps(order)
+    """For a worker's standard input: its length in eight bytes, and the order."""
+    content = pickle.dumps(order)
+    return len(content).to_bytes(8, "big") + content
 
 
-def read_order(stream: BinaryIO) -> Order:
-    """From standard input, where nobody but the supervisor writes. Raises EOFError where it is gone already."""
-    try:
-        order: Order = pickle.load(stream)  # noqa: S301
-    except pickle.UnpicklingError as error:
-        raise EOFError("the order is cut") from error
+def read_order(pipe: int) -> Order:
+    """From a file descriptor, and not a byte beyond it. Raises EOFError where nobody is there to write it.
+
+    Nobody but the supervisor writes there, so that what is unpickled is its own.
+    """
+    size = int.from_bytes(_exactly(pipe, 8), "big")
+    order: Order = pickle.loads(_exactly(pipe, size))  # noqa: S301
     return order
+
+
+def _exactly(pipe: int, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        if not (more := os.read(pipe, size - len(found))):
+            raise EOFError
+        found += more
+    return found
 
 
 def write_report(report: Report) -> bytes:

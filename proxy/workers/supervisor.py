@@ -46,7 +46,7 @@ async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator
     ):
         settings = msgspec.structs.replace(settings, listen=msgspec.structs.replace(listen, port=port))
         places = [merging.Place(Path(folder), number) for number in range(1, listen.workers + 1)]
-        workers = [_Worker(orders.Order(settings, place, os.getpid()), clock) for place in places]
+        workers = [_Worker(orders.Order(settings, place), clock) for place in places]
         try:
             url = await _start(workers)
             keepers = [asyncio.create_task(each.keep(), name=f"keeper of {each.name}") for each in workers]
@@ -102,6 +102,7 @@ class _Worker:
             raise errors.ConfigError(f"{self.name} ended before it could answer ({_how(await process.wait())})")
         if report.mistake:
             raise errors.ConfigError(report.mistake)
+        log.info("a worker answers", worker=self._order.place.number, pid=process.pid)
         return report.url
 
     async def keep(self) -> None:
@@ -117,8 +118,6 @@ class _Worker:
                 await self.start()
             except errors.ConfigError as error:
                 log.error("a worker cannot start", worker=self._order.place.number, exc_info=error)
-            else:
-                log.info("a worker answers again", worker=self._order.place.number)
 
     async def stop(self) -> None:
         """Let it finish what is under way. It is killed where that takes too long, or who calls is cancelled."""
@@ -126,7 +125,7 @@ class _Worker:
         if process is None or process.returncode is not None:
             return
         assert process.stdin is not None  # noqa: S101 - it is a pipe
-        process.stdin.close()
+        process.stdin.write(orders.STOP)
         try:
             async with asyncio.timeout(self._order.settings.listen.stop_seconds + KILL_AFTER):
                 await process.wait()

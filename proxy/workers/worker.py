@@ -1,7 +1,7 @@
 """One worker, as a program of its own: `python -m proxy.workers.worker`, started by supervisor.py and nobody else.
 
-Serves until it gets SIGTERM or its standard input ends, and finishes what is under way. Its standard output is for its
-one report; what else would be printed goes to standard error.
+Serves until it gets SIGTERM, or its standard input says stop or ends, and finishes what is under way. Its standard
+output is for its one report; what else would be printed goes to standard error.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ def main() -> None:
     report = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(EOFError):
-        looping.run(_serve(orders.read_order(sys.stdin.buffer), report))
+        looping.run(_serve(orders.read_order(sys.stdin.fileno()), report))
 
 
 async def _serve(order: orders.Order, report: int) -> None:
     log.configure(order.settings.log.level, order.settings.log.format, sys.stderr)
     log.catch_what_nobody_catches()
     stop = looping.on_signal()
-    lifeline, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)
+    pipe, lifeline = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)
     try:
         async with alone.running(order.settings, order.place) as url:
             _say(report, orders.Report(url=url))
@@ -37,8 +37,8 @@ async def _serve(order: orders.Order, report: int) -> None:
         _say(report, orders.Report(mistake=error.message))
         sys.exit(2)
     finally:
-        lifeline.close()
-        if os.getppid() != order.supervisor:  # it was killed, and left this to whoever outlives it
+        pipe.close()
+        if lifeline.broken:  # the supervisor was killed, and left this to whoever outlives it
             shutil.rmtree(order.place.folder, ignore_errors=True)
 
 
@@ -49,12 +49,19 @@ def _say(report: int, said: orders.Report) -> None:
 
 
 class _Lifeline(asyncio.Protocol):
-    """Standard input, which says nothing and ends when the supervisor wants the worker to, or ends itself."""
+    """Standard input: says when to stop, and is `broken` where it ended before it did."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self._stop = stop
+        self._told = False
+        self.broken = False
 
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+    def data_received(self, data: bytes) -> None:  # noqa: ARG002 - there is but one word
+        self._told = True
+        self._stop.set()
+
+    def eof_received(self) -> None:
+        self.broken = not self._told
         self._stop.set()
 
 
