@@ -5,6 +5,7 @@ of OpenTelemetry is imported. Spans hold names, statuses and numbers: no address
 """
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-SEND_SECONDS = 5.0  # for one batch of spans, and so for the last one when the program ends
+SEND_SECONDS = 5.0  # for one batch of spans, and for all that is left when the program ends
 
 
 class Tracing:
@@ -60,8 +61,10 @@ class Tracing:
         span.set_status(self._status)
 
     async def close(self) -> None:
-        """Send what is left; a collector that does not answer is waited for no longer than one batch."""
-        await asyncio.to_thread(self._provider.shutdown)
+        """Send what is left; a collector that does not answer is waited for no longer than SEND_SECONDS."""
+        last = threading.Thread(target=self._provider.shutdown, name="last spans", daemon=True)
+        last.start()
+        await asyncio.to_thread(last.join, SEND_SECONDS)
 
 
 def open_tracing(otlp_url: str, share: float) -> Tracing:
