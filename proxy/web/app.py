@@ -16,6 +16,7 @@ from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
+from proxy.stores import base as stores
 from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
@@ -81,7 +82,7 @@ async def create_app(
     app = web.Application(middlewares=[*around, middleware.frame(metrics, clock)])
     routes.Surface(way, rulebook, repeats.Repeats(settings.answers.bytes // 4, clock), clock).add_to(app)
     openapi.add_to(app, rulebook)
-    ops.add_to(app, _metrics_text(app, metrics, place), _checks(served, store))
+    ops.add_to(app, _metrics_text(app, metrics, place), _checks(served, store, shared))
     app.on_cleanup.append(
         _closing(comparing.close, calls.close, lists.close, store.close, http.close, spending.close, shared.aclose)
     )
@@ -125,18 +126,25 @@ def _metrics_text(app: web.Application, metrics: metering.Metrics, place: mergin
     return merged.text
 
 
-def _checks(served: applications.Applications, store: tokens.Tokens) -> list[ops.Check]:
-    """Ready is who has a token for every application."""
+def _checks(served: applications.Applications, store: tokens.Tokens, shared: stores.Store) -> list[ops.Check]:
+    """Ready is who reaches the store, and has a token for every application."""
+    applied = served.applications.values()
     return [
-        ops.Check(f"token {each.name}", _token_trouble(store, each.credentials))
-        for each in served.applications.values()
+        ops.Check("store", _trouble(shared.closures)),
+        *(ops.Check(f"token {each.name}", _token_trouble(store, each.credentials)) for each in applied),
     ]
 
 
 def _token_trouble(store: tokens.Tokens, credentials: tokens.Credentials) -> Callable[[], Awaitable[str | None]]:
+    return _trouble(lambda: store.get(credentials))
+
+
+def _trouble(attempt: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[str | None]]:
+    """What stands in the way of an attempt, in its error's own words."""
+
     async def trouble() -> str | None:
         try:
-            await store.get(credentials)
+            await attempt()
         except errors.ServerError as error:
             return error.message
         return None

@@ -44,7 +44,7 @@ async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator
         listening.reserved(listen.host, listen.port) as port,
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
-        settings = msgspec.structs.replace(settings, listen=msgspec.structs.replace(listen, port=port))
+        settings = _together(settings, port, Path(folder))
         places = [merging.Place(Path(folder), number) for number in range(1, listen.workers + 1)]
         workers = [_Worker(orders.Order(settings, place), clock) for place in places]
         try:
@@ -58,6 +58,15 @@ async def running(settings: config.Config, clock: clocks.Clock) -> AsyncIterator
                 await asyncio.wait(keepers)
         finally:
             await asyncio.gather(*(each.stop() for each in workers))
+
+
+def _together(settings: config.Config, port: int, folder: Path) -> config.Config:
+    """What all workers have in common: the port, and a store. Where that is to be memory, it is a file of theirs."""
+    store = settings.store
+    if store.reveal() == "memory:":
+        store = config.StoreUrl(f"sqlite:{folder / 'state.sqlite'}")
+    listen = msgspec.structs.replace(settings.listen, port=port)
+    return msgspec.structs.replace(settings, listen=listen, store=store)
 
 
 async def _start(workers: list["_Worker"]) -> str:

@@ -25,7 +25,8 @@ def test_the_figures_are_the_codes(words):
 
 
 def test_every_gauge_that_is_named_is_one(words):
-    gauges = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
+    names = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
+    gauges = {name for name in names if name.startswith("v3bridge_parts_")}
     assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == gauges
 
 

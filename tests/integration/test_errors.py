@@ -113,6 +113,14 @@ async def test_an_identity_service_that_is_down_is_a_503(start: Starts, nobody: 
     assert reason == {"check": "token demo", "reason": "the identity service cannot be reached"}
 
 
+async def test_a_store_that_is_down_is_a_reason_not_to_be_ready(start: Starts, nobody: str) -> None:
+    async with start(store=nobody.replace("http://", "redis://")) as house:
+        ready = await house.get("/readyz")
+    assert ready.status == 503
+    assert {reason["check"] for reason in ready.json["reasons"]} == {"store"}
+    assert "the store (Redis) cannot be used" in ready.json["reasons"][0]["reason"]
+
+
 async def test_credentials_that_are_refused_are_a_502_that_names_the_application_only(start: Starts) -> None:
     async with start(application={"client_id": "someone-else"}) as house:
         failure = await house.failure(ONE)
