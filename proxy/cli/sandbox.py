@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from proxy import errors
-from proxy.cli import listening, looping, shown
+from proxy.cli import shown
+from proxy.kit import looping
+from proxy.workers import listening
 
 
 def sandbox(

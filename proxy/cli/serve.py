@@ -1,9 +1,8 @@
-"""`v3bridge serve`: the proxy, and with `upstream: sandbox` the sandbox inside the same process."""
+"""`v3bridge serve`: the proxy in one process or several, and with `upstream: sandbox` the sandbox inside the first."""
 
-import gc
 import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +10,8 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.cli import listening, looping, shown
-from proxy.kit import clock, shipped
+from proxy.cli import shown
+from proxy.kit import clock, looping, shipped
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 
@@ -25,35 +24,42 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Listen here instead of listen.port; 0: a free one.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Answer with so many processes instead of listen.workers.")
+    ] = None,
 ) -> None:
     """Start the proxy and print a curl line that works."""
     settings = config.load(config_file or shipped.path("config.yaml"), os.environ)
-    changed = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    given = (("host", host), ("port", port), ("workers", workers))
+    changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
     looping.run(_serve(msgspec.structs.replace(settings, listen=listen)))
 
 
 async def _serve(settings: config.Config) -> None:
     from proxy.telemetry import log
-    from proxy.web import app, server
 
     log.configure(settings.log.level, settings.log.format, sys.stderr)
+    log.catch_what_nobody_catches()
     stop = looping.on_signal()
     async with AsyncExitStack() as stack:
         example = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
             settings = await _with_sandbox(settings, stack)
-        service = await app.create_app(settings, clock.SystemClock())
-        listen = settings.listen
-        try:
-            url = await stack.enter_async_context(server.running(service, listen.host, listen.port))
-        except OSError as error:
-            raise listening.refused(listen.host, listen.port, error) from error
+        url = await stack.enter_async_context(_answering(settings))
         shown.service(url, _key(settings), example)
-        gc.collect()
-        gc.freeze()  # what is here now stays: the collector need not look at it again (see docs/performance.md)
-        gc.set_threshold(50_000, 20, 20)
         await stop.wait()
+
+
+def _answering(settings: config.Config) -> AbstractAsyncContextManager[str]:
+    """In this process, or in workers of their own."""
+    if settings.listen.workers == 1:
+        from proxy.workers import alone
+
+        return alone.running(settings)
+    from proxy.workers import supervisor
+
+    return supervisor.running(settings, clock.SystemClock())
 
 
 async def _with_sandbox(settings: config.Config, stack: AsyncExitStack) -> config.Config:

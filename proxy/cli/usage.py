@@ -8,8 +8,8 @@ import msgspec
 import typer
 
 from proxy import config, errors
-from proxy.cli import looping, shown_usage
-from proxy.kit import clock, shipped
+from proxy.cli import shown_usage
+from proxy.kit import clock, looping, shipped
 
 
 def usage(

@@ -21,6 +21,7 @@ from proxy.config.settings import (
     Sharing,
     Timeouts,
     Tls,
+    Tracing,
     Translation,
     Upstream,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "StoreUrl",
     "Timeouts",
     "Tls",
+    "Tracing",
     "Translation",
     "Upstream",
     "digest",

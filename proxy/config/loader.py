@@ -46,6 +46,7 @@ class _Reader:
             answers=self._block(settings.Answers, blocks.get("answers"), ("answers",)),
             lists=self._block(settings.Lists, blocks.get("lists"), ("lists",)),
             log=self._block(settings.Log, blocks.get("log"), ("log",)),
+            tracing=self._block(settings.Tracing, blocks.get("tracing"), ("tracing",)),
         )
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:

@@ -39,6 +39,8 @@ class Listen(Settings, frozen=True):
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
+    workers: Annotated[int, Meta(ge=1, le=256, description="processes, 1 to 256")] = 1
+    stop_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 10.0
 
 
 class Timeouts(Settings, frozen=True):
@@ -197,6 +199,18 @@ class Log(Settings, frozen=True):
     format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
 
 
+class Tracing(Settings, frozen=True):
+    """Spans for OpenTelemetry; off without an address. Needs v3bridge[otel]."""
+
+    otlp_url: Annotated[
+        Annotated[str, Meta(pattern=Url)] | None,
+        Meta(
+            description="an http:// or https:// address that takes OTLP traces, such as http://127.0.0.1:4318/v1/traces"
+        ),
+    ] = None
+    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 to 1")] = 1.0
+
+
 class Config(Settings, frozen=True):
     """All of it. `applications` maps a name to its application and is never empty."""
 
@@ -214,3 +228,4 @@ class Config(Settings, frozen=True):
     answers: Answers = Answers()
     lists: Lists = Lists()
     log: Log = Log()
+    tracing: Tracing = Tracing()

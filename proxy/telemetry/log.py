@@ -1,12 +1,14 @@
 """Log lines on one stream, for people or for machines. Set up once by the command line; rooms use structlog.
 
-There are no tracebacks in it, no text of unknown exceptions, and of other libraries' messages only the fixed
-part: those of aiohttp and asyncio would repeat request lines, and so apikeys.
+The one place where lines are made harmless, whoever's they are: no tracebacks, no text of unknown exceptions, and of
+other libraries' messages only the fixed part. Those of aiohttp and asyncio would repeat request lines, and so apikeys.
+What is written while a request is handled has its id.
 """
 
 import logging
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -17,10 +19,12 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from proxy import errors
+from proxy.telemetry.request_ids import REQUEST_ID
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 _FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
+_PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.]?(?:\s+|\Z))*")
 _FRAMES = 8
 
 
@@ -28,7 +32,7 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
     """Send every line from `level` up to `stream`, as `json` or for a `console`. Standard logging follows."""
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            add_request,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             reduce_exception,
@@ -43,6 +47,23 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
         root.removeHandler(handler)
     root.addHandler(Bridge())
     root.setLevel(max(LEVELS[level], logging.INFO))
+
+
+def catch_what_nobody_catches() -> None:
+    """Exceptions that end a thread, or come out of a destructor, are log lines too, and no trace on standard error."""
+    threading.excepthook = lambda found: structlog.get_logger().error(
+        "a thread ended by an error", exc_info=found.exc_value
+    )
+    sys.unraisablehook = lambda found: structlog.get_logger().warning(
+        "an error that could not be raised", exc_info=found.exc_value
+    )
+
+
+def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
+    """Add `request`, the id of the request that is being handled, if one is."""
+    if request := REQUEST_ID.get():
+        event["request"] = request
+    return event
 
 
 def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
@@ -61,16 +82,23 @@ class Bridge(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger().log(
-            record.levelno, fixed_words(record.msg), logger=record.name, exc_info=record.exc_info
+            record.levelno,
+            fixed_words(record.msg, filled_in=not record.args),
+            logger=record.name,
+            exc_info=record.exc_info,
         )
 
 
-def fixed_words(message: object) -> str:
+def fixed_words(message: object, filled_in: bool) -> str:
     """The first line of a message up to the first thing filled in. Arguments are left out.
 
-    `Error handling request from %s` stays as it is; `Exception in callback f('x')` ends before the bracket.
+    `Error handling request from %s` stays as it is; `Exception in callback f('x')` ends before the bracket. Where
+    there were no arguments the text may have been `filled_in` before it came here: then it ends before the first
+    word that is no plain word, such as one with a digit.
     """
     words = _FIXED.match(message) if isinstance(message, str) else None
+    if words and filled_in:
+        words = _PROSE.match(words[0].strip())
     return (words[0].strip() if words else "") or "a message without fixed words"
 
 

@@ -15,6 +15,7 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
+from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, policies, tokens, wire
 
 T = TypeVar("T")
@@ -96,6 +97,8 @@ class GraphQLClient:
     async def _send(self, operation: classify.Operation[T], token: str, seconds: float | None) -> wire.Reply:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
+        if request_id := REQUEST_ID.get():
+            headers["X-Request-Id"] = request_id
         request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, seconds)
         started = self._clock.monotonic()
         try:
@@ -105,7 +108,9 @@ class GraphQLClient:
             self._count(operation, type(error).__name__)
             raise
         finally:
-            self._metrics.upstream_seconds.observe(operation.name, self._clock.monotonic() - started)
+            seconds = self._clock.monotonic() - started
+            self._metrics.upstream_seconds.observe(operation.name, seconds)
+            self._metrics.stages.observe("upstream", seconds)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
         try:

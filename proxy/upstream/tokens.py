@@ -13,6 +13,7 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import single_flight
+from proxy.telemetry import metrics as metering
 from proxy.upstream import acquisition, identity, pauses
 from proxy.upstream.identity import Credentials
 
@@ -36,8 +37,11 @@ class _Kept:
 class Tokens:
     """The tokens of all applications."""
 
-    def __init__(self, source: acquisition.Acquisition, *, clock: clocks.Clock, rng: random.Random) -> None:
+    def __init__(
+        self, source: acquisition.Acquisition, *, clock: clocks.Clock, rng: random.Random, metrics: metering.Metrics
+    ) -> None:
         self._source = source
+        self._metrics = metrics
         self._clock = clock
         self._rng = rng
         self._kept: cachetools.TLRUCache[Credentials, _Kept] = cachetools.TLRUCache(
@@ -93,6 +97,7 @@ class Tokens:
         lead = min(EARLY, (grant.expires - self._clock.now()) / 4)
         self._kept[credentials] = _Kept(grant, grant.expires - lead * (1 + self._rng.random()))
         self._spoilt.pop(credentials, None)
+        self._metrics.token_age.mark(credentials.name)
 
     def _put_off(self, credentials: Credentials, error: Exception) -> None:
         """A failed renewal leaves the service in peace: what is kept is used a while longer."""

@@ -1,11 +1,11 @@
 """The composition root: a configuration becomes an application. Here, and only here, all rooms are put together."""
 
-import random
+import asyncio
+import contextlib
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 
-import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
@@ -15,143 +15,133 @@ from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
+from proxy.stores import base as stores
 from proxy.stores import open as opening
+from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
-from proxy.upstream import (
-    acquisition,
-    batching,
-    classify,
-    graphql,
-    identity,
-    policies,
-    session,
-    supply_counts,
-    token_store,
-    tokens,
-)
-from proxy.web import middleware, ops
+from proxy.upstream import batching, supply_counts
+from proxy.web import middleware, ops, outside, readiness
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
 
-async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Application:
+async def create_app(
+    settings: config.Config, clock: clocks.Clock, place: merging.Place | None = None
+) -> web.Application:
     """The service as it is configured; `upstream` must name addresses. Runs in the loop it is to serve on.
 
+    `place` is that of a worker among others; None: this process is the whole service.
     Raises MappingError and ConfigError: a service that starts can answer.
     """
+    async with AsyncExitStack() as opened:
+        app = await _compose(settings, clock, place, opened)
+        app.on_cleanup.append(_closing(opened.pop_all()))
+        return app
+
+
+async def _compose(
+    settings: config.Config, clock: clocks.Clock, place: merging.Place | None, opened: AsyncExitStack
+) -> web.Application:
+    """What is `opened` is closed in the opposite order: who asks before what is asked with."""
     upstream = settings.upstream
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
     rulebook = loader.load(shipped.path("mappings"), upstream.site)
     served = applications.Applications(settings.applications)
-    views = library.Library(rulebook)
-    views.check(config.FEATURES)
-    catalogues = views.catalogues()
-    for application in served.applications.values():  # what is asked for most is compiled before anybody asks
-        views.match(model.View(features=application.features))
-    metrics = metering.Metrics(CollectorRegistry())
-    shared = await opening.open_store(settings.store, clock)
-    spending = quota.Quota(shared, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
+    views = _views(rulebook, served)
+    spans = _tracing(settings.tracing, opened)
+    metrics = metering.Metrics(CollectorRegistry(), clock)
+    store = await opening.open_store(settings.store, clock)
+    opened.push_async_callback(store.aclose)
+    spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
+    opened.push_async_callback(spending.close)
     await spending.start()
-    http = session.open_session(upstream)
-    outside = _outside(upstream, http, shared, clock, metrics)
-    client = outside.client
+    services = outside.connect(upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened)
+    lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, clock)
+    opened.push_async_callback(lists.close)
+    sharing = settings.sharing.enabled
+    calls = batching.Batching(services.client, sharing, settings.sharing.wait_seconds, metrics)
+    opened.push_async_callback(calls.close)
+    _reconcile(settings=settings, served=served, store=store, services=services, clock=clock, opened=opened)
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
-    calls = batching.Batching(client, settings.sharing.enabled, settings.sharing.wait_seconds, metrics)
-    comparing = reconcile.Reconciler(
-        shared,
-        reconcile.watched(
-            {each.application.name: each.accounts.application for each in served.all}, settings.applications
-        ),
-        supply_counts.SupplyCounts(http, upstream.graphql_url, clock),
-        clock,
-    )
-    comparing.start()
-    lists = directory.Directory(catalogues, client, settings.lists.seconds, clock)
     way = pipeline.Pipeline(
         applications=served,
         views=views,
-        answers=answers.Answers(memory, settings.sharing.enabled, metrics),
+        answers=answers.Answers(memory, sharing, metrics),
         quota=spending,
-        rates=rates.Rates(shared),
+        rates=rates.Rates(store),
         upstream=calls,
         directory=lists,
         book=rulebook.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
-    app = web.Application(middlewares=[middleware.frame(metrics, clock)])
-    routes.Surface(way, rulebook, repeats.Repeats(settings.answers.bytes // 4, clock), clock).add_to(app)
-    openapi.add_to(app, rulebook)
-    ops.add_to(app, metrics, _ready(served, outside))
-    app.on_cleanup.append(
-        _closing(
-            comparing.close, calls.close, lists.close, outside.tokens.close, http.close, spending.close, shared.aclose
-        )
+    app = web.Application(
+        middlewares=[*([middleware.traced(spans)] if spans else []), middleware.frame(metrics, clock)]
     )
+    whole = repeats.Repeats(settings.answers.bytes // 4, clock)
+    routes.Surface(way, rulebook, whole, clock).add_to(app)
+    openapi.add_to(app, rulebook)
+    ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services))
     return app
 
 
-class _Outside(NamedTuple):
-    """The two services outside: the tokens of one, a client of the other, and that one's breaker."""
-
-    tokens: tokens.Tokens
-    client: graphql.GraphQLClient
-    breaker: policies.Breaker
-
-
-def _outside(
-    upstream: config.Upstream,
-    http: aiohttp.ClientSession,
-    store: token_store.TokenStore,
-    clock: clocks.Clock,
-    metrics: metering.Metrics,
-) -> _Outside:
-    rng = random.SystemRandom()
-
-    def breaker(name: str, service: str) -> policies.Breaker:
-        return policies.Breaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
-
-    source = acquisition.Acquisition(
-        http,
-        upstream.token_url,
-        upstream.scope,
-        store=store,
-        breaker=breaker("identity", identity.SERVICE),
-        clock=clock,
-        rng=rng,
-        metrics=metrics,
-    )
-    kept = tokens.Tokens(source, clock=clock, rng=rng)
-    queries = breaker("graphql", classify.SERVICE)
-    retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
-    client = graphql.GraphQLClient(
-        http, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock
-    )
-    return _Outside(kept, client, queries)
+def _views(rulebook: loader.Rulebook, served: applications.Applications) -> library.Library:
+    """What is asked for most is compiled before anybody asks, and a mistake is found in whatever can be."""
+    views = library.Library(rulebook)
+    views.check(config.FEATURES)
+    for application in served.applications.values():
+        views.match(model.View(features=application.features))
+    return views
 
 
-def _ready(served: applications.Applications, outside: _Outside) -> Callable[[], Awaitable[str | None]]:
-    """Ready is who has a token for every application and a service to ask; the reason names the first that fails."""
-
-    async def ready() -> str | None:
-        if refusal := outside.breaker.refusal():
-            return refusal.message
-        for application in served.applications.values():
-            try:
-                await outside.tokens.get(application.credentials)
-            except errors.ServerError as error:
-                return f"application {application.name}: {error.message}"
+def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracing | None:
+    """Spans, where the configuration says where to."""
+    if not settings.otlp_url:
         return None
+    spans = tracing.open_tracing(settings.otlp_url, settings.share)
+    opened.push_async_callback(spans.close)
+    return spans
 
-    return ready
+
+def _reconcile(
+    *,
+    settings: config.Config,
+    served: applications.Applications,
+    store: stores.Store,
+    services: outside.Outside,
+    clock: clocks.Clock,
+    opened: AsyncExitStack,
+) -> None:
+    """The service's own count, for applications that may ask for it."""
+    upstream = settings.upstream
+    url = "" if upstream == "sandbox" else upstream.graphql_url
+    accounts = {each.application.name: each.accounts.application for each in served.all}
+    counts = supply_counts.SupplyCounts(services.http, url, clock)
+    comparing = reconcile.Reconciler(store, reconcile.watched(accounts, settings.applications), counts, clock)
+    opened.push_async_callback(comparing.close)
+    comparing.start()
 
 
-def _closing(*ends: Callable[[], Awaitable[None]]) -> Callable[[web.Application], Awaitable[None]]:
-    """What is under way ends first, then the connections it uses."""
+def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:
+    """What `/metrics` shows: this process's numbers, or with fellow workers everybody's."""
+    if place is None:
+        return metrics.text
+    merged = merging.Merged(metrics, place)
 
+    async def keeping(_: web.Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(merged.keep_writing(), name="metrics of this worker")
+        yield
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    app.cleanup_ctx.append(keeping)
+    return merged.text
+
+
+def _closing(opened: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:
     async def close(_: web.Application) -> None:
-        for end in ends:
-            await end()
+        await opened.aclose()
 
     return close

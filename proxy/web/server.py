@@ -4,6 +4,7 @@ aiohttp answers what it cannot parse by itself, with a text that repeats the req
 request gets a v3 error that says only what kind of mistake it is, and the log gets its type.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from proxy.web.v3.parameters import Style
 log = structlog.get_logger()
 
 MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
+AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 
 
 class _Handler(RequestHandler):
@@ -73,22 +75,43 @@ class _Runner(web.AppRunner):
 
 
 @asynccontextmanager
-async def running(app: web.Application, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
-    """Serve while the block runs; gives the base URL. Port 0 takes a free one. Raises OSError where it is taken."""
+async def running(
+    app: web.Application,
+    host: str,
+    port: int,
+    *,
+    stop_seconds: float = 10.0,
+    shared: bool = False,
+    **settings: Any,
+) -> AsyncIterator[str]:
+    """Serve while the block runs; gives the base URL. Port 0 takes a free one. Raises OSError where it is taken.
+
+    At the end requests under way have `stop_seconds` to finish. A `shared` port has other listeners (SO_REUSEPORT).
+    """
     runner = _Runner(
         app,
         access_log=None,
         max_line_size=MAX_LINE,
         max_field_size=MAX_LINE,
         handle_signals=False,
-        shutdown_timeout=5.0,
+        shutdown_timeout=max(stop_seconds, AT_ONCE),
         **settings,
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, reuse_port=shared or None)
         await site.start()
         name = f"[{host}]" if ":" in host else host
         yield f"http://{name}:{runner.addresses[0][1]}"
     finally:
+        await _end(runner)
+
+
+async def _end(runner: _Runner) -> None:
+    """Finish what is under way. Who is cancelled in the meantime cuts it off, and still closes what was opened."""
+    try:
         await runner.cleanup()
+    except asyncio.CancelledError:
+        runner._shutdown_timeout = AT_ONCE
+        await runner.cleanup()
+        raise

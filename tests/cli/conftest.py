@@ -30,10 +30,18 @@ class Running:
                 return lines
         raise AssertionError(f"{word!r} was never printed; errors: {self.errors}")
 
+    def tell(self, signal: int) -> None:
+        """Send a signal."""
+        self._process.send_signal(signal)
+
+    def ended(self) -> int:
+        """Wait for its end; the exit code."""
+        return self._process.wait(SECONDS)
+
     def stop(self, signal: int) -> int:
         """Send a signal; the exit code."""
-        self._process.send_signal(signal)
-        return self._process.wait(SECONDS)
+        self.tell(signal)
+        return self.ended()
 
     @property
     def errors(self) -> str:

@@ -95,7 +95,7 @@ async def test_an_error_is_pretty_or_wrapped_like_any_reply(house: House) -> Non
 async def test_an_upstream_that_is_down_is_a_503(start: Starts, nobody: str) -> None:
     async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
         failure = await house.failure(ONE)
-        ready = await house.get("/ready")
+        ready = await house.get("/readyz")
     assert shape(failure) == (503, "ServerErrorResponse")
     assert "cannot be reached" in failure.json["message"]
     assert nobody not in failure.json["message"]
@@ -105,11 +105,20 @@ async def test_an_upstream_that_is_down_is_a_503(start: Starts, nobody: str) -> 
 async def test_an_identity_service_that_is_down_is_a_503(start: Starts, nobody: str) -> None:
     async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
         failure = await house.failure(ONE)
-        ready = await house.get("/ready")
+        ready = await house.get("/readyz")
     assert shape(failure) == (503, "ServerErrorResponse")
     assert "identity service cannot be reached" in failure.json["message"]
     assert (ready.status, ready.json["status"]) == (503, "not ready")
-    assert "application demo" in ready.json["reason"]
+    (reason,) = ready.json["reasons"]
+    assert reason == {"check": "token demo", "reason": "the identity service cannot be reached"}
+
+
+async def test_a_store_that_is_down_is_a_reason_not_to_be_ready(start: Starts, nobody: str) -> None:
+    async with start(store=nobody.replace("http://", "redis://")) as house:
+        ready = await house.get("/readyz")
+    assert ready.status == 503
+    assert {reason["check"] for reason in ready.json["reasons"]} == {"store"}
+    assert "the store (Redis) cannot be used" in ready.json["reasons"][0]["reason"]
 
 
 async def test_credentials_that_are_refused_are_a_502_that_names_the_application_only(start: Starts) -> None:

@@ -145,13 +145,13 @@ async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None
         assert 5 <= int(refused.headers["retry-after"]) <= 8
         assert len(house.upstream.asked) == 3
         assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 2
-        ready = await house.get("/ready")
-        assert (ready.status, ready.json["reason"]) == (503, refused.json["message"])
+        ready = await house.get("/readyz")
+        assert {"check": "graphql", "reason": refused.json["message"]} in ready.json["reasons"]
         house.upstream.says(GOOD)
         house.time.advance(8)
         assert (await house.reply()).status == 200
         assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 0
-        assert (await house.get("/ready")).status == 200
+        assert (await house.get("/readyz")).status == 200
 
 
 async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says_so() -> None:
@@ -159,8 +159,8 @@ async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says
         failure = await house.reply()
         assert (failure.status, house.upstream.tokens, len(house.upstream.asked)) == (502, 2, 2)
         assert "takes no token of application demo: AuthInvalidToken; is upstream.token_url" in failure.json["message"]
-        ready = await house.get("/ready")
-        assert (ready.status, ready.json["reason"]) == (503, f"application demo: {failure.json['message']}")
+        ready = await house.get("/readyz")
+        assert ready.json["reasons"] == [{"check": "token demo", "reason": failure.json["message"]}]
         assert (await house.reply()).status == 502
         assert (house.upstream.tokens, len(house.upstream.asked)) == (2, 2)
         house.upstream.says(GOOD)

@@ -1,20 +1,26 @@
 """The apikey and the client secret are planted, then searched for in everything that the proxy says or writes.
 
 Sent on every way that a reply can take: answered, refused, wrong, malformed, too long, and an upstream that fails.
+Searched for in replies, metrics, the log at its most talkative, spans, and what is written to disk.
 """
 
+import asyncio
 import io
 import json
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from integration.house import House, RawReply, Starts, account, raw, target
-from support import running_proxy, scripted_upstream
+from support import collector, running_proxy, scripted_upstream
 
 from proxy import config
-from proxy.telemetry import log
+from proxy.kit import clock
+from proxy.telemetry import log, merging
+from proxy.web import app, server
 
 APIKEY = "k3yPLANTED"
 WRONG_KEY = "wr0ngPLANTED"
@@ -40,8 +46,8 @@ TARGETS = (
     f"/v3/parts/match?apikey={APIKEY}",
     f"/v3/parts/match/?key={APIKEY}",
     f"/v3/{APIKEY}/nothing?apikey={APIKEY}",
-    f"/health?apikey={APIKEY}",
-    f"/ready?apikey={APIKEY}",
+    f"/healthz?apikey={APIKEY}",
+    f"/readyz?apikey={APIKEY}",
     f"/metrics?apikey={APIKEY}",
 )  # fmt: skip
 LINES = (
@@ -65,16 +71,23 @@ FAILURES: tuple[Any, ...] = (
     *(scripted_upstream.Answer(b"no", status) for status in (400, 401, 403, 404, 429, 500, 502, 503)),
     scripted_upstream.Answer({"data": None}, cut_after=4),
 )
+LIBRARIES = ("asyncio", "aiohttp.server", "aiohttp.client", "aiohttp.access", "aiohttp.web", "redis", "urllib3")
 
 
 @pytest.fixture(params=["json", "console"])
-def written_as(request: pytest.FixtureRequest, written: io.StringIO) -> io.StringIO:
-    """The log at its most talkative, in both formats."""
+def written_as(request: pytest.FixtureRequest, written: io.StringIO) -> Iterator[io.StringIO]:
+    """The log at its most talkative, every library's included, in both formats."""
     log.configure("debug", request.param, written)
-    return written
+    names = [None, *LIBRARIES, *logging.root.manager.loggerDict]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    yield written
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
 
 
-async def everything_said(house_port: int, proxy: running_proxy.Client) -> list[RawReply]:
+async def everything_said(house_port: int) -> list[RawReply]:
     """All replies to all targets and lines, and the metrics after them."""
     replies = [await raw(house_port, f"GET {asked} HTTP/1.1".encode()) for asked in TARGETS]
     replies += [await raw(house_port, line.encode("latin-1")) for line in LINES]
@@ -93,7 +106,7 @@ def clean(replies: list[RawReply], written: io.StringIO) -> None:
 async def test_neither_key_nor_secret_is_in_replies_metrics_or_log(start: Starts, written_as: io.StringIO) -> None:
     accounts = account(client_id=CLIENT, client_secret=SECRET)
     async with start(sandbox={"accounts": accounts}, application=OWN) as house:
-        replies = await everything_said(house.port, house.proxy)
+        replies = await everything_said(house.port)
     assert {200, 400, 403, 404, 405} <= {reply.status for reply in replies}
     assert "request" in written_as.getvalue()
     clean(replies, written_as)
@@ -102,7 +115,7 @@ async def test_neither_key_nor_secret_is_in_replies_metrics_or_log(start: Starts
 async def test_nor_when_the_credentials_are_refused(start: Starts, written_as: io.StringIO) -> None:
     accounts = account(client_id=CLIENT, client_secret="another")
     async with start(sandbox={"accounts": accounts}, application=OWN) as house:
-        replies = await everything_said(house.port, house.proxy)
+        replies = await everything_said(house.port)
     assert 502 in {reply.status for reply in replies}
     assert "refuses application demo" in written_as.getvalue()
     clean(replies, written_as)
@@ -112,7 +125,7 @@ async def test_nor_when_the_services_are_down(start: Starts, nobody: str, writte
     replies = []
     for urls in ({"graphql_url": f"{nobody}/graphql"}, {"token_url": f"{nobody}/connect/token"}):
         async with start(urls=urls, application=OWN) as house:
-            replies += await everything_said(house.port, house.proxy)
+            replies += await everything_said(house.port)
     assert 503 in {reply.status for reply in replies}
     clean(replies, written_as)
 
@@ -148,6 +161,27 @@ async def test_nor_when_the_program_itself_breaks(
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
     assert "RuntimeError" in written_as.getvalue()
     clean([reply], written_as)
+
+
+async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.StringIO, tmp_path: Path) -> None:
+    asyncio.get_running_loop().set_debug(True)
+    async with collector.running() as sink, scripted_upstream.running() as upstream:
+        upstream.says(*FAILURES)
+        tracing = {"otlp_url": sink.url}
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN, tracing=tracing)
+        service = await app.create_app(settings, clock.SystemClock(), merging.Place(tmp_path, 1))
+        async with server.running(service, "127.0.0.1", 0) as url:
+            port = int(url.rpartition(":")[2])
+            replies = [await raw(port, f"GET {TARGETS[0]} HTTP/1.1".encode()) for _ in FAILURES]
+            replies += await everything_said(port)
+            given = f"X-Request-Id: {APIKEY}".encode()
+            replies.append(await raw(port, f"GET {TARGETS[0]} HTTP/1.1".encode(), given))
+    assert len(sink.spans) > len(TARGETS)
+    files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert b"/v3/parts/match" in files["worker-1.metrics"]
+    clean(replies, written_as)
+    for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
+        assert not any(planted.encode() in kept for kept in (*sink.payloads, *files.values()))
 
 
 async def test_the_search_would_find_a_planted_key(house: House, written_as: io.StringIO) -> None:

@@ -22,7 +22,7 @@ async def test_fifty_first_requests_at_once_ask_for_one_token(house: House) -> N
 
 
 async def test_identical_queries_under_way_are_one_request(house: House) -> None:
-    await house.proxy.get("/ready")
+    await house.proxy.get("/readyz")
     replies = await asyncio.gather(*(house.reply(ONE, ONE, more=f"&n={n}") for n in range(30)))
     assert all(reply["results"] == replies[0]["results"] for reply in replies)
     assert (house.sandbox.requests.graphql, house.billed) == (1, 3)
@@ -128,7 +128,7 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
 
 @pytest.mark.parametrize("going", ["cancelled", "alive"])
 async def test_a_client_that_leaves_takes_nothing_from_the_others(house: House, going: str) -> None:
-    await house.proxy.get("/ready")
+    await house.proxy.get("/readyz")
     tasks = [asyncio.create_task(house.reply(ONE, ONE)) for _ in range(3)]
     await until(lambda: house.sandbox.requests.graphql or all(task.done() for task in tasks))
     if going == "cancelled":

@@ -145,7 +145,7 @@ async def test_every_reply_has_a_request_id_of_its_own(house: House) -> None:
 
 
 async def test_operators_can_ask_how_it_is(house: House) -> None:
-    health, ready = await house.proxy.get("/health"), await house.proxy.get("/ready")
+    health, ready = await house.proxy.get("/healthz"), await house.proxy.get("/readyz")
     assert (health.status, await health.json()) == (200, {"status": "ok"})
     assert (ready.status, await ready.json()) == (200, {"status": "ready"})
     await house.results({"mpn": "SN74S74N"})
@@ -155,3 +155,8 @@ async def test_operators_can_ask_how_it_is(house: House) -> None:
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
     assert 'v3bridge_upstream_requests_total{operation="supSearchMpn",outcome="ok"} 1.0' in text
     assert 'v3bridge_token_requests_total{application="demo",outcome="ok"} 1.0' in text
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_the_former_names_of_the_checks_are_gone(house: House, path: str) -> None:
+    assert (await house.get(path)).status == 404

@@ -34,6 +34,7 @@ class ScriptedUpstream:
     def __init__(self) -> None:
         self.script: list[Answer] = []
         self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.tokens = 0
         self.url = ""
 
@@ -55,6 +56,7 @@ class ScriptedUpstream:
 
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(await request.json())
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if answer.cut_after is None:
             return web.Response(

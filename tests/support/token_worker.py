@@ -30,7 +30,7 @@ async def worker(token_url: str, store: token_store.TokenStore, time: clock.Cloc
         source = acquisition.Acquisition(
             session, token_url, "", store=store, breaker=breaker, clock=time, rng=rng, metrics=metrics
         )
-        kept = tokens.Tokens(source, clock=time, rng=rng)
+        kept = tokens.Tokens(source, clock=time, rng=rng, metrics=metrics)
         yield kept
         await kept.close()
 

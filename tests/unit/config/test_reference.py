@@ -17,6 +17,7 @@ BLOCKS = {
     "translation": config.Translation,
     "answers": config.Answers,
     "log": config.Log,
+    "tracing": config.Tracing,
 }
 INNER = {"timeouts": config.Timeouts, "breaker": config.Breaker, "tls": config.Tls}
 

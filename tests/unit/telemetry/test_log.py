@@ -1,15 +1,18 @@
 """Log lines: what is in them, and above all what never is."""
 
 import asyncio
+import gc
 import io
 import json
 import logging
+import sys
+import threading
 
 import pytest
 import structlog
 
 from proxy import errors
-from proxy.telemetry import log
+from proxy.telemetry import log, request_ids
 
 KEY = "s3cret-apikey"
 
@@ -96,7 +99,7 @@ def test_this_programs_own_errors_keep_their_message_and_their_cause(configured)
     "name, message, arguments, words",
     [
         ("aiohttp.server", "Error handling request from %s", (KEY,), "Error handling request from %s"),
-        ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "127.0.0.1"),
+        ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "a message without"),
         (
             "aiohttp.web",
             f"Web-handler should return a response, got {{'k': '{KEY}'}}",
@@ -115,6 +118,10 @@ def test_this_programs_own_errors_keep_their_message_and_their_cause(configured)
             (),
             "Task exception was never retrieved",
         ),
+        ("redis", f"Failed to reach {KEY} again", (), "Failed to reach"),
+        ("redis", "Push response: " + KEY, (), "Push response"),
+        ("opentelemetry.sdk", f"Queue of {KEY}", (), "Queue of"),
+        ("other", f"for {KEY.replace('-', '_')} and", (), "for"),
         ("other", f"GET /v3/parts?apikey={KEY}", (), "GET"),
         ("other", f"?apikey={KEY}", (), "a message without fixed words"),
         ("other", {"apikey": KEY}, (), "a message without fixed words"),
@@ -163,3 +170,43 @@ def test_libraries_stay_silent_below_info_even_at_debug(configured):
     stream = configured("debug")
     logging.getLogger("asyncio").debug("Using selector: %s", "EpollSelector")
     assert stream.getvalue() == ""
+
+
+def test_lines_have_the_id_of_the_request_that_is_being_handled_and_no_other(configured):
+    stream = configured()
+    request_ids.REQUEST_ID.set("the-one")
+    logging.getLogger("aiohttp.web").warning("one")
+    structlog.get_logger().info("two")
+    request_ids.REQUEST_ID.set("")
+    structlog.get_logger().info("three")
+    assert [line.get("request") for line in lines(stream)] == ["the-one", "the-one", None]
+
+
+@pytest.fixture
+def nobody_catches(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    log.catch_what_nobody_catches()
+
+
+def test_what_ends_a_thread_is_a_line_and_no_trace(configured, nobody_catches, capfd):
+    stream = configured()
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    (line,) = lines(stream)
+    assert (line["event"], line["error"]) == ("a thread ended by an error", "ValueError")
+    assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
+
+
+def test_so_is_what_a_destructor_raises(configured, nobody_catches, capfd):
+    class Falling:
+        def __del__(self) -> None:
+            fail()
+
+    stream = configured()
+    Falling()
+    gc.collect()
+    (line,) = lines(stream)
+    assert (line["event"], line["error"]) == ("an error that could not be raised", "ValueError")
+    assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)

@@ -5,14 +5,21 @@ import re
 import prometheus_client
 import pytest
 
+from proxy.kit import clock
 from proxy.telemetry import metrics
 
-LABELS = {"route", "status", "operation", "outcome", "application", "account", "source", "reason", "service", "le"}
+LABELS = {"route", "stage", "status", "operation", "outcome", "application", "account", "source", "reason"}
+LABELS |= {"service", "le"}
 
 
 @pytest.fixture
-def counted() -> metrics.Metrics:
-    return metrics.Metrics(prometheus_client.CollectorRegistry())
+def time() -> clock.ManualClock:
+    return clock.ManualClock()
+
+
+@pytest.fixture
+def counted(time: clock.ManualClock) -> metrics.Metrics:
+    return metrics.Metrics(prometheus_client.CollectorRegistry(), time)
 
 
 def test_what_was_counted_is_in_the_text(counted):
@@ -43,13 +50,32 @@ def test_two_processes_worth_of_metrics_do_not_meet(counted):
     assert 'source="hit"' not in other.text().decode()
 
 
+def test_stages_are_booked_one_after_the_other_to_the_microsecond(counted, time):
+    began = time.monotonic()
+    time.advance(0.00002)
+    since = counted.lap("parse", began)
+    time.advance(0.3)
+    counted.lap("upstream", since)
+    text = counted.text().decode()
+    assert 'v3bridge_stage_seconds_bucket{le="1e-05",stage="parse"} 0.0' in text
+    assert 'v3bridge_stage_seconds_bucket{le="2.5e-05",stage="parse"} 1.0' in text
+    assert 'v3bridge_stage_seconds_bucket{le="0.25",stage="upstream"} 0.0' in text
+    assert 'v3bridge_stage_seconds_bucket{le="0.5",stage="upstream"} 1.0' in text
+
+
+def test_an_age_grows_with_the_clock_until_the_next_mark(counted, time):
+    counted.token_age.mark("demo")
+    time.advance(60)
+    assert 'v3bridge_token_age_seconds{application="demo"} 60.0' in counted.text().decode()
+    counted.token_age.mark("demo")
+    assert 'v3bridge_token_age_seconds{application="demo"} 0.0' in counted.text().decode()
+
+
 def test_there_is_no_label_that_could_hold_an_apikey(counted):
-    for name in ("requests", "upstream_requests", "token_requests", "retries"):
-        getattr(counted, name)["a", "b"] += 1
-    for name in ("parts", "answers", "upstream_errors", "parts_used", "parts_left"):
-        getattr(counted, name)["a",] += 1
-    counted.breaker_state["a",] = 2
-    for name in ("request_seconds", "upstream_seconds"):
-        getattr(counted, name).observe("a", 1)
+    for measure in counted.measures().values():
+        if isinstance(measure, metrics.Histogram):
+            measure.observe("a", 1)
+        else:
+            measure[("a",) * len(measure.family()._labelnames)] = 1
     samples = [sample for family in counted.collect() for sample in family.samples]
     assert {name for sample in samples for name in sample.labels} == LABELS

@@ -151,7 +151,7 @@ async def start(clock, metrics, kept, make_breaker):
                 metrics=metrics,
                 sleep=sleep,
             )
-            workers.append(tokens.Tokens(source, clock=clock, rng=rng))
+            workers.append(tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics))
             return workers[-1]
 
         yield started

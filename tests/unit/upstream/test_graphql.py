@@ -3,11 +3,13 @@
 import json
 import random
 
+import prometheus_client
 import pytest
 from aiohttp import web
 from unit.upstream import answers
 
 from proxy import errors
+from proxy.telemetry import metrics as metering
 from proxy.upstream import graphql, policies, tokens
 
 
@@ -15,7 +17,8 @@ class Store(tokens.Tokens):
     """Tokens without an identity service: t1, t2, …"""
 
     def __init__(self, clock) -> None:
-        super().__init__(None, clock=clock, rng=random.Random(1))  # type: ignore[arg-type]
+        counted = metering.Metrics(prometheus_client.CollectorRegistry())
+        super().__init__(None, clock=clock, rng=random.Random(1), metrics=counted)  # type: ignore[arg-type]
         self.handed = 0
         self.current: str | None = None
         self.refusals: list[str] = []

@@ -1,0 +1,59 @@
+"""The services outside, as the configuration has them: tokens of one, queries to the other, a breaker before each."""
+
+import random
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import NamedTuple
+
+import aiohttp
+
+from proxy import config
+from proxy.kit import clock as clocks
+from proxy.telemetry import metrics as metering
+from proxy.telemetry import tracing
+from proxy.upstream import acquisition, classify, graphql, identity, policies, session, token_store, tokens, traced
+
+
+class Outside(NamedTuple):
+    """The connections to both services, the tokens of one, a client of the other, and that one's breaker."""
+
+    http: aiohttp.ClientSession
+    tokens: tokens.Tokens
+    client: graphql.GraphQLClient
+    breaker: policies.Breaker
+
+
+def connect(
+    upstream: config.Upstream,
+    *,
+    store: token_store.TokenStore,
+    spans: tracing.Tracing | None,
+    clock: clocks.Clock,
+    metrics: metering.Metrics,
+    opened: AsyncExitStack,
+) -> Outside:
+    """Made, not yet used; what is to be closed is `opened`."""
+    http = session.open_session(upstream)
+    opened.push_async_callback(http.close)
+    rng = random.SystemRandom()
+
+    def breaker(name: str, service: str) -> policies.Breaker:
+        return policies.Breaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
+
+    source = acquisition.Acquisition(
+        http,
+        upstream.token_url,
+        upstream.scope,
+        store=store,
+        breaker=breaker("identity", identity.SERVICE),
+        clock=clock,
+        rng=rng,
+        metrics=metrics,
+    )
+    kept = tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics)
+    opened.push_async_callback(kept.close)
+    queries = breaker("graphql", classify.SERVICE)
+    retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
+    kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
+    client = kind(http, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock)
+    return Outside(http, kept, client, queries)

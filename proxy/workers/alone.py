@@ -1,0 +1,38 @@
+"""One process that answers, from its configuration to its last reply: the whole service, or one worker of several."""
+
+import gc
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from proxy import config
+from proxy.kit import clock
+from proxy.telemetry import merging
+from proxy.web import app, server
+from proxy.workers import listening
+
+
+@asynccontextmanager
+async def running(settings: config.Config, place: merging.Place | None = None) -> AsyncIterator[str]:
+    """Answer while the block runs; gives the base URL. Raises ConfigError and MappingError.
+
+    `place` is that of a worker, whose port has other listeners.
+    """
+    service = await app.create_app(settings, clock.SystemClock(), place)
+    listen = settings.listen
+    serving = server.running(
+        service, listen.host, listen.port, stop_seconds=listen.stop_seconds, shared=place is not None
+    )
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(serving)
+        except OSError as error:
+            raise listening.refused(listen.host, listen.port, error) from error
+        _settle()
+        yield url
+
+
+def _settle() -> None:
+    """What is here now stays: the collector need not look at it again (see docs/performance.md)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)

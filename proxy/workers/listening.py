@@ -1,0 +1,47 @@
+"""An address that several processes listen on, held from the first to the last, and what is said where it is taken."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from proxy import errors
+
+
+def refused(host: str, port: int, error: OSError) -> errors.ConfigError:
+    """The mistake, with the system's reason alone: the loops put the address into theirs once more."""
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+    return errors.ConfigError(f"cannot listen on {host}:{port}: {reason}; choose another with --host or --port")
+
+
+@contextmanager
+def reserved(host: str, port: int) -> Iterator[int]:
+    """The port, for workers to share while the block runs; 0 takes a free one. Raises ConfigError.
+
+    The sockets here are bound and never listen, so that no connection comes to them.
+    """
+    if not hasattr(socket, "SO_REUSEPORT"):
+        raise errors.ConfigError("listen.workers: more than 1 needs SO_REUSEPORT, which this system does not have")
+    with contextlib.ExitStack() as stack:
+        try:
+            for family, kind, protocol, _, address in socket.getaddrinfo(
+                host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            ):
+                if port:
+                    with socket.socket(family, kind, protocol) as alone:
+                        _bind(alone, address, port)  # a port shared by another program would not be seen below
+                held = stack.enter_context(socket.socket(family, kind, protocol))
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                _bind(held, address, port)
+                port = held.getsockname()[1]
+        except OSError as error:
+            raise refused(host, port, error) from error
+        yield port
+
+
+def _bind(one: socket.socket, address: tuple[object, ...], port: int) -> None:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if one.family == socket.AF_INET6:
+        one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    one.bind((address[0], port, *address[2:]))

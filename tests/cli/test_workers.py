@@ -1,0 +1,277 @@
+"""`v3bridge serve --workers N` as real processes: they share a port, die and come back, and end in good order."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import urllib.parse
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import jwt
+import pytest
+import yarl
+from aiohttp import web
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60.0  # that a condition may take before its test fails
+KEY = "a-key-of-our-own"
+TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long enough", algorithm="HS256")
+CONFIG = """
+listen: {{port: 0, stop_seconds: {stop_seconds}}}
+upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
+applications: {{shop: {{apikeys: ["{key}"], client_id: an-id, client_secret: a-secret}}}}
+log: {{format: json}}
+"""
+
+
+class SlowUpstream:
+    """A service that answers nothing until it is told to `go`; `asked` counts who waits."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.go = asyncio.Event()
+        self.url = ""
+
+    async def token(self, request: web.Request) -> web.Response:
+        return web.json_response({"access_token": TOKEN, "expires_in": 86_400})
+
+    async def graphql(self, request: web.Request) -> web.Response:
+        self.asked += 1
+        await self.go.wait()
+        return web.json_response({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[SlowUpstream]:
+    slow = SlowUpstream()
+    app = web.Application()
+    app.router.add_post("/token", slow.token)
+    app.router.add_post("/graphql", slow.graphql)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    slow.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield slow
+    slow.go.set()
+    await runner.cleanup()
+
+
+class Service:
+    """A running service of several workers, asked over a new connection each time."""
+
+    def __init__(self, process: Any, url: str) -> None:
+        self.process = process
+        self.url = url
+
+    async def get(self, path: str) -> tuple[int, str, str]:
+        """Status, request id, text."""
+        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), timeout=timeout) as session,
+            session.get(yarl.URL(self.url + path, encoded=True)) as response,
+        ):
+            return response.status, response.headers["X-Request-Id"], await response.text()
+
+    async def match(self, number: int) -> int:
+        """The status of a question of its own."""
+        queries = urllib.parse.quote(json.dumps([{"mpn": f"X{number}"}]))
+        return (await self.get(f"/v3/parts/match?apikey={KEY}&queries={queries}"))[0]
+
+    async def answering(self) -> str:
+        """Which process answers this time: the first half of its request ids."""
+        status, request, _ = await self.get("/healthz")
+        assert status == 200
+        return request[:8]
+
+    async def counted(self) -> float:
+        """Requests for health, of all workers, by whichever is asked."""
+        _, _, text = await self.get("/metrics")
+        found = re.search(r'v3bridge_requests_total\{route="/healthz",status="200"\} (\S+)', text)
+        return float(found[1]) if found else 0.0
+
+    async def refuses(self) -> bool:
+        """Whether nobody listens any more."""
+        try:
+            await self.get("/healthz")
+        except aiohttp.ClientError:
+            return True
+        return False
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """The log's lines of an event."""
+        lines = [line for line in self.process.errors.splitlines(keepends=True) if line.endswith("\n")]
+        return [line for line in map(json.loads, lines) if line["event"] == event]
+
+    @property
+    def pids(self) -> list[int]:
+        """Every worker that ever answered."""
+        return [line["pid"] for line in self.lines("a worker answers")]
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait for a condition, plain or awaitable."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            met = condition()
+            if await met if asyncio.iscoroutine(met) else met:
+                return
+            await asyncio.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs. One that has ended and has nobody to ask after it does not."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.fixture
+def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch):
+    """`await serves(2)` is a service of two workers that is up. What it leaves in its folder for files is in `tmp`."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+
+    async def serve(workers: int, stop_seconds: float = SECONDS) -> Service:
+        file = tmp_path / "own.yaml"
+        file.write_text(CONFIG.format(url=upstream.url, key=KEY, stop_seconds=stop_seconds))
+        process = starts("serve", "--config", str(file), "--workers", str(workers))
+        (line, *_) = await asyncio.to_thread(process.until, "curl")
+        found = re.search(r"http://[^/]+", line)
+        assert found is not None
+        return Service(process, found[0])
+
+    return serve
+
+
+async def test_once_the_curl_line_is_printed_all_workers_answer_on_its_port(serves):
+    service = await serves(3)
+    assert len(service.pids) == 3
+    seen: set[str] = set()
+
+    async def all_seen() -> bool:
+        seen.add(await service.answering())
+        return len(seen) == 3
+
+    await until(all_seen)
+    assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
+    assert not any(map(alive, service.pids))
+
+
+async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_and_no_count_goes_back(serves):
+    service = await serves(2)
+    await service.answering()
+    await until(service.counted)
+    shown = [await service.counted()]
+    for number, victim in enumerate([service.pids[0], None], 1):
+        os.kill(victim or service.pids[-1], signal.SIGKILL)
+        await until(lambda number=number: len(service.lines("a worker ended")) == number)
+        while len(service.pids) < 2 + number:
+            try:
+                assert len(await service.answering()) == 8
+                shown.append(await service.counted())
+            except aiohttp.ClientConnectionError:
+                continue  # it came to the dead one's socket before the kernel had closed it
+        shown.append(await service.counted())
+    assert shown == sorted(shown)
+    ended = service.lines("a worker ended")
+    assert [line["how"] for line in ended] == ["SIGKILL", "SIGKILL"]
+    assert ended[0]["worker"] == ended[1]["worker"]
+    assert ended[0]["again_in_seconds"] < ended[1]["again_in_seconds"]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_sigterm_lets_requests_under_way_finish_and_takes_no_more(serves, upstream, workers):
+    service = await serves(workers)
+    asking = [asyncio.create_task(service.match(number)) for number in range(8)]
+    await until(lambda: upstream.asked == 8)
+    service.process.tell(signal.SIGTERM)
+    await until(service.refuses)
+    assert not any(task.done() for task in asking)
+    upstream.go.set()
+    assert set(await asyncio.gather(*asking)) == {200}
+    assert await asyncio.to_thread(service.process.ended) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_what_does_not_finish_in_time_is_cut_off(serves, upstream, workers):
+    service = await serves(workers, stop_seconds=0.2)
+    asking = asyncio.create_task(service.match(1))
+    await until(lambda: upstream.asked == 1)
+    assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
+    with pytest.raises(aiohttp.ClientError):
+        await asking
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_second_signal_ends_it_at_once(serves, upstream, workers):
+    service = await serves(workers)
+    asking = asyncio.create_task(service.match(1))
+    await until(lambda: upstream.asked == 1)
+    service.process.tell(signal.SIGTERM)
+    await until(service.refuses)
+    assert await asyncio.to_thread(service.process.stop, signal.SIGINT) == 1
+    with pytest.raises(aiohttp.ClientError):
+        await asking
+    assert not any(map(alive, service.pids))
+    assert "Traceback" not in service.process.errors
+
+
+async def test_workers_whose_supervisor_was_killed_end_by_themselves_and_leave_nothing(serves, tmp_path):
+    service = await serves(2)
+    (folder,) = (tmp_path / "tmp").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert await asyncio.to_thread(service.process.stop, signal.SIGKILL) == -signal.SIGKILL
+    await until(lambda: not any(map(alive, service.pids)))
+    assert await service.refuses()
+    await until(lambda: not list((tmp_path / "tmp").iterdir()))
+
+
+async def test_the_folder_of_the_workers_goes_with_them(serves, tmp_path):
+    service = await serves(2)
+    assert list((tmp_path / "tmp").iterdir()) != []
+    assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_port_that_other_workers_share_is_taken_all_the_same(serves, runs, workers):
+    service = await serves(2)
+    port = service.url.rpartition(":")[2]
+    done = await asyncio.to_thread(runs, "serve", "--port", port, "--workers", workers)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"v3bridge: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --host or --port\n"
+    )
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(runs, tmp_path, workers):
+    for name in ("proxy", "mappings"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    part = tmp_path / "mappings" / "part.yaml"
+    part.write_text(part.read_text().replace("    mpn: mpn\n", "    mpn: mpnn\n"))
+    (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=KEY, stop_seconds=1))
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from proxy.cli.main import main; main()"
+    options = ("--config", str(tmp_path / "own.yaml"), "--workers", workers)
+    done = runs("serve", *options, python=("-c", start))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
+
+
+async def test_workers_share_the_sandbox_inside(starts):
+    process = starts("serve", "--port", "0", "--workers", "2")
+    lines = await asyncio.to_thread(process.until, "curl")
+    url, _, target = lines[-1].split("'")[1].partition("/v3/")
+    service = Service(process, url)
+    for _ in range(6):
+        status, _, text = await service.get(f"/v3/{target}")
+        assert status == 200
+        assert {part["mpn"] for part in json.loads(text)["results"][0]["items"]} == {"SN74S74N"}
+    assert await asyncio.to_thread(process.stop, signal.SIGINT) == 0

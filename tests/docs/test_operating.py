@@ -1,0 +1,57 @@
+"""docs/operating.md is true: the metrics are those of the code, the checks answer so, the settings load."""
+
+import json
+import socket
+
+import prometheus_client
+import pytest
+import yaml
+from support import running_proxy
+
+from proxy import config
+from proxy.telemetry import metrics
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/operating.md"]
+
+
+def _row(measure):
+    """A measure as a row of the table has it."""
+    family = measure.family()
+    ending = "_total" if family.type == "counter" else ""
+    return [f"`{family.name}{ending}`", family.type, ", ".join(family._labelnames), family.documentation]
+
+
+def test_the_table_of_metrics_is_the_code(page):
+    measures = metrics.Metrics(prometheus_client.CollectorRegistry()).measures().values()
+    assert page.table("metric") == [_row(measure) for measure in measures]
+
+
+async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        async with running_proxy.running(running_proxy.settings(f"{url}/graphql", f"{url}/token")) as client:
+            response = await client.get("/readyz")
+    (shown,) = page.blocks("json")
+    assert (response.status, await response.json()) == (503, json.loads(shown.text))
+
+
+async def test_every_path_of_the_table_answers(page):
+    paths = [row[0].strip("`") for row in page.table("path")]
+    settings = running_proxy.settings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/token")
+    async with running_proxy.running(settings) as client:
+        statuses = [(await client.get(path)).status for path in paths]
+    assert statuses == [200, 503, 200]
+
+
+def test_every_fragment_of_a_configuration_loads(page, tmp_path):
+    fragments = [yaml.safe_load(block.text) for block in page.blocks("yaml", "fragment")]
+    known = [fragment for fragment in fragments if set(fragment) <= set(config.Config.__struct_fields__)]
+    assert known
+    for fragment in known:
+        file = tmp_path / "config.yaml"
+        file.write_text(yaml.safe_dump({**fragment, "applications": {"demo": {"apikeys": ["a-key"]}}}))
+        assert config.load(file, {}).applications

@@ -1,0 +1,91 @@
+"""The id of a request: taken over or made, in its reply, on every log line of it, and sent on with what it asks for."""
+
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from integration.house import House, Starts, raw, target
+from support import running_proxy, scripted_upstream
+
+ONE = {"mpn": "SN74S74N"}
+MADE = re.compile(r"[0-9a-f]{16}")
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+def lines(written: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+async def id_for(house: House, **headers: str) -> str:
+    """The id of a request with these headers."""
+    response = await house.proxy.get(
+        target(ONE), headers={name.replace("_", "-"): each for name, each in headers.items()}
+    )
+    return response.headers["X-Request-Id"]
+
+
+@pytest.mark.parametrize("given", ["a", "Client-7_b.2", "x" * 64])
+async def test_a_well_formed_id_is_taken_over(house: House, given: str) -> None:
+    assert await id_for(house, X_Request_Id=given) == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a/b", 'a"b', "ü", "a:b", "{}"])
+async def test_any_other_is_replaced(house: House, given: str) -> None:
+    assert MADE.fullmatch(await id_for(house, X_Request_Id=given))
+
+
+async def test_an_id_that_is_the_apikey_is_replaced(house: House) -> None:
+    assert MADE.fullmatch(await id_for(house, X_Request_Id=running_proxy.KEY))
+
+
+async def test_a_trace_names_a_request_that_has_no_id_of_its_own(house: House) -> None:
+    parent = f"00-{TRACE}-00f067aa0ba902b7-01"
+    assert await id_for(house, traceparent=parent) == TRACE
+    assert await id_for(house, traceparent=parent, X_Request_Id="mine") == "mine"
+
+
+@pytest.mark.parametrize(
+    "parent", [f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{TRACE}", "no trace", f"00-{TRACE}-x-01"]
+)
+async def test_a_trace_that_is_none_is_left_alone(house: House, parent: str) -> None:
+    assert MADE.fullmatch(await id_for(house, traceparent=parent))
+
+
+async def test_every_line_of_a_request_has_its_id(start: Starts, nobody: str, written: io.StringIO) -> None:
+    async with start(urls={"token_url": f"{nobody}/connect/token"}) as house:
+        await id_for(house, X_Request_Id="the-one")
+    found = lines(written)
+    assert {line["event"] for line in found} >= {"no token", "upstream trouble", "request"}
+    assert {line.get("request") for line in found} == {"the-one"}
+
+
+async def test_a_failure_inside_tells_the_client_the_id_that_is_in_the_log(
+    house: House, written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("proxy.web.v3.match.reply", break_)
+    reply = await house.get(target(ONE))
+    request = reply.headers["x-request-id"]
+    assert reply.json["message"] == f"Internal error (request {request})"
+    (line,) = [line for line in lines(written) if line["event"] == "a request failed inside"]
+    assert line["request"] == request
+
+
+async def test_what_is_no_request_has_no_id_of_the_one_before_it(house: House, written: io.StringIO) -> None:
+    good = "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: the-one\r\n\r\n"
+    await raw(house.port, f"{good}GET /{{ and blanks HTTP/1.1".encode())
+    refused = [line for line in lines(written) if line["event"] == "a request that is no HTTP was refused"]
+    assert [line.get("request") for line in refused] == [None]
+
+
+async def test_the_service_is_told_the_id() -> None:
+    async with scripted_upstream.running() as upstream:
+        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(settings) as proxy:
+            await proxy.get(target(ONE), headers={"X-Request-Id": "the-one"})
+    assert {headers["x-request-id"] for headers in upstream.headers} == {"the-one"}

@@ -1,0 +1,123 @@
+"""Several workers' metrics on one page: sums of all, never less than before, whoever is asked and whoever has died."""
+
+import asyncio
+import stat
+from pathlib import Path
+
+import prometheus_client
+import pytest
+
+from proxy.kit import clock
+from proxy.telemetry import merging, metrics
+
+PARTS = 'v3bridge_parts_returned_total{application="demo"}'
+
+
+@pytest.fixture
+def time() -> clock.ManualClock:
+    return clock.ManualClock()
+
+
+@pytest.fixture
+def worker(tmp_path: Path, time: clock.ManualClock):
+    """`worker(n)` starts the process of place n: its metrics, and the page of all."""
+
+    def start(number: int) -> tuple[metrics.Metrics, merging.Merged]:
+        own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
+        return own, merging.Merged(own, merging.Place(tmp_path, number))
+
+    return start
+
+
+def value(merged: merging.Merged, sample: str) -> float | None:
+    """One sample of the page; None where it is not there."""
+    found = [line for line in merged.text().decode().splitlines() if line.startswith(f"{sample} ")]
+    return float(found[0].rpartition(" ")[2]) if found else None
+
+
+def test_whoever_is_asked_shows_the_sum_of_all(worker):
+    (one, first), (two, second) = worker(1), worker(2)
+    one.parts["demo",] += 3
+    two.parts["demo",] += 4
+    for own in (one, two):
+        own.request_seconds.observe("/v3/parts/match", 0.02)
+    first.write()
+    second.write()
+    assert (value(first, PARTS), value(second, PARTS)) == (7, 7)
+    bucket = 'v3bridge_request_seconds_bucket{le="0.025",route="/v3/parts/match"}'
+    assert (value(first, bucket), value(first, bucket.replace("0.025", "0.01"))) == (2, 0)
+    assert value(second, 'v3bridge_request_seconds_sum{route="/v3/parts/match"}') == 0.04
+
+
+def test_asking_twice_counts_nothing_twice(worker):
+    own, merged = worker(1)
+    own.parts["demo",] += 3
+    assert (value(merged, PARTS), value(merged, PARTS)) == (3, 3)
+    assert own.parts["demo",] == 3
+
+
+def test_what_was_shown_is_not_lost_with_the_worker_that_showed_it(worker):
+    (one, first), (_, second) = worker(1), worker(2)
+    one.parts["demo",] += 3
+    assert value(first, PARTS) == 3
+    del first  # killed: no word more
+    assert value(second, PARTS) == 3
+    one_again, first_again = worker(1)
+    one_again.parts["demo",] += 1
+    first_again.write()
+    assert value(second, PARTS) == 4
+
+
+def test_a_value_that_stands_is_not_inherited_but_a_sum_is(worker):
+    own, merged = worker(1)
+    own.token_age.mark("demo")
+    own.parts["demo",] += 3
+    merged.write()
+    _, again = worker(1)
+    assert value(again, 'v3bridge_token_age_seconds{application="demo"}') is None
+    assert value(again, PARTS) == 3
+
+
+def test_the_youngest_token_of_all_workers_is_the_age_that_is_shown(worker, time):
+    (one, first), (two, second) = worker(1), worker(2)
+    one.token_age.mark("demo")
+    time.advance(50)
+    two.token_age.mark("demo")
+    time.advance(10)
+    first.write()
+    second.write()
+    shown = {value(each, 'v3bridge_token_age_seconds{application="demo"}') for each in (first, second)}
+    assert shown == {10}
+
+
+@pytest.mark.parametrize("merged, total", [("sum", 9.0), ("max", 5.0), ("last", 4.0)])
+def test_each_gauge_says_what_several_come_to(merged, total):
+    gauge = metrics.Gauge("a", "An a", "application", merged=merged)
+    for each in (5.0, 4.0):
+        gauge.merge(("demo",), each)
+    assert gauge["demo",] == total
+
+
+def test_only_the_owner_can_read_the_files(worker, tmp_path):
+    own, merged = worker(1)
+    own.parts["demo",] += 3
+    merged.write()
+    (file,) = tmp_path.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_the_last_sums_are_written_when_a_worker_ends(worker):
+    (one, first), (_, second) = worker(1), worker(2)
+    task = asyncio.create_task(first.keep_writing())
+    await asyncio.sleep(0)
+    one.parts["demo",] += 3
+    task.cancel()
+    await asyncio.wait([task])
+    assert value(second, PARTS) == 3
+
+
+async def test_a_folder_that_is_gone_costs_the_page_of_the_others_only(worker, tmp_path):
+    own, merged = worker(1)
+    own.parts["demo",] += 3
+    tmp_path.rmdir()
+    assert value(merged, PARTS) == 3
