@@ -161,12 +161,14 @@ class Acquisition:
         asked = self._clock.now()
         try:
             reply = await identity.ask(self._session, self._token_url, self._scope, credentials)
-            grant = identity.understand(reply, credentials.name, asked)
-        except (errors.UpstreamUnreachable, errors.UpstreamUnreadable, errors.UpstreamFault):
+        except (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
             self._breaker.failed()
             raise
-        self._breaker.succeeded()
-        return grant
+        if identity.is_failure(reply):
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
+        return identity.understand(reply, credentials.name, asked)
 
     async def _take(self, credentials: Credentials, keys: token_store.Keys) -> None:
         """One request out of the windows; a short wait is waited, a longer one is an error."""

@@ -83,6 +83,11 @@ def understand(reply: wire.Reply, application: str, now: float) -> Grant:
     raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
 
 
+def is_failure(reply: wire.Reply) -> bool:
+    """Whether an answer is about the service as a whole: who refuses an application, or has no such page, is there."""
+    return reply.status >= 500 or (reply.status == 200 and not reply.body.lstrip().startswith(b"{"))
+
+
 def _grant(body: bytes, now: float) -> Grant:
     if not body.strip():
         raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")

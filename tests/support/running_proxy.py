@@ -13,6 +13,7 @@ from proxy.kit import clock
 from proxy.web import app, server
 
 KEY = "EXAMPLE_KEY"
+PATIENT = config.Timeouts(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a machine that is busy
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
@@ -34,7 +35,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
             graphql_url=graphql_url,
             token_url=token_url,
             site=changes.pop("site", "octopart"),
-            **{"retries": 0, "timeouts": config.Timeouts(total_seconds=5.0), **changes.pop("upstream", {})},
+            **{"retries": 0, "timeouts": PATIENT, **changes.pop("upstream", {})},
         ),
         translation=config.Translation(**changes.pop("translation", {})),
         sharing=config.Sharing(**changes.pop("sharing", {})),

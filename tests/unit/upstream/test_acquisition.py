@@ -276,6 +276,27 @@ async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
     assert breaker.refusal() is None
 
 
+@pytest.mark.parametrize(
+    "status, body, opened",
+    [
+        (500, None, True),
+        (503, {"error": "temporarily_unavailable"}, True),
+        (200, "<html>", True),
+        (400, {"error": "invalid_client"}, False),
+        (404, "<html>", False),
+        (429, None, False),
+    ],
+)
+async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
+    start, service, make_breaker, credentials, status, body, opened
+):
+    breaker = make_breaker(failures=1)
+    service.refuse(status, body)
+    with pytest.raises(errors.ServerError):
+        await start(breaker=breaker).get(credentials)
+    assert (breaker.refusal() is not None) is opened
+
+
 async def test_a_clock_that_is_off_is_told_with_its_seconds(store, service, clock, make_jwt, logged, credentials):
     now = clock.now()
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
