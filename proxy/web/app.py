@@ -58,14 +58,8 @@ async def create_app(settings: config.Config, clock: clocks.Clock) -> web.Applic
     client = outside.client
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
     calls = batching.Batching(client, settings.sharing.enabled, settings.sharing.wait_seconds, metrics)
-    comparing = reconcile.Reconciler(
-        shared,
-        reconcile.watched(
-            {each.application.name: each.accounts.application for each in served.all}, settings.applications
-        ),
-        supply_counts.SupplyCounts(http, upstream.graphql_url, clock),
-        clock,
-    )
+    counts = supply_counts.SupplyCounts(http, upstream.graphql_url, clock)
+    comparing = reconcile.Reconciler(shared, reconcile.watched(settings.applications), counts, clock)
     comparing.start()
     lists = directory.Directory(catalogues, client, settings.lists.seconds, clock)
     way = pipeline.Pipeline(

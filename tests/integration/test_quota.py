@@ -105,3 +105,27 @@ async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path) -> 
             await house.results(ONE, NONE)
     async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
         assert "demo has 4 of 10" in (await refusal(house, running_proxy.KEY, ONE, NONE)).json["message"]
+
+
+async def test_a_reply_says_what_it_cost_and_what_is_left(start: Starts) -> None:
+    async with start(application={"apikeys": KEYS}, answers={"seconds": 60}) as house:
+        first, again, other = [await house.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
+        listed = await house.get(f"/v3/brands/search?q=texas&apikey={ERP}")
+    told = [
+        {name.removeprefix("x-parts-"): value for name, value in reply.headers.items() if "x-parts-" in name}
+        for reply in (first, again, other)
+    ]
+    assert told == [
+        {"cost": "3", "used": "3", "limit": "12", "reset": str(TO_DECEMBER)},
+        {"cost": "0", "used": "3", "limit": "12", "reset": str(TO_DECEMBER)},
+        {"cost": "0", "used": "3", "reset": str(TO_DECEMBER)},
+    ]
+    assert listed.status == 200
+    assert not any(name.startswith("x-parts-") for name in listed.headers)
+
+
+async def test_a_lifetime_has_no_reset(start: Starts) -> None:
+    async with start(application={"parts": 1_000, "period": "lifetime"}) as house:
+        reply = await house.get(target(ONE, NONE))
+    assert (reply.headers["x-parts-used"], reply.headers["x-parts-limit"]) == ("3", "1000")
+    assert "x-parts-reset" not in reply.headers
