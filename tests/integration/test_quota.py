@@ -2,12 +2,17 @@
 
 import asyncio
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.house import House, RawReply, Starts, account, target
-from support import running_proxy
+from support import running_proxy, scripted_upstream
 
 from proxy import config
+from proxy.kit import clock
+from proxy.stores.base import Line
+from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}
@@ -129,3 +134,26 @@ async def test_a_lifetime_has_no_reset(start: Starts) -> None:
         reply = await house.get(target(ONE, NONE))
     assert (reply.headers["x-parts-used"], reply.headers["x-parts-limit"]) == ("3", "1000")
     assert "x-parts-reset" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    "answer,doubtful",
+    [
+        (b"<html>no</html>", 6),
+        (scripted_upstream.Answer({"data": None}, cut_after=4), 6),
+        ({"errors": [{"message": "no such seller"}], "data": None}, 0),
+    ],
+    ids=["nonsense", "cut", "refused"],
+)
+async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtful: int, tmp_path: Path) -> None:
+    async with scripted_upstream.running() as upstream:
+        upstream.says(answer)
+        settings = running_proxy.settings(
+            upstream.graphql_url, upstream.token_url, store=f"sqlite:{tmp_path}/state.sqlite"
+        )
+        async with running_proxy.running(settings) as proxy:
+            await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
+    store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+    (state,) = await store.states([Line("demo", "lifetime")])
+    await store.aclose()
+    assert (state.used, state.doubtful) == (0, doubtful)
