@@ -11,7 +11,7 @@ for people and never hold an apikey, a secret or a token.
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
     │   ├── TooManyRequests    429  slow down
-    │   └── PartLimitUsedUp    429  nothing more before the 1st
+    │   └── PartLimitUsedUp    429  what is left of the parts does not cover it
     ├── ServerError                 the request was fine, the way to an answer is not
     │   ├── UpstreamUnreachable 503 no connection, or no answer in time
     │   │   └── BreakerOpen    503  not asked at all, because it has failed again and again
@@ -101,13 +101,13 @@ class MethodNotAllowed(ClientError):
 
 
 class TooManyRequests(ClientError):
-    """The service asks for fewer requests a second."""
+    """The service asks for fewer requests a second, or the key makes more than it may."""
 
     status = 429
 
 
 class PartLimitUsedUp(ClientError):
-    """The application's parts of this month are spent. `retry_after` reaches to the 1st."""
+    """The parts left to the application, or to the key, do not cover the request; `retry_after` says until when."""
 
     status = 429
 

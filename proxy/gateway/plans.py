@@ -66,12 +66,17 @@ class Accounts:
         return tuple(account for account in self.both if account.limit is not None)
 
 
-def accounts(name: str, application: config.Application) -> dict[str, Accounts]:
+def application(name: str, entry: config.Application) -> Account:
+    """The account of a whole application."""
+    return Account(name, _limit(entry.parts), entry.period)
+
+
+def accounts(name: str, entry: config.Application) -> dict[str, Accounts]:
     """The accounts of each apikey of an application, by the key's name."""
-    own = Account(name, _limit(application.parts), application.period)
+    whole = application(name, entry)
     return {
-        key: Accounts(own, Account(f"{name}/{key}", _limit(entry.parts), application.period))
-        for key, entry in application.clients.items()
+        key: Accounts(whole, Account(f"{name}/{key}", _limit(apikey.parts), entry.period))
+        for key, apikey in entry.clients.items()
     }
 
 

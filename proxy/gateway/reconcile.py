@@ -13,6 +13,7 @@ from typing import NamedTuple
 import structlog
 
 from proxy import config, errors
+from proxy.gateway import plans
 from proxy.gateway.plans import Account, Calendar
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
@@ -32,9 +33,13 @@ class Watched(NamedTuple):
     source: config.Reconcile
 
 
-def watched(accounts: Mapping[str, Account], configured: Mapping[str, config.Application]) -> list[Watched]:
-    """The applications that have a `reconcile` block, of accounts by application."""
-    return [Watched(accounts[name], entry.reconcile) for name, entry in configured.items() if entry.reconcile]
+def watched(configured: Mapping[str, config.Application]) -> list[Watched]:
+    """The applications that have a `reconcile` block."""
+    return [
+        Watched(plans.application(name, entry), entry.reconcile)
+        for name, entry in configured.items()
+        if entry.reconcile is not None
+    ]
 
 
 class Reconciler:

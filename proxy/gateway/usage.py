@@ -53,9 +53,8 @@ def rows(
     )
     found = []
     for name, entry in applications.items():
-        keys = plans.accounts(name, entry)
-        found.append(_row(next(iter(keys.values())).application, name, None, known))
-        found += [_row(accounts.key, name, key, known) for key, accounts in keys.items()]
+        found.append(_row(plans.application(name, entry), name, None, known))
+        found += [_row(accounts.key, name, key, known) for key, accounts in plans.accounts(name, entry).items()]
     return found
 
 

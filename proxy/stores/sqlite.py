@@ -43,7 +43,8 @@ class SqliteStore:
             thread.shutdown()
             raise
         store = cls(connection, thread, clock)
-        await store._write(lambda rows: rows.execute("DELETE FROM requests WHERE until <= ?", (clock.now(),)))
+        with contextlib.suppress(errors.StoreUnavailable):  # others write just now; what is old can be forgotten later
+            await store._change("DELETE FROM requests WHERE until <= ?", clock.now())
         return store
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:

@@ -15,7 +15,6 @@ from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
-from proxy.stores import base as stores
 from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
@@ -62,7 +61,10 @@ async def _compose(
     sharing = settings.sharing.enabled
     calls = batching.Batching(services.client, sharing, settings.sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
-    _reconcile(settings=settings, served=served, store=store, services=services, clock=clock, opened=opened)
+    counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
+    comparing = reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock)
+    opened.push_async_callback(comparing.close)
+    comparing.start()
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
     way = pipeline.Pipeline(
         applications=served,
@@ -102,25 +104,6 @@ def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracin
     spans = tracing.open_tracing(settings.otlp_url, settings.share)
     opened.push_async_callback(spans.close)
     return spans
-
-
-def _reconcile(
-    *,
-    settings: config.Config,
-    served: applications.Applications,
-    store: stores.Store,
-    services: outside.Outside,
-    clock: clocks.Clock,
-    opened: AsyncExitStack,
-) -> None:
-    """The service's own count, for applications that may ask for it."""
-    upstream = settings.upstream
-    url = "" if upstream == "sandbox" else upstream.graphql_url
-    accounts = {each.application.name: each.accounts.application for each in served.all}
-    counts = supply_counts.SupplyCounts(services.http, url, clock)
-    comparing = reconcile.Reconciler(store, reconcile.watched(accounts, settings.applications), counts, clock)
-    opened.push_async_callback(comparing.close)
-    comparing.start()
 
 
 def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:

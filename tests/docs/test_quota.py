@@ -1,12 +1,15 @@
 """docs/quota.md states the code's own figures and names."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from proxy import config
 from proxy.gateway import budgets, closures, forecast, plans, quota, reconcile
 from proxy.telemetry import metrics
+
+REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,11 @@ def test_the_figures_are_the_codes(words):
     assert f"The pace is that of the last {forecast.DAYS} days" in words
     assert f"Once in {reconcile.DAILY[0].seconds / 3600:.0f} hours" in words
     assert closures.WITHOUT_END_SECONDS == plans.DAY_SECONDS
+
+
+def test_every_header_that_is_named_is_sent(pages):
+    named = {row[0].strip("`") for row in pages["docs/quota.md"].table("header")}
+    assert named == set(re.findall(r'"(X-Parts-[A-Z][a-z]+)"', REPLIES.read_text(encoding="utf-8")))
 
 
 def test_every_gauge_that_is_named_is_one(words):

@@ -2,12 +2,17 @@
 
 import asyncio
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.house import House, RawReply, Starts, account, target
-from support import running_proxy
+from support import running_proxy, scripted_upstream
 
 from proxy import config
+from proxy.kit import clock
+from proxy.stores.base import Line
+from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}
@@ -105,3 +110,50 @@ async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path) -> 
             await house.results(ONE, NONE)
     async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
         assert "demo has 4 of 10" in (await refusal(house, running_proxy.KEY, ONE, NONE)).json["message"]
+
+
+async def test_a_reply_says_what_it_cost_and_what_is_left(start: Starts) -> None:
+    async with start(application={"apikeys": KEYS}, answers={"seconds": 60}) as house:
+        first, again, other = [await house.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
+        listed = await house.get(f"/v3/brands/search?q=texas&apikey={ERP}")
+    told = [
+        {name.removeprefix("x-parts-"): value for name, value in reply.headers.items() if "x-parts-" in name}
+        for reply in (first, again, other)
+    ]
+    assert told == [
+        {"cost": "3", "used": "3", "limit": "12", "reset": str(TO_DECEMBER)},
+        {"cost": "0", "used": "3", "limit": "12", "reset": str(TO_DECEMBER)},
+        {"cost": "0", "used": "3", "reset": str(TO_DECEMBER)},
+    ]
+    assert listed.status == 200
+    assert not any(name.startswith("x-parts-") for name in listed.headers)
+
+
+async def test_a_lifetime_has_no_reset(start: Starts) -> None:
+    async with start(application={"parts": 1_000, "period": "lifetime"}) as house:
+        reply = await house.get(target(ONE, NONE))
+    assert (reply.headers["x-parts-used"], reply.headers["x-parts-limit"]) == ("3", "1000")
+    assert "x-parts-reset" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    "answer,doubtful",
+    [
+        (b"<html>no</html>", 6),
+        (scripted_upstream.Answer({"data": None}, cut_after=4), 6),
+        ({"errors": [{"message": "no such seller"}], "data": None}, 0),
+    ],
+    ids=["nonsense", "cut", "refused"],
+)
+async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtful: int, tmp_path: Path) -> None:
+    async with scripted_upstream.running() as upstream:
+        upstream.says(answer)
+        settings = running_proxy.settings(
+            upstream.graphql_url, upstream.token_url, store=f"sqlite:{tmp_path}/state.sqlite"
+        )
+        async with running_proxy.running(settings) as proxy:
+            await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
+    store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+    (state,) = await store.states([Line("demo", "lifetime")])
+    await store.aclose()
+    assert (state.used, state.doubtful) == (0, doubtful)

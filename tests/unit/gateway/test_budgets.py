@@ -58,8 +58,8 @@ async def test_a_keys_own_share_is_told_of_by_its_name(quotas, written):
 
 async def test_other_workers_and_later_ones_do_not_tell_again(quotas, written):
     plan = accounts(parts=100)
-    for owner in ("one", "other", "after a restart"):
-        await spend(quotas(plan, owner=owner), plan, 17)
+    for owner, parts in (("one", 60), ("other", 1), ("after a restart", 1)):
+        await spend(quotas(plan, owner=owner), plan, parts)
     assert warnings(written) == [("50", "demo")]
 
 
