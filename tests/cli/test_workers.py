@@ -266,7 +266,8 @@ def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(runs, tm
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
 
 
-async def test_workers_share_the_sandbox_inside(starts):
+async def test_workers_share_the_sandbox_inside_and_what_is_known_of_it(starts, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     process = starts("serve", "--port", "0", "--workers", "2")
     lines = await asyncio.to_thread(process.until, "curl")
     url, _, target = lines[-1].split("'")[1].partition("/v3/")
@@ -275,4 +276,6 @@ async def test_workers_share_the_sandbox_inside(starts):
         status, _, text = await service.get(f"/v3/{target}")
         assert status == 200
         assert {part["mpn"] for part in json.loads(text)["results"][0]["items"]} == {"SN74S74N"}
+    assert len(list(tmp_path.glob("v3bridge-*/state.sqlite"))) == 1
     assert await asyncio.to_thread(process.stop, signal.SIGINT) == 0
+    assert list(tmp_path.glob("v3bridge-*")) == []
