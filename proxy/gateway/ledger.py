@@ -55,6 +55,11 @@ class Ledger:
         """How a line stands, as far as is known here: a moment old for what others spend, exact for its own."""
         return self._standing.get(line) or State(line, 0, 0, 0)
 
+    def spent(self, line: Line) -> int:
+        """Parts used or in doubt, as far as is known here."""
+        state = self._standing.get(line)
+        return 0 if state is None else state.used + state.doubtful
+
     async def hold(self, claim: Claim) -> Line | None:
         """None where the claim is held, or the line that has no room for it. Raises StoreUnavailable."""
         self._unanswered.add(claim.id)

@@ -125,16 +125,12 @@ class Quota:
     def standing(self, accounts: Accounts) -> Standing:
         """What a client is told with each reply. As of the last look, and what was spent here since."""
         dates = self._calendar.today()
-        account, used = accounts.application, 0
-        least: int | None = None
-        for each in self._limited[accounts]:
-            spent = self._spent(each, dates)
-            left = (each.limit or 0) - spent
-            if least is None or left < least:
-                account, used, least = each, spent, left
-        if least is None:
-            used = self._spent(account, dates)
-        return Standing(used, account.limit, account.reset(dates, self._clock.now()))
+        limited = self._limited[accounts]
+        if not limited:
+            account = accounts.application
+        else:
+            account = min(limited, key=lambda each: (each.limit or 0) - self._spent(each, dates))
+        return Standing(self._spent(account, dates), account.limit, account.reset(dates, self._clock.now()))
 
     async def book(self, accounts: Accounts, used: int, doubtful: int, claim: str) -> None:
         """Onto the lines of both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
@@ -184,8 +180,7 @@ class Quota:
                 log.error("the ledger could not be looked at", exc_info=error)
 
     def _spent(self, account: Account, dates: Dates) -> int:
-        state = self._ledger.standing(account.line(dates))
-        return state.used + state.doubtful
+        return self._ledger.spent(account.line(dates))
 
     def _check(self, account: Account, state: State, parts: int) -> None:
         """Raises PartLimitUsedUp where the parts are more than is left, whatever calls under way give back."""

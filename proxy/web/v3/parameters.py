@@ -7,7 +7,7 @@ Parameters of one endpoint are read in its own module.
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import unquote, unquote_to_bytes
 
 from proxy import errors, model
 from proxy.mapping.loader import Rulebook
@@ -44,8 +44,10 @@ class Parameters:
         if not query.isascii():
             query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         self._values: dict[str, list[str]] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            self._values.setdefault(_bare(name), []).append(value)
+        for pair in query.split("&"):
+            if pair:
+                name, _, value = pair.partition("=")
+                self._values.setdefault(_bare(_text(name)), []).append(_text(value))
 
     def text(self, name: str) -> str | None:
         """The last value given, as PHP and Python servers alike read it; None where there is none."""
@@ -106,6 +108,15 @@ class Parameters:
 
     def _slices(self) -> list[tuple[str, str]]:
         return [(name, values[-1]) for name, values in self._values.items() if name.startswith("slice[")]
+
+
+def _text(encoded: str) -> str:
+    """As a form is decoded (WHATWG URL §5.1). Nearly all is ASCII, and need not be searched for what is not."""
+    if "+" in encoded:
+        encoded = encoded.replace("+", " ")
+    if "%" not in encoded:
+        return encoded
+    return unquote_to_bytes(encoded).decode("utf-8", "replace") if encoded.isascii() else unquote(encoded)
 
 
 def _bare(name: str) -> str:

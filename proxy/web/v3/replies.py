@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from aiohttp import web
+from multidict import istr
 
 from proxy import errors
 from proxy.gateway.quota import Standing
@@ -13,6 +14,9 @@ from proxy.kit import encoding
 from proxy.web.v3.parameters import Style
 
 ALLOWED = "GET, HEAD, OPTIONS"
+# An istr is not folded at every use.
+X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
+X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
 GZIP_FROM = 512  # bytes; below, the header costs more than it saves
 
 
@@ -29,13 +33,13 @@ def ok(body: bytes, style: Style, request: web.Request) -> web.Response:
 def account(response: web.Response, receipt: Receipt, standing: Standing) -> None:
     """What the reply came to, and how the client stands, for who reads headers: in parts, and seconds to the reset."""
     headers = response.headers
-    headers["X-Cache"] = receipt.source or ""
-    headers["X-Parts-Cost"] = str(receipt.cost)
-    headers["X-Parts-Used"] = str(standing.used)
+    headers[X_CACHE] = receipt.source or ""
+    headers[X_COST] = str(receipt.cost)
+    headers[X_USED] = str(standing.used)
     if standing.limit is not None:
-        headers["X-Parts-Limit"] = str(standing.limit)
+        headers[X_LIMIT] = str(standing.limit)
     if standing.reset is not None:
-        headers["X-Parts-Reset"] = str(standing.reset)
+        headers[X_RESET] = str(standing.reset)
 
 
 def failed(error: errors.BridgeError, style: Style, request: web.Request) -> web.Response:
