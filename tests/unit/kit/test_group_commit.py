@@ -79,7 +79,7 @@ async def test_closing_waits_for_all_that_was_handed_in(book: Book) -> None:
 
 
 async def test_under_load_the_next_transaction_fills_for_a_moment(book: Book) -> None:
-    book.group = GroupCommit("a test's transactions", book.commit, 0.05)
+    book.group = GroupCommit("a test's transactions", book.commit, 0.05, 1.0)
     book.gate.clear()
     tasks = await book.hand_in(1, 2)
     book.gate.set()
