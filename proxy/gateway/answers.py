@@ -72,7 +72,10 @@ class Answers:
     async def _ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
         self._count(inquiry, "miss", len(positions))
         outcomes = await inquiry.ask(positions)
-        return [self._answer(inquiry, n, outcome) for n, outcome in zip(positions, outcomes, strict=True)]
+        began = self._metrics.clock.monotonic()
+        answers = [self._answer(inquiry, n, outcome) for n, outcome in zip(positions, outcomes, strict=True)]
+        self._metrics.lap("translate", began)
+        return answers
 
     def _answer(self, inquiry: Inquiry, position: int, outcome: Outcome) -> Answer:
         """What the service said, or an answer of a while ago where the service is in trouble."""

@@ -93,8 +93,10 @@ class Pipeline:
         single = self._single_query if len(asked) == 1 else TOGETHER
 
         async def ask(positions: list[int]) -> list[Outcome]:
+            began = self._metrics.clock.monotonic()
             some = _part_of(request, [asked[n] for n in positions])
             plan = match.MatchPlan(some, compiled.documents, caller.context, single)
+            self._metrics.lap("plan", began)
             found = await self._ask_all(caller, plan.asks)
             counted = await self._ask_all(caller, plan.counts(found))
             return plan.results(found, counted)

@@ -82,7 +82,7 @@ async def _compose(
         middlewares=[*([middleware.traced(spans)] if spans else []), middleware.frame(metrics, clock)]
     )
     whole = repeats.Repeats(settings.answers.bytes // 4, clock)
-    routes.Surface(way, rulebook, whole, clock).add_to(app)
+    routes.Surface(way, rulebook, whole, metrics).add_to(app)
     openapi.add_to(app, rulebook)
     ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services))
     return app

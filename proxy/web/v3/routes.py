@@ -10,9 +10,9 @@ from proxy import errors, model
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.receipt import HIT, Receipt
-from proxy.kit.clock import Clock
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
+from proxy.telemetry.metrics import Metrics
 from proxy.web.v3 import match, replies, search
 from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.web.v3.parameters import Parameters, Style
@@ -39,11 +39,12 @@ class Asked(NamedTuple):
 class Surface:
     """The handlers of all v3 paths."""
 
-    def __init__(self, pipeline: Pipeline, rulebook: Rulebook, repeats: Repeats, clock: Clock) -> None:
+    def __init__(self, pipeline: Pipeline, rulebook: Rulebook, repeats: Repeats, metrics: Metrics) -> None:
         self._repeats = repeats
         self._pipeline = pipeline
         self._rulebook = rulebook
-        self._clock = clock
+        self._metrics = metrics
+        self._clock = metrics.clock
         self._answers: dict[str, Answer] = {
             "match": self._match,
             "search": self._search,
@@ -74,10 +75,14 @@ class Surface:
             await self._pipeline.admit(client)
             style = parameters.style()
             receipt = Receipt()
-            body = replies.encode(await answer(endpoint, Asked(request, parameters, client, receipt, started)), style)
+            found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
+            answered = self._clock.monotonic()
+            body = replies.encode(found, style)
             if receipt.source == "hit":
                 self._repeats.keep(request.raw_path, Repeat(body, style, client, receipt.until))
-            return self._reply(body, style, request, client, receipt)
+            response = self._reply(body, style, request, client, receipt)
+            self._metrics.lap("reply", answered)
+            return response
 
         return handle
 
@@ -140,10 +145,11 @@ class Surface:
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, asked: Asked) -> Caller:
-        """Who asks, what is shown, and the request's own cuts of lists."""
+        """Who asks, what is shown, and the request's own cuts of lists: the last that is read of a request."""
         application = asked.client.application
         shape = asked.parameters.shape(application.features, self._rulebook, endpoint.object)
         context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
+        self._metrics.lap("parse", asked.started)
         return Caller(asked.client, shape.view, context, asked.receipt)
 
     def _msec(self, asked: Asked) -> int:
