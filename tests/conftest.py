@@ -5,9 +5,15 @@ What only one room's tests need belongs into that room's own conftest.
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from support.redis_server import RedisServer
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,3 +42,23 @@ def _find_program(name: str) -> str:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{name} is not installed, and CI must have it: add its package to .ci/run", pytrace=False)
     pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture(scope="session")
+def _redis_server(needs_program: Callable[[str], str]) -> "Iterator[RedisServer]":
+    from support.redis_server import RedisServer
+
+    program = needs_program("redis-server")
+    folder = Path(tempfile.mkdtemp(prefix="v3bridge-"))  # short: a socket's path has 107 characters at most
+    server = RedisServer(program, folder)
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def redis_server(_redis_server: "RedisServer") -> "RedisServer":
+    """A real one, started once for all tests of a process, with nothing in it."""
+    _redis_server.empty()
+    return _redis_server

@@ -22,8 +22,10 @@ def credentials(house: House) -> tokens.Credentials:
     return tokens.Credentials("demo", account.client_id, config.Secret(account.client_secret))
 
 
-@pytest.fixture
-def store_url(tmp_path: Path) -> str:
+@pytest.fixture(params=["sqlite", "redis"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "redis":
+        return str(request.getfixturevalue("redis_server").url)
     return f"sqlite:{tmp_path / 'state.sqlite'}"
 
 
@@ -68,9 +70,10 @@ async def test_a_restart_asks_for_nothing(start: Starts, time: clock.ManualClock
 
 
 async def test_no_secret_and_no_token_is_in_the_name_of_anything_kept(
-    start: Starts, time: clock.ManualClock, store_url: str, tmp_path: Path
+    start: Starts, time: clock.ManualClock, tmp_path: Path
 ) -> None:
     """The token itself is kept, in a file that only its owner reads; the secret is not."""
+    store_url = f"sqlite:{tmp_path / 'state.sqlite'}"
     async with start() as house:
         store = await opening.open_store(config.StoreUrl(store_url), time)
         async with worker(house.sandbox.token_url, store, time) as each:
