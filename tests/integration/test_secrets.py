@@ -184,6 +184,21 @@ async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.S
         assert not any(planted.encode() in kept for kept in (*sink.payloads, *files.values()))
 
 
+async def test_nor_is_it_in_the_file_of_the_store(start: Starts, written_as: io.StringIO, tmp_path: Path) -> None:
+    """Which holds the token, and the ledger under names; nobody but its owner reads it."""
+    accounts = account(client_id=CLIENT, client_secret=SECRET)
+    limited = {**OWN, "parts": 100, "rate": 50}
+    async with start(
+        sandbox={"accounts": accounts}, application=limited, store=f"sqlite:{tmp_path}/state.sqlite"
+    ) as house:
+        replies = await everything_said(house.port)
+        files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    clean(replies, written_as)
+    assert any(b"demo/1" in kept for kept in files.values())
+    for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
+        assert [name for name, kept in files.items() if planted.encode() in kept] == []
+
+
 async def test_the_search_would_find_a_planted_key(house: House, written_as: io.StringIO) -> None:
     reply = await house.failure({**ONE, "reference": APIKEY})
     with pytest.raises(AssertionError):
