@@ -15,9 +15,9 @@ from proxy import errors
 from proxy.kit.group_commit import GroupCommit
 from proxy.stores.base import Booking, Claim, Line, Settlement, State, Store
 
-# Seconds between two transactions under load, for each booking of the last one, and at most: a transaction takes the
-# time of some ten bookings, and this keeps it to a few hundredths of all.
-PAUSE, PAUSE_MAX = 0.001, 0.02
+# Seconds between two transactions under load, for each booking of the last one, and at most: a transaction costs as
+# much as ten bookings or more. Longer pauses would let the processor idle while all connections wait.
+PAUSE, PAUSE_MAX = 0.0005, 0.008
 
 log = structlog.get_logger()
 
