@@ -15,10 +15,6 @@ from proxy import errors
 from proxy.kit.group_commit import GroupCommit
 from proxy.stores.base import Booking, Claim, Line, Settlement, State, Store
 
-# Seconds between two transactions under load, for each booking of the last one, and at most: a transaction costs as
-# much as ten bookings or more. Longer pauses would let the processor idle while all connections wait.
-PAUSE, PAUSE_MAX = 0.0005, 0.008
-
 log = structlog.get_logger()
 
 
@@ -43,7 +39,7 @@ class Ledger:
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit, PAUSE, PAUSE_MAX)
+        self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit)
         self._claiming: GroupCommit[Claim, Line | None] = GroupCommit("claims", self._hold)
         self._standing: dict[Line, State] = {}
         self._since: dict[int, Cost] = {}

@@ -1,7 +1,6 @@
 """Many callers, one transaction: what is wanted while one is under way goes together into the next.
 
-A lone caller's is made at once, in its own task. Used where writing costs more by the time than by the piece: under
-load there is a pause between two transactions, in which the next one fills, longer the more came last time.
+A lone caller's is made at once, in its own task. Used where writing costs more by the time than by the piece.
 """
 
 import asyncio
@@ -13,22 +12,11 @@ R = TypeVar("R")
 
 
 class GroupCommit(Generic[T, R]):
-    """`commit` is given pieces in the order they came, and answers for each. An error of it is the error of all. What
-    comes while it is under way waits for company: `pause` seconds for each piece of the one before, `longest` at most.
-    """
+    """`commit` is given pieces in the order they came, and answers for each. An error of it is the error of all."""
 
-    def __init__(
-        self,
-        name: str,
-        commit: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
-        pause: float = 0.0,
-        longest: float = 0.0,
-    ) -> None:
+    def __init__(self, name: str, commit: Callable[[Sequence[T]], Awaitable[Sequence[R]]]) -> None:
         self._name = name
         self._commit = commit
-        self._pause = pause
-        self._longest = longest
-        self._last = 1  # pieces of the transaction before
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
         self._task: asyncio.Task[None] | None = None
         self._busy = False
@@ -58,10 +46,7 @@ class GroupCommit(Generic[T, R]):
         self._task = asyncio.create_task(self._together(), name=self._name) if self._busy else None
 
     async def _together(self) -> None:
-        if self._pause:
-            await asyncio.sleep(min(self._longest, self._pause * self._last))
         group, self._waiting = self._waiting, []
-        self._last = len(group)
         try:
             answers = await self._commit([piece for piece, _ in group])
         except Exception as error:  # it belongs to those who wait

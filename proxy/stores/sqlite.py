@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
@@ -76,7 +78,9 @@ class SqliteStore:
         return await self._write(lambda rows: _reserve_all(rows, claims))
 
     async def settle(self, settlement: Settlement) -> None:
-        await self._write(lambda rows: _settle(rows, settlement))
+        rows = [(*line, used, doubtful) for line, used, doubtful in settlement.bookings]
+        values = settlement.owner, settlement.sequence, _json(settlement.claims), _json(rows)
+        await self._run(lambda: self._connection.execute("INSERT INTO settling VALUES (?, ?, ?, ?)", values))
 
     async def adjust(self, line: Line, used: int, doubtful: int) -> None:
         statement = (
@@ -129,10 +133,13 @@ class SqliteStore:
         return await self._transaction("BEGIN IMMEDIATE", work)
 
     async def _transaction(self, begin: str, work: Callable[[Rows], R]) -> R:
+        return await self._run(lambda: self._in_thread(begin, work))
+
+    async def _run(self, work: Callable[[], R]) -> R:
         if self._closed:
             raise errors.StoreUnavailable("the store is closed")
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._in_thread, begin, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except sqlite3.Error as error:
             raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
 
@@ -184,20 +191,8 @@ def _reserve(rows: Rows, claim: Claim, taken: dict[Line, int]) -> Line | None:
     return None
 
 
-def _settle(rows: Rows, settlement: Settlement) -> None:
-    new = rows.execute(
-        "INSERT INTO owners VALUES (?, 0, ?) ON CONFLICT (name) DO UPDATE SET settled = excluded.settled "
-        "WHERE settled < excluded.settled",
-        (settlement.owner, settlement.sequence),
-    ).rowcount
-    if not new:
-        return
-    rows.executemany("DELETE FROM claims WHERE id = ?", ((claim,) for claim in settlement.claims))
-    rows.executemany(
-        "INSERT INTO lines VALUES (?, ?, ?, ?) ON CONFLICT (account, period) "
-        "DO UPDATE SET used = used + excluded.used, doubtful = doubtful + excluded.doubtful",
-        ((*line, used, doubtful) for line, used, doubtful in settlement.bookings),
-    )
+def _json(values: Sequence[Any]) -> str:
+    return msgspec.json.encode(values).decode()
 
 
 def _alive(rows: Rows, owner: str, now: float, until: float) -> None:

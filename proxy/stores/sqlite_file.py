@@ -30,6 +30,22 @@ CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER
 CREATE TABLE closures (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 """
 
+# A settlement as one statement: between two, a thread asks for the interpreter anew, and on a busy worker waits for it.
+_SETTLING = """
+CREATE TEMP VIEW settling AS SELECT '' AS owner, 0 AS sequence, '' AS claims, '' AS bookings;
+CREATE TEMP TRIGGER settle INSTEAD OF INSERT ON settling
+WHEN NEW.sequence > coalesce((SELECT settled FROM owners WHERE name = NEW.owner), 0)
+BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 0, NEW.sequence)
+        ON CONFLICT (name) DO UPDATE SET settled = excluded.settled;
+    DELETE FROM claims WHERE id IN (SELECT value FROM json_each(NEW.claims));
+    INSERT INTO lines
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(NEW.bookings) WHERE true
+        ON CONFLICT (account, period)
+        DO UPDATE SET used = used + excluded.used, doubtful = doubtful + excluded.doubtful;
+END;
+"""
+
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to the file, which is made where it is missing. Raises ConfigError."""
@@ -76,6 +92,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+    connection.executescript(_SETTLING)
 
 
 def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:

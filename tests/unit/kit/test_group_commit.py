@@ -76,15 +76,3 @@ async def test_closing_waits_for_all_that_was_handed_in(book: Book) -> None:
     book.gate.set()
     await asyncio.gather(*tasks, closing)
     assert book.transactions == [[1], [2]]
-
-
-async def test_under_load_the_next_transaction_fills_for_a_moment(book: Book) -> None:
-    book.group = GroupCommit("a test's transactions", book.commit, 0.05, 1.0)
-    book.gate.clear()
-    tasks = await book.hand_in(1, 2)
-    book.gate.set()
-    await tasks[0]
-    tasks += await book.hand_in(3, 4)
-    await asyncio.gather(*tasks)
-    assert book.transactions == [[1], [2, 3, 4]]
-    assert await book.group.run(5) == "5 committed"

@@ -103,11 +103,11 @@ async def test_many_can_open_a_new_file_at_once(file, now):
 
 async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store, file):
     with sqlite3.connect(file) as broken:
-        broken.execute("ALTER TABLE claims RENAME TO hidden")
+        broken.execute("CREATE TRIGGER fails BEFORE INSERT ON lines BEGIN SELECT RAISE(ABORT, 'it broke'); END")
     with pytest.raises(errors.StoreUnavailable, match="SQLite"):
         await store.settle(settlement(1, (NOVEMBER, 7, 0), claims="a"))
     with broken:
-        broken.execute("ALTER TABLE hidden RENAME TO claims")
+        broken.execute("DROP TRIGGER fails")
     broken.close()
     await store.settle(settlement(1, (NOVEMBER, 7, 0), claims="a"))
     assert [state[1:] for state in await store.states([NOVEMBER])] == [(7, 0, 0)]
