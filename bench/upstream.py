@@ -8,6 +8,7 @@ import asyncio
 import functools
 import json
 import sys
+import time
 
 import jwt
 
@@ -26,8 +27,9 @@ def _answer(queries: int) -> bytes:
     return _response(canned.body(queries))
 
 
-TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the bench and long enough", algorithm="HS256")
-TOKEN_ANSWER = _response(json.dumps({"access_token": TOKEN, "expires_in": 86_400, "token_type": "Bearer"}).encode())
+LIFE = 86_400  # seconds
+TOKEN = jwt.encode({"exp": int(time.time()) + LIFE}, "a secret of the bench and long enough", algorithm="HS256")
+TOKEN_ANSWER = _response(json.dumps({"access_token": TOKEN, "expires_in": LIFE, "token_type": "Bearer"}).encode())
 
 
 class Canned(asyncio.Protocol):
