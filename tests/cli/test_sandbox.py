@@ -64,6 +64,13 @@ def test_a_file_of_ones_own_parts_is_loaded(opens, tmp_path):
     assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
 
 
+def test_no_more_parts_are_returned_than_the_part_limit_says(opens):
+    shown = opens("--part-limit", "2")
+    query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 2}]) { parts { mpn } } }'
+    assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 2
+    assert shown.ask(query) is None
+
+
 def test_faults_are_there_from_the_start_and_can_be_lifted(opens):
     shown = opens("--fault", "5xx status=502", "--fault", "latency ms=1")
     with pytest.raises(urllib.error.HTTPError) as refused:

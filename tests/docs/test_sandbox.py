@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from proxy.sandbox import admin, app, faults, journal, settings
+from proxy.sandbox import accounts, admin, app, faults, journal, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.injection import declarations
 
@@ -55,6 +55,10 @@ def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page)
     without = {kind for kind, one in faults.KINDS.items() if "count" not in one.__struct_fields__}
     assert without == {"quota", "missing-field", "mixed"}
     assert "`quota` and `missing-field` hold for every request" in page.text
+
+
+def test_the_part_limit_is_that_of_the_account_that_is_ready(page):
+    assert f"{accounts.READY.part_limit} in a month unless `--part-limit`" in page.text
 
 
 def test_what_is_mixed_is_every_kind_above_the_last_four(page):

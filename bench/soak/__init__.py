@@ -1,0 +1,1 @@
+"""Load held under faults: `python -m bench soak`."""

@@ -1,0 +1,221 @@
+"""The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count."""
+
+import asyncio
+import math
+import random
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yarl
+
+from bench.soak import servers
+from bench.soak.questions import Question, Witness
+from bench.soak.replies import Judge, Reply
+
+CALM = 8  # requests at once in peace
+UNDER_WAY = 2_000  # requests at once under load; at more the asker waits, and the rate falls
+REPLY_SECONDS = 60
+SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
+MEMORY_GROWTH = 0.25  # of what is in use when a third of the requests are done, at the most
+DESCRIPTORS_MORE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long, how often, and what is drawn."""
+
+    seconds: float
+    rate: float
+    seed: int
+    share: float
+
+    @property
+    def requests(self) -> int:
+        """In all, under load."""
+        return max(1, round(self.seconds * self.rate))
+
+    @property
+    def questions(self) -> int:
+        """So many that each comes again and again, and most are not kept."""
+        return min(1_000, max(40, self.requests // 8))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it. Memory in MB, when a third of the requests were sent and at the end."""
+
+    judge: Judge = field(default_factory=Judge)
+    findings: list[str] = field(default_factory=list)
+    kinds: int = 0
+    rate: float = 0.0
+    memory: tuple[float, float] = (math.nan, math.nan)
+    descriptors: tuple[int, int, int] = (0, 0, 0)
+    ledger: servers.Ledger = field(default_factory=lambda: servers.Ledger(0, 0, 0))
+    totals: Any = None
+
+    @property
+    def wrong(self) -> list[str]:
+        """Everything that is not as it should be."""
+        return self.judge.findings + self.findings
+
+
+async def run(plan: Plan) -> Outcome:
+    """A whole soak, in processes and a folder of its own."""
+    with tempfile.TemporaryDirectory() as name, servers.sandbox(Path(name), plan.seed) as shown:
+        with servers.service(Path(name), shown) as process:
+            async with aiohttp.ClientSession() as session:
+                soak = _Soak(plan, process, servers.Upstream(shown["sandbox"], session))
+                await soak.all()
+            soak.stop()
+        soak.outcome.ledger = await servers.ledger(Path(name))
+    soak.compare()
+    return soak.outcome
+
+
+class _Soak:
+    def __init__(self, plan: Plan, process: servers.Process, upstream: servers.Upstream) -> None:
+        self._plan = plan
+        self._process = process
+        self._upstream = upstream
+        self._rng = random.Random(plan.seed)
+        self._witness = Witness(plan.seed)
+        self._questions = self._witness.questions(plan.questions, self._rng)
+        self.outcome = Outcome(kinds=len({question.kind for question in self._questions}))
+
+    async def all(self) -> None:
+        """From the first answer in peace to the last."""
+        async with self._client() as session:
+            await self._each(lambda question: self._learn(session, question))
+        if self.outcome.wrong:
+            raise SystemExit("wrong before the first fault:\n" + "\n".join(self.outcome.wrong[:10]))
+        before = self._process.descriptors()
+        await self._upstream.declare(f"mixed share={self._plan.share}")
+        async with self._client() as session:
+            await self._steadily(session)
+            await self._upstream.declare()
+            await self._each(lambda question: self._recover(session, question))
+        self.outcome.totals = await self._upstream.totals()
+        self.outcome.memory = self.outcome.memory[0], self._process.memory()
+        most = self.outcome.descriptors[1]
+        self.outcome.descriptors = before, most, await self._closed(before + DESCRIPTORS_MORE)
+
+    def stop(self) -> None:
+        """End the service as an operator would."""
+        if not self._process.alive():
+            self._find("the service has died")
+        elif code := self._process.stop():
+            self._find(f"the service ended with code {code}")
+        self.outcome.findings.extend(self._process.complaints())
+
+    def compare(self) -> None:
+        """Both sides' books, and what is left of the load."""
+        outcome, totals = self.outcome, self.outcome.totals
+        used, doubtful, reserved = outcome.ledger
+        read, spoiled = totals["parts"] - totals["spoiled_parts"], totals["spoiled_parts"]
+        if used != read:
+            self._find(f"{used} parts are booked, the sandbox has returned {read} in answers that could be read")
+        if doubtful < spoiled:
+            self._find(f"{doubtful} parts are in doubt, fewer than the {spoiled} in answers that were spoiled")
+        if reserved:
+            self._find(f"{reserved} parts are held by requests that are over")
+        if outcome.judge.cost > used:
+            self._find(f"replies say that they cost {outcome.judge.cost} parts, {used} are booked")
+        if not totals["faults"]:
+            self._find("no fault has struck")
+        outcome.findings.extend(outcome.judge.unexplained(totals["faults"]))
+        if outcome.judge.statuses[200] < sum(outcome.judge.statuses.values()) / 4:
+            self._find("most requests have failed")
+        first, last = outcome.memory
+        if last > first * (1 + MEMORY_GROWTH):
+            self._find(f"memory has grown from {first:.0f} to {last:.0f} MB")
+        if outcome.descriptors[2] > outcome.descriptors[0] + DESCRIPTORS_MORE:
+            self._find(f"{outcome.descriptors[2]} descriptors are open, {outcome.descriptors[0]} were before the load")
+
+    async def _steadily(self, session: aiohttp.ClientSession) -> None:
+        """The load: a request each 1/rate seconds, whatever the replies do."""
+        loop, room = asyncio.get_running_loop(), asyncio.Semaphore(UNDER_WAY)
+        requests, start = self._plan.requests, asyncio.get_running_loop().time()
+
+        async def ask(question: Question) -> None:
+            try:
+                self._see(question, await self._ask(session, question))
+            finally:
+                room.release()
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(requests):
+                await asyncio.sleep(max(0.0, start + number / self._plan.rate - loop.time()))
+                await room.acquire()
+                group.create_task(ask(self._rng.choice(self._questions)), name="a request of the load")
+                if number == requests // 3:
+                    self.outcome.memory = self._process.memory(), math.nan
+            self.outcome.rate = sum(self.outcome.judge.statuses.values()) / (loop.time() - start)
+            self.outcome.descriptors = 0, self._process.descriptors(), 0
+
+    async def _each(self, do: Callable[[Question], Awaitable[None]]) -> None:
+        """Something with every question, a few at once."""
+        waiting = iter(self._questions)
+
+        async def some() -> None:
+            for question in waiting:
+                await do(question)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CALM):
+                group.create_task(some(), name="questions in peace")
+
+    async def _learn(self, session: aiohttp.ClientSession, question: Question) -> None:
+        reply = await self._ask(session, question)
+        body = None if reply is None else self.outcome.judge.learn(question.target, reply)
+        if body is not None:
+            self.outcome.judge.findings.extend(self._witness.complaints(question, body))
+
+    async def _recover(self, session: aiohttp.ClientSession, question: Question) -> None:
+        """Once more, until it is answered: what faults have left behind passes."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + SETTLE_SECONDS
+        while True:
+            reply = await self._ask(session, question)
+            if reply is None or reply.status == 200 or loop.time() > end:
+                break
+            await asyncio.sleep(0.2)
+        self._see(question, reply)
+        if reply is not None and reply.status != 200:
+            self._find(f"{question.target} is not answered {SETTLE_SECONDS} s after the last fault")
+
+    async def _ask(self, session: aiohttp.ClientSession, question: Question) -> Reply | None:
+        """The reply, or None where there was none."""
+        try:
+            async with session.get(yarl.URL(self._process.url + question.target, encoded=True)) as response:
+                return Reply(response.status, response.headers, await response.read())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            self._find(f"{question.target} got no reply: {type(error).__name__}")
+            return None
+
+    def _see(self, question: Question, reply: Reply | None) -> None:
+        if reply is not None:
+            self.outcome.judge.see(question.target, reply)
+
+    def _find(self, what: str) -> None:
+        self.outcome.findings.append(what)
+
+    async def _closed(self, most: int) -> int:
+        """Descriptors once there are no more than `most`, or time is up."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + SETTLE_SECONDS
+        while True:
+            found = self._process.descriptors()
+            if found <= most or loop.time() > end:
+                return found
+            await asyncio.sleep(0.2)
+
+    def _client(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=REPLY_SECONDS),
+            headers={"Accept-Encoding": "identity"},
+        )

@@ -1,0 +1,152 @@
+"""The two processes of a soak: a sandbox, and the whole service before it, with what can be seen of it from outside."""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from bench.soak.questions import KEY
+from proxy.kit import clock
+from proxy.stores.base import Line
+from proxy.stores.sqlite import SqliteStore
+
+STOP_SECONDS = 60
+PARTS = 10**8  # more than any run can use
+# `total_seconds` ends answers that come byte by byte; an idle machine answers within a hundredth of it.
+CONFIG = """
+listen: {{port: 0}}
+store: "sqlite:{folder}/state.sqlite"
+upstream:
+  graphql_url: {graphql_url}
+  token_url: {token_url}
+  timeouts: {{connect_seconds: 10, first_byte_seconds: 20, total_seconds: 10}}
+applications:
+  soak: {{client_id: "{client_id}", client_secret: "{client_secret}", apikeys: [{key}], parts: {parts}}}
+answers: {{seconds: 1, stale_seconds: 5, bytes: 8388608}}
+log: {{level: warning, format: json}}
+"""
+
+
+class Process:
+    """A process under test: its address, and what it wrote to standard error."""
+
+    def __init__(self, process: "subprocess.Popen[str]", url: str, errors: Path) -> None:
+        self._process = process
+        self.url = url
+        self._errors = errors
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def memory(self) -> float:
+        """MB in use (Linux)."""
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+
+    def descriptors(self) -> int:
+        """Files and sockets that are open (Linux)."""
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
+
+    def stop(self) -> int:
+        """Ask it to end; its exit code."""
+        self._process.terminate()
+        return self._process.wait(STOP_SECONDS)
+
+    def complaints(self) -> Iterator[str]:
+        """Lines on standard error that faults of the other side do not justify."""
+        for line in self._errors.read_text().splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                yield f"the log has {line!r}"
+                continue
+            if event["level"] not in ("info", "warning") or "logger" in event:
+                yield f"the log has {line}"
+
+
+class Ledger(NamedTuple):
+    """Parts of the application, for ever: returned, in doubt, held."""
+
+    used: int
+    doubtful: int
+    reserved: int
+
+
+async def ledger(folder: Path) -> Ledger:
+    """As whoever opens the file next will read it."""
+    store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
+    try:
+        (whole,) = await store.states([Line("soak", "lifetime")])
+        return Ledger(whole.used, whole.doubtful, sum(state.reserved for state in await store.usage()))
+    finally:
+        await store.aclose()
+
+
+class Upstream(NamedTuple):
+    """The sandbox."""
+
+    url: str
+    session: aiohttp.ClientSession
+
+    async def declare(self, *faults: str) -> None:
+        """These faults from now on, and no others."""
+        async with self.session.put(self.url + "/admin/faults", data=json.dumps(faults)) as response:
+            response.raise_for_status()
+
+    async def totals(self) -> Any:
+        """What the journal has counted, once nothing is under way."""
+        async with asyncio.timeout(STOP_SECONDS):
+            while True:
+                async with self.session.get(self.url + "/admin/journal?last=50000") as response:
+                    journal = await response.json()
+                if all(entry["whole"] is not None for entry in journal["entries"]):
+                    return journal["totals"]
+                await asyncio.sleep(0.2)
+
+
+@contextmanager
+def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
+    """What a sandbox prints, by name."""
+    arguments = ("sandbox", "--port", "0", "--seed", str(seed), "--part-limit", str(PARTS))
+    with _process(arguments, folder / "sandbox.txt") as process:
+        assert process.stdout is not None
+        yield dict(process.stdout.readline().split() for _ in range(5))
+
+
+@contextmanager
+def service(folder: Path, upstream: dict[str, str]) -> Iterator[Process]:
+    """The service, on a ledger in this folder."""
+    config = folder / "config.yaml"
+    config.write_text(CONFIG.format(folder=folder, key=KEY, parts=PARTS, **upstream))
+    errors = folder / "service.txt"
+    with _process(("serve", "--config", str(config)), errors) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the service did not start: {errors.read_text()}")
+        url = next(word for word in line.split() if word.startswith("http")).partition("/v3")[0]
+        yield Process(process, url, errors)
+
+
+@contextmanager
+def _process(arguments: tuple[str, ...], errors: Path) -> Iterator["subprocess.Popen[str]"]:
+    with (
+        errors.open("w") as file,
+        subprocess.Popen(
+            [sys.executable, "-m", "proxy", *arguments], stdout=subprocess.PIPE, stderr=file, text=True
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
