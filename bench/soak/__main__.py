@@ -51,6 +51,7 @@ def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
         ("descriptors before, under load, after", "{}, {}, {}".format(*outcome.descriptors)),
         ("parts billed / in spoiled answers", f"{totals['parts']} / {totals['spoiled_parts']}"),
         ("parts booked / in doubt / still held", f"{ledger.used} / {ledger.doubtful} / {ledger.reserved}"),
+        *((f"said {count} times", message) for message, count in judge.messages.most_common(SHOWN)),
         ("wrong", str(len(outcome.wrong))),
     ):
         shown.add_row(what, figure)

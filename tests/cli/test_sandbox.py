@@ -65,9 +65,9 @@ def test_a_file_of_ones_own_parts_is_loaded(opens, tmp_path):
 
 
 def test_no_more_parts_are_returned_than_the_part_limit_says(opens):
-    shown = opens("--part-limit", "2")
-    query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 2}]) { parts { mpn } } }'
-    assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 2
+    shown = opens("--part-limit", "1")
+    query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
+    assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
     assert shown.ask(query) is None
 
 
