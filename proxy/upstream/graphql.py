@@ -83,7 +83,9 @@ class GraphQLClient:
             envelope = classify.read(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
             if refusal is None:
-                return self._data(operation, reply, envelope)
+                data = self._data(operation, reply, envelope)
+                self._tokens.taken(credentials, token)
+                return data
             self._breaker.succeeded()
             self._count(operation, "TokenRefused")
             await self._tokens.rejected(credentials, token)
@@ -91,7 +93,7 @@ class GraphQLClient:
         error = errors.CredentialsRefused(
             f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
         )
-        await self._tokens.refused(credentials, error)
+        await self._tokens.refused(credentials, token, error)
         raise error
 
     async def _send(self, operation: classify.Operation[T], token: str, seconds: float | None) -> wire.Reply:

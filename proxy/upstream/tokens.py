@@ -48,6 +48,7 @@ class Tokens:
             _APPLICATIONS_MAX, lambda _, kept, __: kept.grant.expires, timer=clock.now
         )
         self._spoilt: dict[Credentials, str] = {}
+        self._taken: dict[Credentials, str] = {}
         self._flights: single_flight.SingleFlight[Credentials, identity.Grant] = single_flight.SingleFlight("token")
 
     async def get(self, credentials: Credentials) -> str:
@@ -72,9 +73,18 @@ class Tokens:
         self._spoilt[credentials] = token  # until it has gone from the store, too
         await self._source.forget(credentials, token)
 
-    async def refused(self, credentials: Credentials, error: errors.CredentialsRefused) -> None:
-        """Fresh tokens are not taken either: ask for no more of them for a while."""
-        await self._source.pause(credentials, error)
+    def taken(self, credentials: Credentials, token: str) -> None:
+        """The service has answered to this token."""
+        self._taken[credentials] = token
+
+    async def refused(self, credentials: Credentials, token: str, error: errors.CredentialsRefused) -> None:
+        """A fresh token is not taken either: ask for no more of them for a while.
+
+        Unless it has been taken before: then it has ended early, credentials and settings are good, and the next
+        token will do.
+        """
+        if self._taken.get(credentials) != token:
+            await self._source.pause(credentials, error)
 
     async def close(self) -> None:
         """End what is under way."""

@@ -22,6 +22,7 @@ class Store(tokens.Tokens):
         self.handed = 0
         self.current: str | None = None
         self.refusals: list[str] = []
+        self.good: list[str] = []
 
     async def get(self, credentials):
         if self.current is None:
@@ -33,7 +34,10 @@ class Store(tokens.Tokens):
         if token == self.current:
             self.current = None
 
-    async def refused(self, credentials, error):
+    def taken(self, credentials, token):
+        self.good.append(token)
+
+    async def refused(self, credentials, token, error):
         self.refusals.append(error.message)
 
 
@@ -109,6 +113,7 @@ async def test_a_refused_token_is_replaced_and_the_request_repeated_once(ask, st
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="TokenRefused"} 1.0' in text
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="ok"} 1.0' in text
     assert not store.refusals
+    assert store.good == ["t2"]
 
 
 async def test_a_second_refusal_is_the_credentials_fault(ask, store):

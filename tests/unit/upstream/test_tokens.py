@@ -139,12 +139,24 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(store, servic
 
 async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(store, service, credentials):
     service.grant()
-    await store.rejected(credentials, await store.get(credentials))
-    await store.refused(credentials, errors.CredentialsRefused("no token of demo is taken"))
+    token = await store.get(credentials)
+    await store.rejected(credentials, token)
+    await store.refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
         await store.get(credentials)
     assert found.value.retry_after == 30
     assert len(service.asked) == 1
+
+
+async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(store, service, credentials):
+    service.grant()
+    service.grant()
+    token = await store.get(credentials)
+    store.taken(credentials, token)
+    await store.rejected(credentials, token)
+    await store.refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
+    assert await store.get(credentials) != token
+    assert len(service.asked) == 2
 
 
 async def test_a_429_is_believed_and_its_retry_after_counts_down(store, service, clock, credentials):
