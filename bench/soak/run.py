@@ -20,7 +20,7 @@ CALM = 8  # requests at once in peace
 UNDER_WAY = 2_000  # requests at once under load; at more the asker waits, and the rate falls
 REPLY_SECONDS = 60
 SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
-MEMORY_GROWTH = 0.25  # of what is in use when a third of the requests are done, at the most
+MEMORY_GROWTH = 0.25  # from half of the requests to the end: what is in use still rises a little to its usual height
 DESCRIPTORS_MORE = 8
 
 
@@ -40,13 +40,13 @@ class Plan:
 
     @property
     def questions(self) -> int:
-        """So many that each comes again and again, and most are not kept."""
-        return min(1_000, max(40, self.requests // 8))
+        """So many that each comes again and again: while its answer is kept, under way, and forgotten."""
+        return min(250, max(40, self.requests // 8))
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it. Memory in MB, when a third of the requests were sent and at the end."""
+    """What came of it. Memory in MB, when half of the requests were sent and at the end."""
 
     judge: Judge = field(default_factory=Judge)
     findings: list[str] = field(default_factory=list)
@@ -151,7 +151,7 @@ class _Soak:
                 await asyncio.sleep(max(0.0, start + number / self._plan.rate - loop.time()))
                 await room.acquire()
                 group.create_task(ask(self._rng.choice(self._questions)), name="a request of the load")
-                if number == requests // 3:
+                if number == requests // 2:
                     self.outcome.memory = self._process.memory(), math.nan
             self.outcome.rate = sum(self.outcome.judge.statuses.values()) / (loop.time() - start)
             self.outcome.descriptors = 0, self._process.descriptors(), 0
