@@ -4,7 +4,10 @@ Exit code 1, and what is wrong, where anything is.
 """
 
 import argparse
+import re
 import sys
+from collections import Counter
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.table import Table
@@ -37,6 +40,9 @@ def main(arguments: list[str]) -> int:
 
 def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
     """The figures of a run."""
+    said: Counter[str] = Counter()
+    for message, count in outcome.judge.messages.items():
+        said[re.sub(r"\d+ (bytes|times)", r"N \1", message)] += count
     shown = Table("what", "figure", title=f"{plan.requests} requests under faults, seed {plan.seed}")
     judge, totals, ledger = outcome.judge, outcome.totals, outcome.ledger
     for what, figure in (
@@ -51,14 +57,14 @@ def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
         ("descriptors before, under load, after", "{}, {}, {}".format(*outcome.descriptors)),
         ("parts billed / in spoiled answers", f"{totals['parts']} / {totals['spoiled_parts']}"),
         ("parts booked / in doubt / still held", f"{ledger.used} / {ledger.doubtful} / {ledger.reserved}"),
-        *((f"said {count} times", message) for message, count in judge.messages.most_common(SHOWN)),
+        *((f"said {count} times", message) for message, count in said.most_common()),
         ("wrong", str(len(outcome.wrong))),
     ):
         shown.add_row(what, figure)
     return shown
 
 
-def _listed(counted: dict[object, int]) -> str:
+def _listed(counted: Mapping[object, int]) -> str:
     return ", ".join(f"{what} {count}" for what, count in sorted(counted.items(), key=lambda pair: -pair[1]))
 
 
