@@ -53,6 +53,7 @@ def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
         ("queries that failed beside others", str(judge.failed_queries)),
         ("upstream requests", _listed(totals["requests"])),
         ("faults", _listed(totals["faults"])),
+        ("upstream requests that a slow machine kept too long", str(outcome.late)),
         ("memory half way, at the end (MB)", "{:.1f}, {:.1f}".format(*outcome.memory)),
         ("descriptors before, under load, after", "{}, {}, {}".format(*outcome.descriptors)),
         ("parts billed / in spoiled answers", f"{totals['parts']} / {totals['spoiled_parts']}"),

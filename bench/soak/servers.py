@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,15 +103,22 @@ class Upstream(NamedTuple):
         async with self.session.put(self.url + "/admin/faults", data=json.dumps(faults)) as response:
             response.raise_for_status()
 
-    async def totals(self) -> Any:
-        """What the journal has counted, once nothing is under way."""
+    async def journal(self) -> Any:
+        """All of it, once nothing is under way."""
         async with asyncio.timeout(STOP_SECONDS):
             while True:
                 async with self.session.get(self.url + "/admin/journal?last=50000") as response:
                     journal = await response.json()
                 if all(entry["whole"] is not None for entry in journal["entries"]):
-                    return journal["totals"]
+                    return journal
                 await asyncio.sleep(0.2)
+
+
+def given_up(metrics: str) -> int:
+    """How many upstream requests have taken longer than 5 s, by the service's metrics: those that ran out of time."""
+    found = re.findall(r"^v3bridge_upstream_seconds_(bucket|count)\{(.*)\} (\S+)$", metrics, re.MULTILINE)
+    whole = sum(float(value) for name, _, value in found if name == "count")
+    return int(whole - sum(float(value) for _, labels, value in found if 'le="5.0"' in labels))
 
 
 @contextmanager
