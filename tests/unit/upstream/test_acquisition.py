@@ -147,7 +147,7 @@ async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(sta
     service.grant()
     first, second = start(), start()
     await first.rejected(credentials, await first.get(credentials))
-    await first.refused(credentials, errors.CredentialsRefused("no token of demo is taken"))
+    await first.refused(credentials, "a token", errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken"):
         await second.get(credentials)
     assert len(service.asked) == 1
