@@ -5,6 +5,7 @@ numbered, so that one whose answer was lost is sent again and booked once. While
 kept here, in no more room than there are lines, and written when it can.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +15,8 @@ import structlog
 from proxy import errors
 from proxy.kit.group_commit import GroupCommit
 from proxy.stores.base import Booking, Claim, Line, Settlement, State, Store
+
+PAUSE = 0.05  # seconds from a note beside the store to the settlement that holds it
 
 log = structlog.get_logger()
 
@@ -25,6 +28,9 @@ class Cost(NamedTuple):
     used: int
     doubtful: int
     claim: str
+
+
+NOTHING = Cost((), 0, 0, "")  # more than what was noted
 
 
 class Look(NamedTuple):
@@ -39,6 +45,9 @@ class Ledger:
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
         self._owner = owner
+        self._journal = store.journal(owner)
+        self._timer: asyncio.TimerHandle | None = None
+        self._flush: asyncio.Task[None] | None = None
         self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit)
         self._claiming: GroupCommit[Claim, Line | None] = GroupCommit("claims", self._hold)
         self._standing: dict[Line, State] = {}
@@ -71,8 +80,12 @@ class Ledger:
             raise
 
     async def book(self, cost: Cost) -> None:
-        """Written when this returns, or kept here until the store can be reached."""
-        await self._writing.run(cost)
+        """Lasting when this returns: noted beside the store or written, or kept here until the store can be reached.
+
+        What holds a claim is written at once, so that others can have what is left of it.
+        """
+        if cost.claim or not self._note(cost):
+            await self._writing.run(cost)
 
     async def look(self, lines: Sequence[Line]) -> None:
         """Try again to write what could not be written, and see how these lines stand."""
@@ -90,11 +103,35 @@ class Ledger:
 
     async def close(self) -> None:
         """Write what is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._flush is not None:
+            await asyncio.wait((self._flush,))
         await self.look(())
         await self._claiming.close()
         await self._writing.close()
         if self._unsure or self._since:
             log.error("parts could not be booked", parts=self._unbooked())
+        if self._journal is not None:
+            self._journal.close()
+
+    def _note(self, cost: Cost) -> bool:
+        """Whether a cost is noted; it is written soon."""
+        if self._journal is None:
+            return False
+        try:
+            self._journal.note(self._sequence + 1, cost.lines, cost.used, cost.doubtful)
+        except OSError as error:
+            log.error("the journal beside the store cannot be written", exc_info=error)
+            return False
+        self._count(cost)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PAUSE, self._write_soon)
+        return True
+
+    def _write_soon(self) -> None:
+        self._timer = None
+        self._flush = asyncio.create_task(self._writing.run(NOTHING), name="bookings that were noted")
 
     async def _hold(self, claims: Sequence[Claim]) -> Sequence[Line | None]:
         ids = {claim.id for claim in claims}
@@ -115,6 +152,8 @@ class Ledger:
                 await self._write()
                 for look in looks:
                     self._standing = {state.line: state for state in await self._store.states(look.lines)}
+                    for cost in self._since.values():  # noted in the meantime
+                        self._add(cost)
             except errors.StoreUnavailable as error:
                 self.lost(error)
             else:
@@ -132,6 +171,10 @@ class Ledger:
             self._since[place] = cost
         else:
             self._since[place] = Cost(cost.lines, before.used + cost.used, before.doubtful + cost.doubtful, "")
+        self._add(cost)
+
+    def _add(self, cost: Cost) -> None:
+        """To how lines stand here."""
         for line in cost.lines:
             if known := self._standing.get(line):
                 self._standing[line] = State(
@@ -144,6 +187,8 @@ class Ledger:
             self._unsure = settlement
             await self._store.settle(settlement)
             self._unsure = None
+            if self._journal is not None:
+                self._journal.settled(settlement.sequence)
 
     def _collect(self) -> Settlement | None:
         """All that is not yet in the store, summed up by line."""

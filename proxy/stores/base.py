@@ -71,6 +71,19 @@ class Closure(NamedTuple):
     reason: str
 
 
+class Journal(Protocol):
+    """Where an owner notes what is in its next settlements, so that it outlives the process before the store has it."""
+
+    def note(self, sequence: int, lines: Sequence[Line], used: int, doubtful: int) -> None:
+        """These parts are in the settlement of that number. Raises OSError, and then they are not noted."""
+
+    def settled(self, sequence: int) -> None:
+        """The store has the settlement of that number."""
+
+    def close(self) -> None:
+        """Leave what is not settled to whoever opens the store next."""
+
+
 class Store(Protocol):
     """One store. `lock` is a lease: it ends by itself, so that a dead worker holds nobody up."""
 
@@ -100,6 +113,9 @@ class Store(Protocol):
 
     async def settle(self, settlement: Settlement) -> None:
         """Book it, and give its claims back."""
+
+    def journal(self, owner: str) -> Journal | None:
+        """A place beside the store that is quicker than it and as lasting; None where there is none."""
 
     async def adjust(self, line: Line, used: int, doubtful: int) -> None:
         """The service's own count: a line's parts used are at least so many, and so many are in doubt no longer."""

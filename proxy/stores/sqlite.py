@@ -17,7 +17,7 @@ import msgspec
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores import sqlite_file
+from proxy.stores import journal, sqlite_file
 from proxy.stores.base import Claim, Closure, Line, Settlement, State
 
 R = TypeVar("R")
@@ -29,7 +29,8 @@ MARKS_KEPT = 7 * 86_400.0  # seconds that an owner which is gone is remembered, 
 class SqliteStore:
     """Made by `open`."""
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
+        self._path = path
         self._connection = connection
         self._thread = thread
         self._clock = clock
@@ -44,9 +45,12 @@ class SqliteStore:
         except BaseException:
             thread.shutdown()
             raise
-        store = cls(connection, thread, clock)
+        store = cls(path, connection, thread, clock)
         with contextlib.suppress(errors.StoreUnavailable):  # others write just now; what is old can be forgotten later
             await store._change("DELETE FROM requests WHERE until <= ?", clock.now())
+            for file, settlement in journal.left_behind(path):
+                await store.settle(settlement)
+                file.unlink(missing_ok=True)
         return store
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
@@ -81,6 +85,9 @@ class SqliteStore:
         rows = [(*line, used, doubtful) for line, used, doubtful in settlement.bookings]
         values = settlement.owner, settlement.sequence, _json(settlement.claims), _json(rows)
         await self._run(lambda: self._connection.execute("INSERT INTO settling VALUES (?, ?, ?, ?)", values))
+
+    def journal(self, owner: str) -> journal.Journal:
+        return journal.Journal(self._path, owner)
 
     async def adjust(self, line: Line, used: int, doubtful: int) -> None:
         statement = (

@@ -27,7 +27,7 @@ class Moody(MemoryStore):
 
     def __getattribute__(self, name: str) -> object:
         found = super().__getattribute__(name)
-        if name.startswith("_") or not callable(found) or name == "aclose":
+        if name.startswith("_") or not callable(found) or name in ("aclose", "journal"):
             return found
 
         async def moody(*values: object) -> object:

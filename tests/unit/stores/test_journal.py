@@ -1,0 +1,109 @@
+"""Parts noted beside the file of the store: there again after a worker that was killed, and booked once."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy.gateway import ledger
+from proxy.kit import clock
+from proxy.stores.base import Booking, Line, Settlement
+from proxy.stores.sqlite import SqliteStore
+
+LINES = (Line("demo", "2023-11"), Line("demo/erp", "2023-11"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state.sqlite"
+
+
+def files(file: Path) -> list[str]:
+    return sorted(each.name for each in file.parent.glob("*.journal"))
+
+
+async def reopened(file: Path) -> list[tuple[int, int]]:
+    """Used and doubtful parts, as whoever opens the store next sees them."""
+    store = await SqliteStore.open(file, clock.ManualClock())
+    states = await store.states(LINES)
+    await store.aclose()
+    return [(state.used, state.doubtful) for state in states]
+
+
+async def test_what_a_killed_worker_noted_is_booked_by_the_next(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    noted.note(1, LINES, 3, 0)
+    noted.note(1, LINES, 4, 2)
+    assert files(file) == ["state.sqlite.worker.1.journal"]
+    assert (file.parent / files(file)[0]).stat().st_mode & 0o777 == 0o600
+    noted.close()  # as the end of the process does
+    await store.aclose()
+    assert await reopened(file) == [(7, 2), (7, 2)]
+    assert files(file) == []
+    assert await reopened(file) == [(7, 2), (7, 2)]
+
+
+async def test_what_the_store_has_already_is_not_booked_again(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    noted.note(1, LINES, 3, 0)
+    await store.settle(Settlement("worker", 1, (), tuple(Booking(line, 3, 0) for line in LINES)))
+    noted.close()
+    await store.aclose()
+    assert await reopened(file) == [(3, 0), (3, 0)]
+
+
+async def test_the_notes_of_a_worker_that_lives_are_left_alone(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    noted.note(1, LINES, 3, 0)
+    assert await reopened(file) == [(0, 0), (0, 0)]
+    assert files(file) == ["state.sqlite.worker.1.journal"]
+    noted.settled(1)
+    assert files(file) == []
+    noted.close()
+    await store.aclose()
+
+
+async def test_a_note_that_was_cut_was_never_promised(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    noted.note(1, LINES, 3, 0)
+    noted.close()
+    with (file.parent / files(file)[0]).open("ab") as broken:
+        broken.write(b"[5,0,[[")
+    await store.aclose()
+    assert await reopened(file) == [(3, 0), (3, 0)]
+
+
+async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+    await book.look(LINES)
+    for parts in range(10):
+        await book.book(ledger.Cost(LINES, parts, 1, ""))
+    assert files(file) == ["state.sqlite.worker.1.journal"]
+    assert book.spent(LINES[0]) == 55
+    await book.look(LINES)
+    assert files(file) == []
+    assert [state[1:3] for state in await store.states(LINES)] == [(45, 10)] * 2
+    await book.book(ledger.Cost(LINES, 1, 0, ""))
+    await book.close()
+    assert files(file) == []
+    await store.aclose()
+    assert await reopened(file) == [(46, 10)] * 2
+
+
+async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("os.write", full)
+    await book.book(ledger.Cost(LINES, 7, 0, ""))
+    monkeypatch.undo()
+    assert [state.used for state in await store.states(LINES)] == [7, 7]
+    await book.close()
+    await store.aclose()
