@@ -4,22 +4,19 @@ The catalog and the sandbox's signing key are made once: nothing changes them. a
 """
 
 import io
-import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import structlog
 from integration.house import House, Starts
-from support import running_proxy
+from support import log_lines, running_proxy
 
 from proxy import config
 from proxy.kit import clock
 from proxy.sandbox import app, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
-from proxy.telemetry import log
 
 
 @pytest.fixture(scope="session")
@@ -37,15 +34,8 @@ def signing_key() -> keys.SigningKey:
 @pytest.fixture(autouse=True)
 def written() -> Iterator[io.StringIO]:
     """What the log says during a test, set up as the command line sets it up."""
-    stream = io.StringIO()
-    root = logging.getLogger()
-    level = root.level
-    log.configure("debug", "json", stream)
-    yield stream
-    structlog.reset_defaults()
-    root.setLevel(level)
-    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
-        root.removeHandler(handler)
+    with log_lines.collected() as stream:
+        yield stream
 
 
 @pytest.fixture

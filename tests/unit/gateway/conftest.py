@@ -1,12 +1,11 @@
 """A store that can be away, a quota on it whose rounds a test makes by itself, and views of parts, compiled once."""
 
 import io
-import logging
 from collections.abc import Callable, Iterator
 
 import prometheus_client
 import pytest
-import structlog
+from support import log_lines
 
 from proxy import errors, model
 from proxy.gateway import plans, quota
@@ -14,7 +13,7 @@ from proxy.gateway.kept import Reading
 from proxy.kit import clock, shipped
 from proxy.mapping import compiler, loader
 from proxy.stores.memory import MemoryStore
-from proxy.telemetry import log, metrics
+from proxy.telemetry import metrics
 
 
 class Moody(MemoryStore):
@@ -61,15 +60,8 @@ def counted() -> metrics.Metrics:
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
     """What the log says."""
-    stream = io.StringIO()
-    root = logging.getLogger()
-    level = root.level
-    log.configure("debug", "json", stream)
-    yield stream
-    structlog.reset_defaults()
-    root.setLevel(level)
-    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
-        root.removeHandler(handler)
+    with log_lines.collected() as stream:
+        yield stream
 
 
 def accounts(

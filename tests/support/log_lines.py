@@ -1,0 +1,24 @@
+"""What the log says while a block runs, set up as the command line sets it up."""
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from proxy.telemetry import log
+
+
+@contextmanager
+def collected() -> Iterator[io.StringIO]:
+    """Every line from debug up, as JSON; afterwards logging is as it was."""
+    stream = io.StringIO()
+    root = logging.getLogger()
+    level = root.level
+    log.configure("debug", "json", stream)
+    yield stream
+    structlog.reset_defaults()
+    root.setLevel(level)
+    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
+        root.removeHandler(handler)
