@@ -60,26 +60,28 @@ class GraphQLClient:
         """
         started = self._clock.monotonic()
         self._retry.budget.deposit()
-        repeated, left = 0, None
+        repeated = 0
         while True:
             try:
-                return await self._once(operation, credentials, left)
+                return await self._once(operation, credentials, started, repeated > 0)
             except errors.BridgeError as error:
                 wait = self._retry.wait(error, repeated, self._clock.monotonic() - started)
                 if wait is None:
                     raise
                 self._metrics.retries[operation.name, type(error).__name__] += 1
             await self._sleep(wait)
-            repeated, left = repeated + 1, self._retry.left(self._clock.monotonic() - started)
+            repeated += 1
 
     async def _once(
-        self, operation: classify.Operation[T], credentials: tokens.Credentials, seconds: float | None
+        self, operation: classify.Operation[T], credentials: tokens.Credentials, started: float, again: bool
     ) -> T:
-        """With a token that the service takes: the one that is kept, or a fresh one."""
+        """With a token that the service takes: the one that is kept, or a fresh one. What is sent `again` has what is
+        left of the time since `started`, in the clock's monotonic seconds."""
         refusal: str | None = None
         for _ in range(2):
             token = await self._tokens.get(credentials)
-            reply = await self._send(operation, token, seconds)
+            left = self._retry.left(self._clock.monotonic() - started) if again or refusal is not None else None
+            reply = await self._send(operation, token, left)
             envelope = classify.read(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
             if refusal is None:

@@ -10,7 +10,7 @@ from unit.upstream import answers
 
 from proxy import errors
 from proxy.telemetry import metrics as metering
-from proxy.upstream import graphql, policies, tokens
+from proxy.upstream import graphql, policies, tokens, wire
 
 
 class Store(tokens.Tokens):
@@ -114,6 +114,20 @@ async def test_a_refused_token_is_replaced_and_the_request_repeated_once(ask, st
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="ok"} 1.0' in text
     assert not store.refusals
     assert store.good == ["t2"]
+
+
+async def test_a_fresh_token_brings_no_fresh_time(ask, clock, monkeypatch):
+    replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
+    allowed = []
+
+    async def slowly(_, request):
+        clock.advance(12)
+        allowed.append(request.seconds)
+        return replies.pop(0)
+
+    monkeypatch.setattr(wire, "post", slowly)
+    await ask(Upstream(GOOD).answer)
+    assert allowed == [None, 18]
 
 
 async def test_a_second_refusal_is_the_credentials_fault(ask, store):
