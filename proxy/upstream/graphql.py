@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import aiohttp
 import structlog
 
 from proxy import errors
@@ -33,7 +32,7 @@ class GraphQLClient:
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        session: wire.Poster,
         url: str,
         store: tokens.Tokens,
         *,

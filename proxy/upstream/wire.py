@@ -1,19 +1,33 @@
 """One POST and its whole answer. The one place that knows aiohttp's errors and turns them into ours.
 
 Used for tokens and for GraphQL. Follows no redirect, and repeats a request only when a connection that had
-been idle turned out to be closed: a POST that may have been billed is not sent again.
+been idle turned out to be closed, which shows at once: a POST that may have been billed is not sent again.
 """
 
 import asyncio
 import math
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
 from proxy import errors
 from proxy.upstream import session as sessions
+
+STALE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
+
+
+class Poster(Protocol):
+    """What sends: aiohttp's session, or exchange.py's shorter way for what is asked all day."""
+
+    @property
+    def timeout(self) -> aiohttp.ClientTimeout:
+        """The limits of a request that has none of its own."""
+
+    @property
+    def post(self) -> Any:
+        """As ClientSession.post."""
 
 
 class Request(NamedTuple):
@@ -46,14 +60,14 @@ class _BrokenError(Exception):
 _BREAKS = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(session: aiohttp.ClientSession, request: Request) -> Reply:
+async def post(session: Poster, request: Request) -> Reply:
     """The service's answer, whatever its status. Raises UpstreamUnreachable and UpstreamUnreadable."""
     loop = asyncio.get_running_loop()
     attempt, started = sessions.Attempt(), loop.time()
     try:
         return await _post(session, request, attempt)
     except _BrokenError as broken:
-        if not attempt.reused:
+        if not attempt.reused or loop.time() - started > STALE_SECONDS:
             raise _broken_off(request, attempt) from broken
     whole = session.timeout.total if request.seconds is None else request.seconds
     left = None if whole is None else max(0.001, whole - (loop.time() - started))
@@ -64,7 +78,7 @@ async def post(session: aiohttp.ClientSession, request: Request) -> Reply:
         raise _broken_off(request, attempt) from broken
 
 
-async def _post(session: aiohttp.ClientSession, request: Request, attempt: sessions.Attempt) -> Reply:
+async def _post(session: Poster, request: Request, attempt: sessions.Attempt) -> Reply:
     sessions.ATTEMPT.set(attempt)
     limits = session.timeout if request.seconds is None else _shortened(session.timeout, request.seconds)
     try:

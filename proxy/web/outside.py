@@ -11,7 +11,18 @@ from proxy import config
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
-from proxy.upstream import acquisition, classify, graphql, identity, policies, session, token_store, tokens, traced
+from proxy.upstream import (
+    acquisition,
+    classify,
+    exchange,
+    graphql,
+    identity,
+    policies,
+    session,
+    token_store,
+    tokens,
+    traced,
+)
 
 
 class Outside(NamedTuple):
@@ -55,5 +66,6 @@ def connect(
     queries = breaker("graphql", classify.SERVICE)
     retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
     kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
-    client = kind(http, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock)
+    poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
+    client = kind(poster, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock)
     return Outside(http, kept, client, queries)

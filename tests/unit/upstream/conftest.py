@@ -22,7 +22,7 @@ from proxy.kit import clock as clocks
 from proxy.stores import memory
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
-from proxy.upstream import acquisition, policies, tokens
+from proxy.upstream import acquisition, exchange, policies, tokens, wire
 from proxy.upstream import session as sessions
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
@@ -71,6 +71,12 @@ def credentials() -> tokens.Credentials:
 def make_jwt() -> Callable[..., str]:
     """A signed token of the given claims."""
     return lambda **claims: jwt.encode(claims, SIGNING_KEY, algorithm="HS256")
+
+
+@pytest.fixture(params=["session", "exchange"])
+def through(request) -> Callable[[aiohttp.ClientSession, str], wire.Poster]:
+    """Both ways of sending: aiohttp's session itself, and the shorter way over its connections."""
+    return (lambda session, _: session) if request.param == "session" else exchange.Exchanges
 
 
 @pytest.fixture

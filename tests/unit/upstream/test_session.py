@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -59,48 +59,48 @@ def request(url: str) -> wire.Request:
     return wire.Request(url, "the service", b"body", {}, True)
 
 
-async def ask(session, url: str) -> str:
-    return (await wire.post(session, request(url))).body.decode()
+async def ask(session, url: str, through: Callable[..., wire.Poster] = lambda session, _: session) -> str:
+    return (await wire.post(through(session, url), request(url))).body.decode()
 
 
-async def test_a_certificate_of_an_unknown_authority_is_not_trusted(serve_tls, open_session):
+async def test_a_certificate_of_an_unknown_authority_is_not_trusted(serve_tls, open_session, through):
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
-            await ask(session, url)
+            await ask(session, url, through)
     assert not found.value.may_be_billed
 
 
-async def test_ca_file_makes_it_trusted(serve_tls, open_session, authority):
+async def test_ca_file_makes_it_trusted(serve_tls, open_session, authority, through):
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
-        assert await ask(session, url) == "ok"
+        assert await ask(session, url, through) == "ok"
 
 
-async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(serve_tls, open_session, authority):
+async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(serve_tls, open_session, authority, through):
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
             await ask(session, url.replace("127.0.0.1", "localhost"))
 
 
-async def test_a_service_that_asks_for_a_certificate_is_shown_it(serve_tls, open_session, authority):
+async def test_a_service_that_asks_for_a_certificate_is_shown_it(serve_tls, open_session, authority, through):
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url) == "ok"
+        assert await ask(session, url, through) == "ok"
 
 
-async def test_one_file_can_hold_certificate_and_key(serve_tls, open_session, authority, tmp_path):
+async def test_one_file_can_hold_certificate_and_key(serve_tls, open_session, authority, tmp_path, through):
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
     both.write_bytes(cert.read_bytes() + key.read_bytes())
     shown = tls(ca_file=authority.ca_file, client_cert=both)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url) == "ok"
+        assert await ask(session, url, through) == "ok"
 
 
-async def test_without_one_it_breaks_off(serve_tls, open_session, authority):
+async def test_without_one_it_breaks_off(serve_tls, open_session, authority, through):
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
-            await ask(session, url)
+            await ask(session, url, through)
 
 
 def test_a_ca_file_without_a_certificate_is_a_mistake(tmp_path):

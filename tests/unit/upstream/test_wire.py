@@ -2,14 +2,15 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from proxy import config, errors
-from proxy.upstream import wire
+from proxy.upstream import exchange, wire
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BREAK = b""
@@ -56,29 +57,45 @@ def request(url: str, billed: bool = True) -> wire.Request:
     return wire.Request(url, "the service", b"body", {"Content-Type": "text/plain"}, billed)
 
 
-async def test_a_stale_connection_is_replaced_once(open_session):
+async def post(through: Callable[..., wire.Poster], session: aiohttp.ClientSession, asked: wire.Request) -> wire.Reply:
+    return await wire.post(through(session, asked.url), asked)
+
+
+async def test_a_stale_connection_is_replaced_once(open_session, through):
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        assert (await wire.post(session, request(url))).body == b"ok"
-        assert (await wire.post(session, request(url))).body == b"ok"
+        assert (await post(through, session, request(url))).body == b"ok"
+        assert (await post(through, session, request(url))).body == b"ok"
     assert raw.requests == 3
 
 
-async def test_a_connection_that_was_new_is_not_tried_again(open_session):
+async def test_a_connection_that_was_new_is_not_tried_again(open_session, through):
     raw = Raw([BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
-            await wire.post(session, request(url))
+            await post(through, session, request(url))
     assert raw.requests == 1
     assert found.value.may_be_billed
 
 
-async def test_the_second_break_is_the_last(open_session):
+async def test_a_connection_that_ends_after_a_while_was_not_stale(open_session, through, monkeypatch):
+    """The service may have worked until then, and have billed it."""
+    monkeypatch.setattr(wire, "STALE_SECONDS", 0.0)
+    raw = Raw([OK, BREAK], [OK])
+    async with raw.running() as url, open_session() as session:
+        await post(through, session, request(url))
+        with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
+            await post(through, session, request(url))
+    assert raw.requests == 2
+    assert found.value.may_be_billed
+
+
+async def test_the_second_break_is_the_last(open_session, through):
     raw = Raw([OK, BREAK], [BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        await wire.post(session, request(url))
+        await post(through, session, request(url))
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off"):
-            await wire.post(session, request(url))
+            await post(through, session, request(url))
     assert raw.requests == 3
 
 
@@ -91,12 +108,12 @@ async def test_the_second_break_is_the_last(open_session):
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "something that is not HTTP"),
     ],
 )
-async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(open_session, answer, message):
+async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(open_session, answer, message, through):
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
-        await wire.post(session, request(url))
+        await post(through, session, request(url))
         with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}") as found:
-            await wire.post(session, request(url))
+            await post(through, session, request(url))
     assert raw.requests == 2
     assert found.value.may_be_billed
 
@@ -114,7 +131,7 @@ def limits(**seconds: float) -> config.Timeouts:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(first_byte=0.05), "no further byte within 0.05 s"),
     ],
 )
-async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session, answer, timeouts, limit):
+async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session, answer, timeouts, limit, through):
     class Silent(Raw):
         async def _serve(self, reader, writer):
             writer.write(answer)
@@ -123,11 +140,11 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=timeouts) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
-            await wire.post(session, request(url))
+            await post(through, session, request(url))
     assert found.value.may_be_billed
 
 
-async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_session):
+async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_session, through):
     """The other side accepts, and never takes its part in the TLS handshake."""
 
     class Silent(Raw):
@@ -137,11 +154,11 @@ async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_s
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=limits(connect=0.05)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=r"in time: no connection within 0\.05 s") as found:
-            await wire.post(session, request(url.replace("http:", "https:")))
+            await post(through, session, request(url.replace("http:", "https:")))
     assert not found.value.may_be_billed
 
 
-async def test_who_waits_for_a_free_connection_was_not_billed(open_session):
+async def test_who_waits_for_a_free_connection_was_not_billed(open_session, through):
     arrived = asyncio.Event()
 
     class Silent(Raw):
@@ -151,41 +168,41 @@ async def test_who_waits_for_a_free_connection_was_not_billed(open_session):
 
     raw = Silent()
     async with raw.running() as url, open_session(connections=1, timeouts=limits(total=0.5)) as session:
-        first = asyncio.create_task(wire.post(session, request(url)))
+        first = asyncio.create_task(post(through, session, request(url)))
         await arrived.wait()
         shortly = request(url)._replace(seconds=0.05)
         with pytest.raises(errors.UpstreamUnreachable, match="not whole within") as second:
-            await wire.post(session, shortly)
+            await post(through, session, shortly)
         with pytest.raises(errors.UpstreamUnreachable) as found:
             await first
     assert (found.value.may_be_billed, second.value.may_be_billed) == (True, False)
 
 
-async def test_what_costs_nothing_cannot_have_been_billed(open_session):
+async def test_what_costs_nothing_cannot_have_been_billed(open_session, through):
     raw = Raw([BREAK], [b"SSH-2.0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         for kind in (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
             with pytest.raises(kind) as found:
-                await wire.post(session, request(url, billed=False))
+                await post(through, session, request(url, billed=False))
             assert not found.value.may_be_billed
 
 
-async def test_a_closed_port_is_unreachable(open_session, closed_port):
+async def test_a_closed_port_is_unreachable(open_session, closed_port, through):
     async with open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
-            await wire.post(session, request(f"http://127.0.0.1:{closed_port}/"))
+            await post(through, session, request(f"http://127.0.0.1:{closed_port}/"))
     assert not found.value.may_be_billed
 
 
-async def test_a_compressed_answer_arrives_plain(serve, open_session):
+async def test_a_compressed_answer_arrives_plain(serve, open_session, through):
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
 
     async with serve(packed) as url, open_session() as session:
-        assert (await wire.post(session, request(url))).body == b"plain"
+        assert (await post(through, session, request(url))).body == b"plain"
 
 
-async def test_no_cookie_is_kept(serve, open_session):
+async def test_no_cookie_is_kept(serve, open_session, through):
     cookies = []
 
     async def baking(got: web.Request) -> web.Response:
@@ -195,6 +212,80 @@ async def test_no_cookie_is_kept(serve, open_session):
         return response
 
     async with serve(baking) as url, open_session() as session:
-        await wire.post(session, request(url))
-        await wire.post(session, request(url))
+        await post(through, session, request(url))
+        await post(through, session, request(url))
     assert cookies == [{}, {}]
+
+
+async def test_a_connection_is_used_again(open_session, through):
+    raw = Raw([OK, OK, OK])
+    async with raw.running() as url, open_session() as session:
+        for _ in range(3):
+            assert (await post(through, session, request(url))).status == 200
+    assert raw.requests == 3
+
+
+async def test_an_answer_that_ends_with_its_connection_is_whole(open_session, through):
+    raw = Raw([b"HTTP/1.0 200 OK\r\n\r\nall of it"], [OK])
+    async with raw.running() as url, open_session() as session:
+        assert (await post(through, session, request(url))).body == b"all of it"
+        assert (await post(through, session, request(url))).body == b"ok"
+
+
+async def test_early_hints_are_not_the_answer(open_session, through):
+    raw = Raw([b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + OK, OK])
+    async with raw.running() as url, open_session() as session:
+        assert (await post(through, session, request(url))).body == b"ok"
+        assert (await post(through, session, request(url))).body == b"ok"
+
+
+async def test_a_redirect_is_an_answer(open_session, through):
+    raw = Raw([b"HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"])
+    async with raw.running() as url, open_session() as session:
+        assert (await post(through, session, request(url))).status == 307
+    assert raw.requests == 1
+
+
+async def test_both_ways_send_the_same(serve, open_session):
+    seen = []
+
+    async def noting(got: web.Request) -> web.Response:
+        seen.append((got.method, got.path_qs, await got.read(), sorted(got.headers.items())))
+        return web.Response()
+
+    async with serve(noting) as url, open_session() as session:
+        for poster in (session, exchange.Exchanges(session, url)):
+            headers = {"Content-Type": "application/json", "Accept": "application/json", "X-Request-Id": "Zürich"}
+            await wire.post(poster, wire.Request(url, "the service", b"{}", headers, True))
+    assert seen[0] == seen[1]
+
+
+async def test_a_header_cannot_begin_another(open_session, through, serve):
+    async def never(_: web.Request) -> web.Response:
+        raise AssertionError
+
+    async with serve(never) as url, open_session() as session:
+        broken = request(url)._replace(headers={"Authorization": "Bearer x\r\nX-Other: y"})
+        with pytest.raises(ValueError, match="header"):
+            await post(through, session, broken)
+
+
+async def test_who_gives_up_leaves_no_connection_that_holds_the_rest(open_session, through):
+    arrived = asyncio.Event()
+
+    class Slow(Raw):
+        async def _serve(self, reader, writer):
+            if not arrived.is_set():
+                arrived.set()
+                await reader.read()
+            else:
+                await super()._serve(reader, writer)
+
+    raw = Slow([OK])
+    async with raw.running() as url, open_session(connections=1) as session:
+        first = asyncio.create_task(post(through, session, request(url)))
+        await arrived.wait()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert (await post(through, session, request(url))).body == b"ok"
