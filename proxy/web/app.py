@@ -19,7 +19,7 @@ from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts
-from proxy.web import middleware, ops, outside, readiness
+from proxy.web import direct, middleware, ops, outside, readiness
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
@@ -78,11 +78,12 @@ async def _compose(
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
-    app = web.Application(
-        middlewares=[*([middleware.traced(spans)] if spans else []), middleware.frame(metrics, clock)]
-    )
+    frame = middleware.Frame(metrics, clock)
+    app = web.Application(middlewares=[*([middleware.traced(spans)] if spans else []), frame.middleware()])
     whole = repeats.Repeats(settings.answers.bytes // 4, clock)
-    routes.Surface(way, rulebook, whole, metrics).add_to(app)
+    fixed = routes.Surface(way, rulebook, whole, metrics).add_to(app)
+    if not spans:
+        app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
     openapi.add_to(app, rulebook)
     ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services))
     return app

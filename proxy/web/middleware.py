@@ -3,6 +3,9 @@
 Whatever goes wrong inside, a client gets JSON with a message; what it may not see goes to the log by type and place.
 """
 
+import logging
+from collections.abc import Awaitable, Callable
+
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -20,49 +23,69 @@ from proxy.web.v3.routes import APPLICATION
 X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # an istr is not folded at every look-up
 
 
-def frame(metrics: Metrics, clock: Clock) -> Middleware:
-    """What is around every request."""
-    log = structlog.get_logger().bind()
-    ids = RequestIds()
+Framed = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-    @web.middleware
-    async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-        started = clock.monotonic()
+
+class Frame:
+    """What is around every request."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._log = structlog.get_logger().bind()
+        self._informs = self._log.is_enabled_for(logging.INFO)
+        self._ids = RequestIds()
+
+    def middleware(self) -> Middleware:
+        """For aiohttp's router, whichever route it finds."""
+
+        @web.middleware
+        async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await self._around(request, handler, _route(request))
+
+        return around
+
+    def of(self, handler: Handler, route: str) -> Framed:
+        """A handler with its frame, for who has found it without the router."""
+
+        def framed(request: web.Request) -> Awaitable[web.StreamResponse]:
+            return self._around(request, handler, route)
+
+        return framed
+
+    async def _around(self, request: web.Request, handler: Handler, route: str) -> web.StreamResponse:
+        started = self._clock.monotonic()
         headers = request.headers
-        request_id = ids.taken(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
+        request_id = self._ids.taken(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
         REQUEST_ID.set(request_id)
         try:
-            response = await _answer(request, handler)
+            try:
+                response = await handler(request)
+            except Exception as error:
+                response = self._replied(error, request)
             response.headers[X_REQUEST_ID] = request_id
-            seconds = clock.monotonic() - started
-            route = _route(request)
-            metrics.requests[route, str(response.status)] += 1
-            metrics.request_seconds.observe(route, seconds)
-            log.info(
-                "request",
-                route=route,
-                status=response.status,
-                ms=round(seconds * 1000, 1),
-                application=request.get(APPLICATION),
-            )
+            self._note(request, response.status, route, self._clock.monotonic() - started)
             return response
         finally:
             REQUEST_ID.set("")  # the connection's task goes on to the next request, or to what is none
 
-    async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            return await handler(request)
-        except errors.BridgeError as error:
-            if isinstance(error, errors.ServerError):
-                log.warning("upstream trouble", exc_info=error)
-            return _failed(error, request)
-        except web.HTTPException as error:
-            return _failed(_from_http(error, request), request)
-        except Exception as error:  # the last resort, so that no client ever sees a trace
-            log.error("a request failed inside", exc_info=error)
-            return _failed(errors.ServerError(f"Internal error (request {REQUEST_ID.get()})"), request)
+    def _note(self, request: web.Request, status: int, route: str, seconds: float) -> None:
+        self._metrics.requests[route, str(status)] += 1
+        self._metrics.request_seconds.observe(route, seconds)
+        if self._informs:
+            ms, application = round(seconds * 1000, 1), request.get(APPLICATION)
+            self._log.info("request", route=route, status=status, ms=ms, application=application)
 
-    return around
+    def _replied(self, error: Exception, request: web.Request) -> web.StreamResponse:
+        if isinstance(error, errors.BridgeError):
+            if isinstance(error, errors.ServerError):
+                self._log.warning("upstream trouble", exc_info=error)
+            return _failed(error, request)
+        if isinstance(error, web.HTTPException):
+            return _failed(_from_http(error, request), request)
+        # the last resort, so that no client ever sees a trace
+        self._log.error("a request failed inside", exc_info=error)
+        return _failed(errors.ServerError(f"Internal error (request {REQUEST_ID.get()})"), request)
 
 
 def traced(tracing: Tracing) -> Middleware:

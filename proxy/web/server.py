@@ -14,6 +14,7 @@ from aiohttp import http_exceptions, web
 from aiohttp.web_protocol import RequestHandler
 
 from proxy import errors
+from proxy.web import direct
 from proxy.web.v3 import replies
 from proxy.web.v3.parameters import Style
 
@@ -66,7 +67,7 @@ class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         return _Server(
-            made.request_handler,
+            direct.handler(self.app, made.request_handler),
             request_factory=made.request_factory,
             handler_cancellation=made.handler_cancellation,
             loop=made._loop,

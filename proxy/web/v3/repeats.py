@@ -39,7 +39,12 @@ class Repeats:
 
     def get(self, target: str) -> Repeat | None:
         """The reply to a request target, if it is kept."""
-        return self._kept.get(_digest(target)) if self._any else None
+        if not self._any:
+            return None
+        try:
+            return self._kept[_digest(target)]  # a get() would look twice
+        except KeyError:
+            return None
 
     def keep(self, target: str, repeat: Repeat) -> None:
         """Keep it, if there is room for it at all."""

@@ -52,14 +52,18 @@ class Surface:
             "get": self._get,
         }
 
-    def add_to(self, app: web.Application) -> None:
-        """Register every path under both prefixes, with and without a trailing slash."""
+    def add_to(self, app: web.Application) -> dict[str, Handler]:
+        """Register every path under both prefixes, with and without a trailing slash. Gives those that are fixed."""
+        fixed = {}
         for endpoint in ENDPOINTS:
             handler = self._handler(endpoint)
             for prefix in PREFIXES:
                 for path in (f"{prefix}{endpoint.path}", f"{prefix}{endpoint.path}/"):
                     app.router.add_get(path, handler)
                     app.router.add_route("*", path, other_method)
+                    if "{" not in path:
+                        fixed[path] = handler
+        return fixed
 
     def _handler(self, endpoint: Endpoint) -> Handler:
         answer = self._answers[endpoint.action]

@@ -6,6 +6,7 @@ import pytest
 
 from proxy.gateway import ledger
 from proxy.kit import clock
+from proxy.stores import journal
 from proxy.stores.base import Booking, Line, Settlement
 from proxy.stores.sqlite import SqliteStore
 
@@ -65,15 +66,28 @@ async def test_the_notes_of_a_worker_that_lives_are_left_alone(file: Path) -> No
     await store.aclose()
 
 
-async def test_a_note_that_was_cut_was_never_promised(file: Path) -> None:
+@pytest.mark.parametrize("cut", [b"[5,0,[[", b"[5,0,[\0\0\n"])
+async def test_a_note_that_was_cut_was_never_promised(file: Path, cut: bytes) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(1, LINES, 3, 0)
     noted.close()
-    with (file.parent / files(file)[0]).open("ab") as broken:
-        broken.write(b"[5,0,[[")
+    notes = file.parent / files(file)[0]
+    whole = notes.read_bytes()
+    notes.write_bytes(whole.rstrip(b"\0") + cut + whole)
     await store.aclose()
     assert await reopened(file) == [(3, 0), (3, 0)]
+
+
+async def test_notes_beyond_the_first_pages_are_kept_too(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    for _ in range(3000):
+        noted.note(1, LINES, 1, 0)
+    assert (file.parent / files(file)[0]).stat().st_size > journal.PAGES
+    noted.close()
+    await store.aclose()
+    assert await reopened(file) == [(3000, 0), (3000, 0)]
 
 
 async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
@@ -101,7 +115,7 @@ async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monk
     def full(*_: object) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("os.write", full)
+    monkeypatch.setattr("os.pwrite", full)
     await book.book(ledger.Cost(LINES, 7, 0, ""))
     monkeypatch.undo()
     assert [state.used for state in await store.states(LINES)] == [7, 7]
