@@ -186,7 +186,7 @@ class Pipeline:
         client = caller.client
         reservation = await self._quota.reserve(client.accounts, ask.parts_max)
         try:
-            found = await self._upstream.ask(ask, client.application.credentials)
+            found = await self._upstream.ask(ask, client.application.credentials, caller.receipt.since)
         except BaseException as error:
             await reservation.abandon(error)
             raise

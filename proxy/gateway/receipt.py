@@ -6,13 +6,15 @@ RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 
 
 class Receipt:
-    """`cost` is parts returned. `source` is where the answers came from, the most telling where they differ; None where
-    no part was asked for. `until`, in the clock's monotonic seconds, is how long the same reply may be given again.
+    """`since` is when the request's time began, `until` how long the same reply may be given again, both in the clock's
+    monotonic seconds. `cost` is parts returned. `source` is where the answers came from, the most telling where they
+    differ; None where no part was asked for.
     """
 
-    __slots__ = ("cost", "source", "until")
+    __slots__ = ("cost", "since", "source", "until")
 
-    def __init__(self) -> None:
+    def __init__(self, since: float) -> None:
+        self.since = since
         self.cost = 0
         self.source: str | None = None
         self.until = inf
@@ -23,5 +25,5 @@ class Receipt:
             self.source = source
 
 
-HIT = Receipt()  # of a reply that is given again
+HIT = Receipt(0.0)  # of a reply that is given again
 HIT.saw("hit")

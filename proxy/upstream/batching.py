@@ -53,6 +53,7 @@ class _Waiting:
     """A caller's queries, and where it waits for what is found."""
 
     ask: Asked[Any]
+    since: float
     found: asyncio.Future[list[Any]]
 
 
@@ -79,15 +80,15 @@ class Batching:
         self._lanes: dict[tuple[Credentials, Hashable], _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def ask(self, ask: Asked[T], credentials: Credentials) -> list[T]:
-        """What was found for each query. Raises what the client raises."""
+    async def ask(self, ask: Asked[T], credentials: Credentials, since: float) -> list[T]:
+        """What was found for each query, in the time that began at `since`. Raises what the client raises."""
         if not self._enabled or ask.lane is None:
-            return await self._send(ask, credentials)
+            return await self._send(ask, credentials, since)
         key = credentials, ask.lane
         lane = self._lanes.get(key)
         if lane is None:
-            return await self._first(key, ask, credentials)
-        waiting = _Waiting(ask, asyncio.get_running_loop().create_future())
+            return await self._first(key, ask, credentials, since)
+        waiting = _Waiting(ask, since, asyncio.get_running_loop().create_future())
         self._wait(lane, waiting)
         return await waiting.found
 
@@ -96,10 +97,12 @@ class Batching:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _first(self, key: tuple[Credentials, Hashable], ask: Asked[T], credentials: Credentials) -> list[T]:
+    async def _first(
+        self, key: tuple[Credentials, Hashable], ask: Asked[T], credentials: Credentials, since: float
+    ) -> list[T]:
         lane = self._lanes[key] = _Lane(credentials, 1)
         try:
-            return await self._send(ask, credentials)
+            return await self._send(ask, credentials, since)
         finally:
             self._landed(key, lane)
 
@@ -129,10 +132,12 @@ class Batching:
         task.add_done_callback(self._tasks.discard)
 
     async def _together(self, lane: _Lane, group: list[_Waiting]) -> None:
-        """One request for all of a group; where the service refuses it, each asks for itself."""
+        """One request for all of a group, in the time of who came last; where the service refuses it, each asks for
+        itself."""
         first, *others = (waiting.ask for waiting in group)
+        since = max(waiting.since for waiting in group)
         try:
-            found = await self._send(first.joined(others) if others else first, lane.credentials)
+            found = await self._send(first.joined(others) if others else first, lane.credentials, since)
             if others:
                 self._metrics.together[()] += len(group)
         except errors.QueryRefused as refusal:
@@ -149,7 +154,7 @@ class Batching:
 
     async def _alone(self, waiting: _Waiting, credentials: Credentials) -> None:
         try:
-            _hand_out([waiting], await self._send(waiting.ask, credentials))
+            _hand_out([waiting], await self._send(waiting.ask, credentials, waiting.since))
         except Exception as error:
             _fail([waiting], error)
 
@@ -160,8 +165,8 @@ class Batching:
         if not lane.under_way:
             del self._lanes[key]
 
-    async def _send(self, ask: Asked[T], credentials: Credentials) -> list[T]:
-        found = ask.read(await self._client.ask(ask.operation, credentials))
+    async def _send(self, ask: Asked[T], credentials: Credentials, since: float) -> list[T]:
+        found = ask.read(await self._client.ask(ask.operation, credentials, since))
         if len(found) != len(ask.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return found

@@ -51,18 +51,23 @@ class GraphQLClient:
         self._clock = clock
         self._sleep = sleep
 
-    async def ask(self, operation: classify.Operation[T], credentials: tokens.Credentials) -> T:
+    async def ask(
+        self, operation: classify.Operation[T], credentials: tokens.Credentials, since: float | None = None
+    ) -> T:
         """The operation's data. Errors beside usable data are counted and logged.
+
+        Its time began at `since`, in the clock's monotonic seconds: with this call, or with an earlier one whose answer
+        it completes.
 
         Raises PartLimitUsedUp, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
         BreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
-        started = self._clock.monotonic()
+        started = self._clock.monotonic() if since is None else since
         self._retry.budget.deposit()
         repeated = 0
         while True:
             try:
-                return await self._once(operation, credentials, started, repeated > 0)
+                return await self._once(operation, credentials, started)
             except errors.BridgeError as error:
                 wait = self._retry.wait(error, repeated, self._clock.monotonic() - started)
                 if wait is None:
@@ -71,15 +76,13 @@ class GraphQLClient:
             await self._sleep(wait)
             repeated += 1
 
-    async def _once(
-        self, operation: classify.Operation[T], credentials: tokens.Credentials, started: float, again: bool
-    ) -> T:
-        """With a token that the service takes: the one that is kept, or a fresh one. What is sent `again` has what is
-        left of the time since `started`, in the clock's monotonic seconds."""
+    async def _once(self, operation: classify.Operation[T], credentials: tokens.Credentials, started: float) -> T:
+        """With a token that the service takes: the one that is kept, or a fresh one. Whatever is sent has what is left
+        of the time since `started`."""
         refusal: str | None = None
         for _ in range(2):
             token = await self._tokens.get(credentials)
-            left = self._retry.left(self._clock.monotonic() - started) if again or refusal is not None else None
+            left = self._retry.left(self._clock.monotonic() - started)
             reply = await self._send(operation, token, left)
             envelope = classify.read(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
@@ -97,12 +100,12 @@ class GraphQLClient:
         await self._tokens.refused(credentials, token, error)
         raise error
 
-    async def _send(self, operation: classify.Operation[T], token: str, seconds: float | None) -> wire.Reply:
+    async def _send(self, operation: classify.Operation[T], token: str, left: float) -> wire.Reply:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
-        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, seconds)
+        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, left)
         started = self._clock.monotonic()
         try:
             return await wire.post(self._session, request)

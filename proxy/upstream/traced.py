@@ -15,7 +15,9 @@ class TracedGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._tracing = tracing
 
-    async def ask(self, operation: classify.Operation[T], credentials: tokens.Credentials) -> T:
+    async def ask(
+        self, operation: classify.Operation[T], credentials: tokens.Credentials, since: float | None = None
+    ) -> T:
         """The operation's data, as of the plain client."""
         with self._tracing.call(operation.name):
-            return await super().ask(operation, credentials)
+            return await super().ask(operation, credentials, since)

@@ -53,6 +53,8 @@ async def test_nothing_is_sent_that_the_plan_cannot_cover(start: Starts) -> None
         reply = await refusal(house, running_proxy.KEY, ONE, NONE)
         assert (house.billed, house.sandbox.requests.graphql) == (3, asked)
         assert int(reply.headers["retry-after"]) == TO_DECEMBER
+        told = {name: reply.headers[f"x-parts-{name}"] for name in ("cost", "used", "limit", "reset")}
+        assert told == {"cost": "0", "used": "3", "limit": "8", "reset": str(TO_DECEMBER)}
         assert reply.json["message"].startswith("demo has 5 of 8 parts left (2023-11), and this request may cost ")
         house.time.advance(TO_DECEMBER)
         await house.results(ONE, NONE)

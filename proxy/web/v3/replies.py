@@ -30,16 +30,19 @@ def ok(body: bytes, style: Style, request: web.Request) -> web.Response:
     return _respond(body, 200, style, request)
 
 
-def account(response: web.Response, receipt: Receipt, standing: Standing) -> None:
-    """What the reply came to, and how the client stands, for who reads headers: in parts, and seconds to the reset."""
+def account(response: web.Response, receipt: Receipt, standing: Standing) -> web.Response:
+    """The same with what it came to, and how the client stands, for who reads headers: in parts, and seconds to the
+    reset."""
     headers = response.headers
-    headers[X_CACHE] = receipt.source or ""
+    if receipt.source is not None:
+        headers[X_CACHE] = receipt.source
     headers[X_COST] = str(receipt.cost)
     headers[X_USED] = str(standing.used)
     if standing.limit is not None:
         headers[X_LIMIT] = str(standing.limit)
     if standing.reset is not None:
         headers[X_RESET] = str(standing.reset)
+    return response
 
 
 def failed(error: errors.BridgeError, style: Style, request: web.Request) -> web.Response:

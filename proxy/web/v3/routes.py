@@ -78,8 +78,11 @@ class Surface:
             request[APPLICATION] = client.application.name
             await self._pipeline.admit(client)
             style = parameters.style()
-            receipt = Receipt()
-            found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
+            receipt = Receipt(started)
+            try:
+                found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
+            except errors.PartLimitUsedUp as error:
+                return replies.account(replies.failed(error, style, request), receipt, self._pipeline.standing(client))
             answered = self._clock.monotonic()
             body = replies.encode(found, style)
             if receipt.source == "hit":
@@ -100,7 +103,7 @@ class Surface:
         """A 200; where parts were asked for, with what they cost and how the client stands."""
         response = replies.ok(body, style, request)
         if receipt.source is not None:
-            replies.account(response, receipt, self._pipeline.standing(client))
+            return replies.account(response, receipt, self._pipeline.standing(client))
         return response
 
     async def _match(self, endpoint: Endpoint, asked: Asked) -> Any:

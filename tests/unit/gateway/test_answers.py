@@ -32,7 +32,7 @@ class Source:
         self.gate.set()
 
     async def get(self, *numbers: str) -> tuple[list[Answer], Receipt]:
-        receipt = Receipt()
+        receipt = Receipt(0.0)
         here = model.Context("US", "USD")
         questions = [Question(("demo", number), here) for number in numbers]
 

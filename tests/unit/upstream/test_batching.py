@@ -47,13 +47,15 @@ class Service:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
+        self.since: list[float] = []
         self.waiting: list[asyncio.Event] = []
         self.refused: set[str] = set()
         self.error: Exception | None = None
         self.held = True
 
-    async def ask(self, words: tuple[str, ...], credentials: Credentials) -> list[str]:
+    async def ask(self, words: tuple[str, ...], credentials: Credentials, since: float) -> list[str]:
         self.asked.append(words)
+        self.since.append(since)
         if self.held:
             self.waiting.append(asyncio.Event())
             await self.waiting[-1].wait()
@@ -80,7 +82,7 @@ def lanes(service: Service, metrics: Metrics, enabled: bool = True, seconds: flo
 
 
 async def ask(calls: batching.Batching, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
-    tasks = [asyncio.create_task(calls.ask(each, who)) for each in asks]
+    tasks = [asyncio.create_task(calls.ask(each, who, 0.0)) for each in asks]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
@@ -93,7 +95,7 @@ def of(*letters: str) -> list[Words]:
 async def test_a_lone_query_never_waits(service: Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     service.let_go()
-    assert [await calls.ask(each, ME) for each in of("a", "b")] == [["A"], ["B"]]
+    assert [await calls.ask(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
     assert (service.asked, metrics.together[()]) == ([("a",), ("b",)], 0)
 
 
@@ -104,6 +106,17 @@ async def test_what_comes_while_one_is_under_way_goes_out_together(service: Serv
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
     assert (service.asked, metrics.together[()]) == ([("a",), ("b", "c", "d", "e")], 3)
+
+
+async def test_what_goes_out_together_has_the_time_of_who_came_last(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics)
+    began = {"a": 1.0, "b": 3.0, "c": 2.0}
+    tasks = [asyncio.create_task(calls.ask(Words((word,)), ME, since)) for word, since in began.items()]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    service.let_go()
+    await asyncio.gather(*tasks)
+    assert service.since == [1.0, 3.0]
 
 
 async def test_nobody_waits_longer_than_the_configuration_says(service: Service, metrics: Metrics) -> None:
@@ -177,7 +190,7 @@ async def test_a_failure_is_that_of_its_request_and_no_other(service: Service, m
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [type(each) for each in found] == [errors.UpstreamUnreachable] * 2
     service.error = None
-    assert await calls.ask(Words(("d",)), ME) == ["D"]
+    assert await calls.ask(Words(("d",)), ME, 0.0) == ["D"]
 
 
 async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Service, metrics: Metrics) -> None:
@@ -194,7 +207,7 @@ async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Servi
 async def test_an_answer_that_is_too_short_is_nobodys(service: Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
-    service.ask = lambda words, who: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
+    service.ask = lambda words, who, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
     service.let_go()
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2

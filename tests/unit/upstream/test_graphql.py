@@ -1,5 +1,6 @@
 """One GraphQL operation, asked of a service on loopback."""
 
+import asyncio
 import json
 import random
 
@@ -71,7 +72,9 @@ def store(clock):
 def ask(serve, open_session, store, clock, metrics, make_breaker, credentials):
     """Ask one operation of an upstream."""
 
-    async def asking(handler, retries: int = 0, breaker: policies.Breaker | None = None) -> answers.Data:
+    async def asking(
+        handler, retries: int = 0, breaker: policies.Breaker | None = None, since: float | None = None
+    ) -> answers.Data:
         async def sleep(seconds: float) -> None:
             clock.advance(seconds)
 
@@ -87,7 +90,7 @@ def ask(serve, open_session, store, clock, metrics, make_breaker, credentials):
                 clock=clock,
                 sleep=sleep,
             )
-            return await client.ask(OPERATION, credentials)
+            return await client.ask(OPERATION, credentials, since)
 
     return asking
 
@@ -127,7 +130,7 @@ async def test_a_fresh_token_brings_no_fresh_time(ask, clock, monkeypatch):
 
     monkeypatch.setattr(wire, "post", slowly)
     await ask(Upstream(GOOD).answer)
-    assert allowed == [None, 18]
+    assert allowed == [30, 18]
 
 
 async def test_a_second_refusal_is_the_credentials_fault(ask, store):
@@ -230,3 +233,11 @@ async def test_a_service_that_refuses_opens_no_breaker(ask, make_breaker, answer
     with pytest.raises(errors.BridgeError):
         await ask(Upstream(answer).answer, breaker=breaker)
     assert breaker.refusal() is None
+
+
+async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(ask, clock):
+    async def silent(_):
+        await asyncio.Event().wait()
+
+    with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time"):
+        await asyncio.wait_for(ask(silent, since=clock.monotonic() - 29.95), 20)
