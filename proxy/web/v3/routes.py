@@ -96,7 +96,8 @@ class Surface:
     async def _again(self, repeat: Repeat, request: web.Request) -> web.Response:
         """A reply that is known as a whole."""
         request[APPLICATION] = repeat.client.application.name
-        await self._pipeline.admit(repeat.client)
+        if repeat.client.rate:
+            await self._pipeline.admit(repeat.client)
         return self._reply(repeat.body, repeat.style, request, repeat.client, HIT)
 
     def _reply(self, body: bytes, style: Style, request: web.Request, client: Client, receipt: Receipt) -> web.Response:
