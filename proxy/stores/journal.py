@@ -2,11 +2,14 @@
 
 What is in a file's pages outlives the end of the process like a transaction does, and to put it there is no call of the
 system: a write would cost ten times as much, and let another thread in. Each file is that of one settlement, and goes
-once the store has it. Those of a worker that was killed are settled by whoever opens
-the store next; a settlement that came through all the same is booked once, because it has the same number.
+once the store has it. Those of a worker that was killed are settled by whoever opens the store next; a settlement that
+came through all the same is booked once, because it has the same number.
 """
 
+import contextlib
+import errno
 import fcntl
+import glob
 import mmap
 import os
 from collections import defaultdict
@@ -53,7 +56,9 @@ class _File:
     def _grown(self, least: int) -> mmap.mmap:
         """Space that is really there: pages of a full disk would end the process."""
         size = -(-least // PAGES) * PAGES
-        os.pwrite(self._descriptor, bytes(size - self._size), self._size)
+        more = size - self._size
+        if os.pwrite(self._descriptor, bytes(more), self._size) < more:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         pages = mmap.mmap(self._descriptor, size)
         if self._pages is not None:
             self._pages.close()
@@ -97,16 +102,27 @@ class Journal:
 
 
 def left_behind(path: Path) -> Iterator[tuple[Path, Settlement]]:
-    """The settlements of workers that are no more, each with its file."""
-    for file in sorted(path.parent.glob(f"{path.name}.*.journal")):
-        owner, sequence = file.name.removeprefix(f"{path.name}.").split(".")[:2]
-        with file.open("rb") as opened:
+    """The settlements of workers that are no more, each with its file; those of one worker in the order of their
+    numbers, because the store books none after a later one. Others may do the same at this moment."""
+    held: set[str] = set()
+    for owner, sequence, file in sorted(_named(path)):
+        if owner in held:
+            continue
+        with contextlib.suppress(FileNotFoundError), file.open("rb") as opened:  # it may be settled just now
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                continue  # its worker lives
+                held.add(owner)  # its worker lives, or somebody settles it
+                continue
             if bookings := _bookings(opened.read()):  # without any it may be that of a worker that begins just now
-                yield file, Settlement(owner, int(sequence), (), bookings)
+                yield file, Settlement(owner, sequence, (), bookings)
+
+
+def _named(path: Path) -> Iterator[tuple[str, int, Path]]:
+    """Owner and number of every file beside `path`."""
+    for file in path.parent.glob(f"{glob.escape(path.name)}.*.journal"):
+        owner, sequence = file.name.removeprefix(f"{path.name}.").split(".")[:2]
+        yield owner, int(sequence), file
 
 
 def _bookings(content: bytes) -> tuple[Booking, ...]:

@@ -1,5 +1,6 @@
 """Parts noted beside the file of the store: there again after a worker that was killed, and booked once."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,49 @@ async def test_notes_beyond_the_first_pages_are_kept_too(file: Path) -> None:
     assert await reopened(file) == [(3000, 0), (3000, 0)]
 
 
+async def test_a_workers_settlements_are_booked_in_the_order_of_their_numbers(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    noted.note(9, LINES, 3, 0)  # under way when the worker was killed
+    noted.note(10, LINES, 4, 0)
+    noted.close()
+    await store.aclose()
+    assert await reopened(file) == [(7, 0), (7, 0)]
+
+
+async def test_notes_that_somebody_else_settles_in_the_meantime_hold_nobody_up(file: Path) -> None:
+    for owner in ("first", "second", "third"):
+        noted = journal.Journal(file, owner)
+        noted.note(1, LINES, 3, 0)
+        noted.close()
+    found = []
+    for notes, settlement in journal.left_behind(file):
+        found.append(settlement.owner)
+        notes.unlink()
+        notes.with_name("state.sqlite.second.1.journal").unlink(missing_ok=True)
+    assert found == ["first", "third"]
+
+
+async def test_what_comes_after_a_settlement_that_somebody_else_makes_waits_for_it(file: Path) -> None:
+    noted = journal.Journal(file, "worker")
+    noted.note(9, LINES, 3, 0)
+    noted.note(10, LINES, 4, 0)
+    noted.close()
+    first = journal.left_behind(file)
+    assert next(first)[1].sequence == 9
+    assert list(journal.left_behind(file)) == []
+    assert next(first)[1].sequence == 10
+    first.close()
+
+
+async def test_a_file_of_any_name_finds_its_notes_again(tmp_path: Path) -> None:
+    file = tmp_path / "state[1].sqlite"
+    noted = journal.Journal(file, "worker")
+    noted.note(1, LINES, 3, 0)
+    noted.close()
+    assert await reopened(file) == [(3, 0), (3, 0)]
+
+
 async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
@@ -121,3 +165,17 @@ async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monk
     assert [state.used for state in await store.states(LINES)] == [7, 7]
     await book.close()
     await store.aclose()
+
+
+async def test_a_disk_that_is_full_before_the_pages_end_takes_no_note(file: Path) -> None:
+    noted = journal.Journal(file, "worker")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.PAGES // 2, before[1]))  # a write that ends short, as there
+    try:
+        with pytest.raises(OSError, match="space"):
+            noted.note(1, LINES, 7, 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    noted.note(1, LINES, 7, 0)
+    noted.close()
+    assert await reopened(file) == [(7, 0), (7, 0)]
