@@ -85,9 +85,10 @@ class KeptAnswers:
     def get(self, question: Question, reading: Reading, *, stale: bool = False) -> Answer | None:
         """The answer, fresh unless a `stale` one will do."""
         now = self._clock.monotonic()
-        for variant in self._kept.get(question.key, ()):
+        variants = self._kept.get(question.key, ())
+        for variant in variants:
             if (stale or now < variant.until) and reading.part.fields <= variant.fields:
-                items = self._items(variant, question, reading)
+                items = self._items(variant, variants, question, reading)
                 return Answer(items, variant.hits, beside=variant.beside, until=0.0 if stale else variant.until)
         return None
 
@@ -102,11 +103,11 @@ class KeptAnswers:
         self._store(question, (variant, *others[: VARIANTS_MAX - 1]))
         return answer._replace(until=until)
 
-    def _items(self, variant: _Variant, question: Question, reading: Reading) -> bytes:
+    def _items(self, variant: _Variant, variants: tuple[_Variant, ...], question: Question, reading: Reading) -> bytes:
         items = variant.items.get(reading.key)
         if items is None:
             items = variant.items[reading.key] = reading.items(reading.part.decode(variant.records), question.context)
-            self._store(question, self._kept[question.key])  # its size has changed
+            self._store(question, variants)  # its size has changed; it may be too old by now
         return items
 
     def _store(self, question: Question, variants: tuple[_Variant, ...]) -> None:

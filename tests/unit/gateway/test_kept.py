@@ -119,3 +119,22 @@ def test_a_repeated_answer_is_the_very_bytes(
     assert first is not None
     assert second is not None
     assert first.items is second.items
+
+
+def test_an_answer_that_grows_too_old_while_it_is_read_is_an_answer(reading: Readings) -> None:
+    class Running(clock.ManualClock):
+        """Every look takes a second."""
+
+        def monotonic(self) -> float:
+            self.advance(1)
+            return super().monotonic()
+
+    kept = memory(Running(), seconds=6, stale_seconds=0)
+    keep(kept, reading("mpn", "uid"))
+    found = []
+    while (answer := kept.get(QUESTION, reading("mpn"))) is not None:
+        found.append(shown(answer))
+        kept = memory(Running(), seconds=6 - len(found), stale_seconds=0)
+        keep(kept, reading("mpn", "uid"))
+    assert found
+    assert all(each == [{"mpn": "SN74S74N"}] for each in found)
