@@ -60,14 +60,32 @@ class Answers:
         return known
 
     async def _missing(self, inquiry: Inquiry, missing: list[int]) -> list[Answer]:
-        """Asked for at most once, however many want it."""
+        """Asked for at most once, however many want it. Whose budget is spent fails alone: others may have another."""
         if self._under_way is None:
             return await self._ask(inquiry, missing)
-        keys = [(inquiry.questions[n].key, inquiry.reading.key) for n in missing]
-        answers, joined = await self._under_way.run(keys, lambda some: self._ask(inquiry, [missing[n] for n in some]))
-        if joined:
-            self._count(inquiry, "shared", joined)
-        return answers
+        answers: dict[int, Answer] = {}
+        left = missing
+        while left:
+            asked, found = await self._shared(inquiry, left)
+            left = [n for n in left if n not in asked and isinstance(found[n].failure, errors.PartLimitUsedUp)]
+            answers |= found
+            if joined := len(found) - len(asked) - len(left):
+                self._count(inquiry, "shared", joined)
+        return [answers[n] for n in missing]
+
+    async def _shared(self, inquiry: Inquiry, positions: list[int]) -> tuple[set[int], dict[int, Answer]]:
+        """The positions that this inquiry had to ask for itself, and the answers to all."""
+        assert self._under_way is not None  # noqa: S101 - who calls has looked
+        asked: set[int] = set()
+
+        def ask(some: list[int]) -> Awaitable[list[Answer]]:
+            mine = [positions[n] for n in some]
+            asked.update(mine)
+            return self._ask(inquiry, mine)
+
+        keys = [(inquiry.questions[n].key, inquiry.reading.key) for n in positions]
+        answers, _ = await self._under_way.run(keys, ask)
+        return asked, dict(zip(positions, answers, strict=True))
 
     async def _ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
         self._count(inquiry, "miss", len(positions))

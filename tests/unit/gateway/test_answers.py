@@ -163,3 +163,22 @@ async def test_a_failure_is_everybodys_and_is_not_kept(source: Source) -> None:
     source.failing = {}
     answers, _ = await source.get("a")
     assert (numbers(answers), len(source.asked)) == ([["a"]], 2)
+
+
+async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: Source) -> None:
+    source.gate.clear()
+    source.failing["a"] = errors.PartLimitUsedUp("spent by another key", retry_after=10)
+    first = asyncio.create_task(source.get("a"))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(source.get("a", "b"))
+    third = asyncio.create_task(source.get("a"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    refused, _ = await first
+    source.failing = {}
+    answers, receipt = await second
+    assert isinstance(refused[0].failure, errors.PartLimitUsedUp)
+    assert numbers(answers) == [["a"], ["b"]]
+    assert numbers((await third)[0]) == [["a"]]
+    assert source.asked[:3] == [["a"], ["b"], ["a"]]
+    assert receipt.source == "miss"
