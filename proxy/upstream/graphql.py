@@ -83,6 +83,8 @@ class GraphQLClient:
         for _ in range(2):
             token = await self._tokens.get(credentials)
             left = self._retry.left(self._clock.monotonic() - started)
+            if left <= 0:  # sent all the same it would be billed, and nobody there to have the answer
+                raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
             reply = await self._send(operation, token, left)
             envelope = classify.read(operation, reply)
             refusal = classify.token_refusal(reply, envelope)

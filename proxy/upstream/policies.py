@@ -1,6 +1,6 @@
 """When to ask a service again, and when to leave it alone. Small policies: state and decisions, no waiting, no I/O.
 
-Used by graphql.py and tokens.py, which act on them. They know nothing of HTTP: what went wrong comes as one of the
+Used by graphql.py and acquisition.py, which act on them. They know nothing of HTTP: what went wrong comes as one of the
 program's errors. Never asked for again is what may have been billed, what was refused, and a spent quota.
 """
 
@@ -58,8 +58,8 @@ class Retry:
         self._rng = rng
 
     def left(self, elapsed: float) -> float:
-        """Seconds of the caller's time that are left after so many; never none at all, which aiohttp takes for ever."""
-        return max(0.001, self._seconds - elapsed)
+        """Seconds of the caller's time that are left after so many; none or fewer where it is over."""
+        return self._seconds - elapsed
 
     def wait(self, error: errors.BridgeError, repeated: int, elapsed: float) -> float | None:
         """Seconds to wait before a request is sent again; None where its error is the last word.

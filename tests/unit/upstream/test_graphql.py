@@ -241,3 +241,12 @@ async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(ask
 
     with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time"):
         await asyncio.wait_for(ask(silent, since=clock.monotonic() - 29.95), 20)
+
+
+async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(ask, clock, metrics):
+    upstream = Upstream(GOOD)
+    with pytest.raises(errors.UpstreamUnreachable, match="no time") as caught:
+        await ask(upstream.answer, retries=2, since=clock.monotonic() - 30)
+    assert not caught.value.may_be_billed
+    assert upstream.seen == []
+    assert not metrics.retries

@@ -73,9 +73,10 @@ def test_what_does_not_fit_into_the_callers_time_costs_no_repetition():
     assert policy.wait(NEVER_SENT, 0, 0.0) is not None
 
 
-def test_some_time_is_always_left_because_none_would_be_no_limit():
+def test_what_is_left_of_the_callers_time():
     assert retry(seconds=30).left(12) == 18
-    assert retry(seconds=30).left(31) > 0
+    assert retry(seconds=30).left(31) <= 0
+    assert retry().wait(NEVER_SENT, 0, 31) is None
 
 
 def test_when_everything_fails_a_fifth_more_is_sent():
