@@ -125,7 +125,7 @@ class _Worker:
             await asyncio.sleep(seconds)
             try:
                 await self.start()
-            except errors.ConfigError as error:
+            except (errors.ConfigError, OSError) as error:  # the system may have no room for it just now
                 log.error("a worker cannot start", worker=self._order.place.number, exc_info=error)
 
     async def stop(self) -> None:
