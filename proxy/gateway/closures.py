@@ -1,4 +1,5 @@
-"""Applications of which the service has said that their parts are used up. It is believed until they begin anew.
+"""Applications of which the service has said that their parts are used up. It is believed until they begin anew; on the
+1st of a month for a quarter of an hour, lest a service whose month turns a moment later closes the new one.
 
 Kept in the store, so that no worker and no restart asks in vain; this process learns of the others' within the second
 that quota.py takes between two looks. `v3bridge usage --reopen` takes one back.
@@ -16,6 +17,7 @@ from proxy.stores.base import Closure, Store
 
 FAR = 253_370_764_800.0  # the year 9999: the end of a closure without an end
 WITHOUT_END_SECONDS = 86_400  # Retry-After where nothing says when
+TURNING_SECONDS = 900.0  # between two requests on the 1st, of which nobody says at what hour it begins there
 
 log = structlog.get_logger()
 
@@ -38,12 +40,16 @@ class Closures:
             raise errors.PartLimitUsedUp(closure.reason, retry_after=self._wait(closure))
 
     async def close(self, account: Account, dates: Dates, error: errors.PartLimitUsedUp) -> None:
-        """The service refuses it: nothing more until its reset date, on any worker. The error learns that date."""
-        closure = Closure(account.name, dates.month_ends if account.period == "month" else FAR, error.message)
-        error.retry_after = self._wait(closure)
+        """The service refuses it: nothing more until its reset date, on any worker. The error learns that date.
+
+        On the 1st the refusal may be about the month before, by the service's clock.
+        """
         known = self._closed.get(account.name)
-        if known is not None and known.until == closure.until:
+        if known is not None and known.until > self._clock.now():
+            error.retry_after = self._wait(known)
             return
+        closure = Closure(account.name, self._until(account, dates), error.message)
+        error.retry_after = self._wait(closure)
         log.warning("the part limit is used up, says the service", account=account.name, until=_date(closure))
         self._closed[account.name] = self._unsaved[account.name] = closure
         await self.save()
@@ -59,6 +65,11 @@ class Closures:
         await self.save()
         found = {closure.account: closure for closure in await self._store.closures()}
         self._closed = found | self._unsaved
+
+    def _until(self, account: Account, dates: Dates) -> float:
+        if account.period != "month":
+            return FAR
+        return self._clock.now() + TURNING_SECONDS if dates.day == f"{dates.month}-01" else dates.month_ends
 
     def _wait(self, closure: Closure) -> int:
         if closure.until >= FAR:

@@ -278,9 +278,24 @@ async def test_the_month_after_a_refusal_can_be_refused_anew(quotas, store, time
     plan = accounts()
     worker = quotas(plan)
     await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
-    time.advance(TO_DECEMBER)
+    time.advance(TO_DECEMBER + 86_400)
     await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
-    assert (await refused(worker, plan)).retry_after == 31 * 86_400
+    assert (await refused(worker, plan)).retry_after == 30 * 86_400
+
+
+async def test_a_refusal_on_the_first_may_be_about_the_month_before(quotas, store, time):
+    plan = accounts()
+    worker = quotas(plan)
+    under_way = await worker.reserve(plan, 3), await worker.reserve(plan, 3)
+    time.advance(TO_DECEMBER)  # here; the service's month may turn a moment later, or in another time zone
+    for each in under_way:
+        error = errors.PartLimitUsedUp(USED_UP)
+        await each.abandon(error)
+        assert error.retry_after == (await refused(worker, plan)).retry_after <= 900
+        time.advance(60)
+    time.advance(840)
+    await (await worker.reserve(plan, 3)).settle(3)
+    assert await state(store, DECEMBER) == (3, 0, 0)
 
 
 async def test_gauges_show_every_account_by_name(quotas, counted):
