@@ -8,6 +8,7 @@ import re
 import secrets
 from contextvars import ContextVar
 from itertools import count
+from urllib.parse import unquote
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -31,7 +32,14 @@ class RequestIds:
 
         An id that is the apikey of the request `target` is not taken: ids are written to logs.
         """
-        if given and _GIVEN.fullmatch(given) and f"apikey={given}" not in target:
+        if given and _GIVEN.fullmatch(given) and not _is_key(given, target):
             return given
         trace = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-        return trace[1] if trace else self.new()
+        return self.new() if trace is None or _is_key(trace[1], target) else trace[1]
+
+
+def _is_key(id_: str, target: str) -> bool:
+    """Whether a request target has this apikey, however it is spelled; or one that begins like it."""
+    if id_ not in target and "%" not in target:
+        return False
+    return re.search(rf"apikey(\[\d*\])?={re.escape(id_)}", unquote(target)) is not None
