@@ -18,7 +18,7 @@ DAY_SECONDS = 86_400
 
 
 class Dates(NamedTuple):
-    """The periods of a moment: their names, and when day and month end, in seconds since 1970."""
+    """The periods of a moment: their names, when the day begins, when day and month end, in seconds since 1970."""
 
     day: str
     month: str

@@ -30,7 +30,7 @@ class GroupCommit(Generic[T, R]):
         return await answer
 
     async def close(self) -> None:
-        """Wait until everything that was handed in is committed."""
+        """Wait until every group is committed. A lone piece is its caller's to wait for."""
         while self._task is not None:
             await asyncio.wait((self._task,))
 

@@ -1,6 +1,7 @@
 """Many callers, one piece of work: whoever asks for a key while it is being worked on shares the outcome.
 
-Used for tokens and for identical queries. Keeps nothing once the work is done; it is not a cache.
+Used for tokens and for lists; equal queries share by shared_work.py. Keeps nothing once the work is done; it is not a
+cache.
 """
 
 import asyncio

@@ -30,7 +30,11 @@ class _File:
         """Raises OSError, as does `append`."""
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except OSError:
+            os.close(self._descriptor)
+            raise
         self._size = self._end = 0
         self._pages: mmap.mmap | None = None
 
@@ -80,6 +84,7 @@ class Journal:
         file = self._files.get(sequence)
         if file is None:
             file = self._files[sequence] = _File(self._name(sequence))
+            self._known.clear()  # callers have other tuples every day
         known = self._known.get(id(lines))
         if known is None or known[0] is not lines:  # callers hand in the same tuple all day
             known = self._known[id(lines)] = lines, msgspec.json.encode(lines)

@@ -1,6 +1,6 @@
 """One conversation with the identity service (contract graphql.md §4): credentials in, a token and its end.
 
-Used by tokens.py, which decides when to have it. Keeps nothing. How long a token lives is worked out in lifetimes.py.
+Used by acquisition.py, which decides when to have it. Keeps nothing. How long a token lives, lifetimes.py works out.
 """
 
 import re

@@ -1,5 +1,6 @@
 """Parts noted beside the file of the store: there again after a worker that was killed, and booked once."""
 
+import os
 import resource
 from pathlib import Path
 
@@ -179,3 +180,25 @@ async def test_a_disk_that_is_full_before_the_pages_end_takes_no_note(file: Path
     noted.note(1, LINES, 7, 0)
     noted.close()
     assert await reopened(file) == [(7, 0), (7, 0)]
+
+
+async def test_a_file_that_cannot_be_locked_is_not_left_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = journal.Journal(file, "worker")
+
+    def none(*_: object) -> None:
+        raise OSError("no locks here")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(OSError, match="no locks"):
+            noted.note(1, LINES, 7, 0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_lines_of_days_that_are_over_are_forgotten(file: Path) -> None:
+    noted = journal.Journal(file, "worker")
+    for day in range(1, 100):
+        noted.note(day, (Line("demo", f"day {day}"),), 1, 0)
+        noted.settled(day)
+    assert len(noted._known) == 1
