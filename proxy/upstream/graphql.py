@@ -81,7 +81,7 @@ class GraphQLClient:
         of the time since `started`."""
         refusal: str | None = None
         for _ in range(2):
-            token = await self._tokens.get(credentials)
+            token = await self._tokens.get(credentials, self._retry.left(self._clock.monotonic() - started))
             left = self._retry.left(self._clock.monotonic() - started)
             if left <= 0:  # sent all the same it would be billed, and nobody there to have the answer
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")

@@ -4,6 +4,7 @@ A token is renewed in the background before it ends and never used after. How on
 and machines, is acquisition.py's business (contract graphql.md §4.1).
 """
 
+import asyncio
 import random
 from dataclasses import dataclass, replace
 
@@ -51,15 +52,15 @@ class Tokens:
         self._taken: dict[Credentials, str] = {}
         self._flights: single_flight.SingleFlight[Credentials, identity.Grant] = single_flight.SingleFlight("token")
 
-    async def get(self, credentials: Credentials) -> str:
-        """A token that is good at this moment.
+    async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
+        """A token that is good at this moment, waited for no longer than `seconds`.
 
         Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, BreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
         try:
             kept = self._kept[credentials]  # a get() would look twice
         except KeyError:
-            return (await self._flights.run(credentials, lambda: self._fetch(credentials))).token
+            return (await self._fresh(credentials, seconds)).token
         if self._clock.now() >= kept.due:
             self._flights.start(credentials, lambda: self._fetch(credentials))
         return kept.grant.token
@@ -89,6 +90,14 @@ class Tokens:
     async def close(self) -> None:
         """End what is under way."""
         await self._flights.close()
+
+    async def _fresh(self, credentials: Credentials, seconds: float | None) -> identity.Grant:
+        """One that is asked for; whoever has no time to wait for it leaves it to the next."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._flights.run(credentials, lambda: self._fetch(credentials))
+        except TimeoutError as error:
+            raise errors.UpstreamUnreachable(f"no token of application {credentials.name} in time") from error
 
     async def _fetch(self, credentials: Credentials) -> identity.Grant:
         """A token other than the one that is to be renewed, or was rejected."""

@@ -24,8 +24,10 @@ class Store(tokens.Tokens):
         self.current: str | None = None
         self.refusals: list[str] = []
         self.good: list[str] = []
+        self.allowed: list[float] = []
 
-    async def get(self, credentials):
+    async def get(self, credentials, seconds):
+        self.allowed.append(seconds)
         if self.current is None:
             self.handed += 1
             self.current = f"t{self.handed}"
@@ -119,7 +121,7 @@ async def test_a_refused_token_is_replaced_and_the_request_repeated_once(ask, st
     assert store.good == ["t2"]
 
 
-async def test_a_fresh_token_brings_no_fresh_time(ask, clock, monkeypatch):
+async def test_a_fresh_token_brings_no_fresh_time(ask, store, clock, monkeypatch):
     replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
     allowed = []
 
@@ -130,7 +132,7 @@ async def test_a_fresh_token_brings_no_fresh_time(ask, clock, monkeypatch):
 
     monkeypatch.setattr(wire, "post", slowly)
     await ask(Upstream(GOOD).answer)
-    assert allowed == [30, 18]
+    assert allowed == store.allowed == [30, 18]
 
 
 async def test_a_second_refusal_is_the_credentials_fault(ask, store):

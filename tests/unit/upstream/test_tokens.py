@@ -259,6 +259,18 @@ async def test_a_caller_that_leaves_does_not_take_the_token_along(store, service
     assert len(service.asked) == 1
 
 
+async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(store, service, credentials):
+    go = asyncio.Event()
+    service.grant_when(go)
+    for seconds in (0.05, -1.0):
+        with pytest.raises(errors.UpstreamUnreachable, match="no token of application demo in time") as caught:
+            await asyncio.wait_for(store.get(credentials, seconds), 20)
+        assert not caught.value.may_be_billed
+    go.set()
+    assert await store.get(credentials, 20)
+    assert len(service.asked) == 1
+
+
 async def test_nothing_secret_is_logged(store, service, credentials, logged):
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
     with pytest.raises(errors.CredentialsRefused):
