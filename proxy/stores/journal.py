@@ -53,8 +53,9 @@ class _File:
         os.close(self._descriptor)
 
     def remove(self) -> None:
-        """It is no longer needed."""
-        self._path.unlink(missing_ok=True)
+        """It is no longer needed. One that stays does no harm: what is in it is booked once."""
+        with contextlib.suppress(OSError):
+            self._path.unlink()
         self.close()
 
     def _grown(self, least: int) -> mmap.mmap:

@@ -202,3 +202,23 @@ async def test_lines_of_days_that_are_over_are_forgotten(file: Path) -> None:
         noted.note(day, (Line("demo", f"day {day}"),), 1, 0)
         noted.settled(day)
     assert len(noted._known) == 1
+
+
+async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError("not here")
+
+    await book.book(ledger.Cost(LINES, 3, 0, ""))
+    monkeypatch.setattr("pathlib.Path.unlink", refused)
+    await book.book(ledger.Cost(LINES, 4, 0, "a claim"))
+    monkeypatch.undo()
+    await book.close()
+    await store.aclose()
+    assert files(file) == ["state.sqlite.worker.1.journal"]
+    assert await reopened(file) == [(7, 0), (7, 0)]
+    assert files(file) == []
