@@ -74,7 +74,7 @@ class Acquisition:
     async def get(self, credentials: Credentials, unwanted: str | None) -> Grant:
         """A token that is not `unwanted`: another worker's, or a new one. Raises as tokens.Tokens.get does."""
         pause = self._pauses.get(credentials)
-        if pause is not None:
+        if pause is not None and pause.holds(self._clock.now()):
             raise pause.error(self._clock.now())
         keys = token_store.keys(self._token_url, self._scope, credentials)
         waited = 0.0
@@ -110,7 +110,7 @@ class Acquisition:
             return Grant(*kept)
         written = await self._store.token(keys.pause)
         pause = pauses.read(written[0]) if written else None
-        if pause is not None:
+        if pause is not None and pause.holds(self._clock.now()):
             self._pauses[credentials] = pause
             self._failures[credentials] = pause.failures
             raise pause.error(self._clock.now())

@@ -40,6 +40,10 @@ class Pause(msgspec.Struct, frozen=True):
     until: float
     failures: int
 
+    def holds(self, now: float) -> bool:
+        """Not where more of it is left than any pause is long: then the clock was put back."""
+        return now < self.until <= now + max(REFUSED, TOLD_MAX)
+
     def error(self, now: float) -> errors.ServerError:
         """A fresh error for the next caller, with what is left of the wait."""
         end = self.until if self.told is None else self.since + self.told

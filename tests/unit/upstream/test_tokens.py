@@ -137,6 +137,15 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(store, servic
     assert 'token_requests_total{application="demo",outcome="ok"} 1.0' in text
 
 
+async def test_a_clock_that_is_put_back_makes_no_pause_longer(store, start, service, clock, credentials):
+    service.refuse(400, {"error": "invalid_client"})
+    with pytest.raises(errors.CredentialsRefused):
+        await store.get(credentials)
+    clock.advance(-7200)
+    service.grant()
+    assert await start().get(credentials) == await store.get(credentials)
+
+
 async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(store, service, credentials):
     service.grant()
     token = await store.get(credentials)
