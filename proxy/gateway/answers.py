@@ -99,11 +99,15 @@ class Answers:
         """What the service said, or an answer of a while ago where the service is in trouble."""
         question, reading = inquiry.questions[position], inquiry.reading
         if outcome.failure is not None:
-            stale = self._stale(inquiry, question, outcome.failure)
-            return stale or Answer(b"[]", 0, outcome.failure.message, outcome.failure)
+            return self._stale(inquiry, question, outcome.failure) or Answer.failed(outcome.failure)
         if outcome.error is not None:
             return Answer(b"[]", 0, outcome.error)
-        answer = Answer(reading.items(outcome.parts, question.context), outcome.hits, beside=outcome.beside)
+        try:
+            items = reading.items(outcome.parts, question.context)
+        except errors.UpstreamUnreadable as failure:  # of this one: what else was asked for is paid for, too
+            log.warning("an answer cannot be translated", exc_info=failure)
+            return self._stale(inquiry, question, failure) or Answer.failed(failure)
+        answer = Answer(items, outcome.hits, beside=outcome.beside)
         return answer if self._kept is None else self._kept.keep(question, reading, outcome.parts, answer)
 
     def _stale(self, inquiry: Inquiry, question: Question, failure: errors.BridgeError) -> Answer | None:

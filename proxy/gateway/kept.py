@@ -53,6 +53,11 @@ class Answer(NamedTuple):
     beside: Any = None
     until: float = 0.0
 
+    @classmethod
+    def failed(cls, failure: errors.BridgeError) -> "Answer":
+        """None, for this reason."""
+        return cls(b"[]", 0, failure.message, failure)
+
 
 class _Variant(NamedTuple):
     """One selection's records, and the items made of them by view."""
@@ -83,12 +88,15 @@ class KeptAnswers:
         )
 
     def get(self, question: Question, reading: Reading, *, stale: bool = False) -> Answer | None:
-        """The answer, fresh unless a `stale` one will do."""
+        """The answer, fresh unless a `stale` one will do; a failure where this view shows what cannot be translated."""
         now = self._clock.monotonic()
         variants = self._kept.get(question.key, ())
         for variant in variants:
             if (stale or now < variant.until) and reading.part.fields <= variant.fields:
-                items = self._items(variant, variants, question, reading)
+                try:
+                    items = self._items(variant, variants, question, reading)
+                except errors.UpstreamUnreadable as failure:
+                    return None if stale else Answer.failed(failure)
                 return Answer(items, variant.hits, beside=variant.beside, until=0.0 if stale else variant.until)
         return None
 

@@ -43,6 +43,7 @@ BROKE = [{"message": "Unexpected Execution Error"}]
 REFUSES = [{"message": "limit must be between 0 and 100"}]
 
 TWO = target({"mpn": "SN74S74N"}, {"mpn": "X"}, more=MORE)
+ONE = target({"mpn_or_sku": "SN74S74N"}, more=MORE)
 UNREADABLE, REFUSED = (502, "ServerErrorResponse"), (200, "PartsMatchResponse")
 
 
@@ -124,13 +125,6 @@ async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
         (Answer(HTML, 502), UNREADABLE),
         (Answer(HTML, 503), (503, "ServerErrorResponse")),
         (Answer(HTML, 504), UNREADABLE),
-        (in_part("an id", "manufacturer", "id"), UNREADABLE),
-        (in_part("-1", "manufacturer", "id"), UNREADABLE),
-        (in_part("9" * 30, "sellers", 0, "company", "id"), UNREADABLE),
-        (in_part("yesterday", "sellers", 0, "offers", 0, "updated"), UNREADABLE),
-        (in_part("", "sellers", 0, "offers", 0, "updated"), UNREADABLE),
-        (in_part("2023-02-30T00:00:00.1Z", "documentCollections", 0, "documents", 0, "createdAt"), UNREADABLE),
-        (in_part("x", "category", "ancestors", 0, "id"), UNREADABLE),
         (in_part(None, "sellers"), UNREADABLE),
         (in_part([None], "sellers"), UNREADABLE),
         (in_part("7", "sellers", 0, "offers", 0, "inventoryLevel"), UNREADABLE),
@@ -148,6 +142,33 @@ async def test_what_the_service_says_becomes(answer: Any, expected: tuple[int, s
     assert b"Internal" not in reply.body
     assert b"<html>" not in reply.body
     assert len(reply.body) < 20_000
+
+
+@pytest.mark.parametrize(
+    "value, path",
+    [
+        ("an id", ("manufacturer", "id")),
+        ("-1", ("manufacturer", "id")),
+        ("9" * 30, ("sellers", 0, "company", "id")),
+        ("yesterday", ("sellers", 0, "offers", 0, "updated")),
+        ("", ("sellers", 0, "offers", 0, "updated")),
+        ("0001-01-01T00:00:00+14:00", ("sellers", 0, "offers", 0, "updated")),
+        ("20 characters, a Z:Z", ("sellers", 0, "offers", 0, "updated")),
+        ("2023-02-30T00:00:00.1Z", ("documentCollections", 0, "documents", 0, "createdAt")),
+        ("x", ("category", "ancestors", 0, "id")),
+    ],
+)
+async def test_what_cannot_be_translated_takes_nothing_from_the_other_queries(
+    value: str, path: tuple[str | int, ...]
+) -> None:
+    broken = in_part(value, *path)
+    alone = await reply_to({"data": {"supMultiMatch": broken["data"]["supMultiMatch"][:1]}}, asked=ONE)
+    assert (alone.status, alone.json["__class__"]) == UNREADABLE
+    one_of_two = await reply_to(broken)
+    assert one_of_two.status == 200
+    assert [result["error"] for result in one_of_two.json["results"]] == [alone.json["message"], None]
+    none_of_two = await reply_to({"data": {"supMultiMatch": broken["data"]["supMultiMatch"][:1] * 2}})
+    assert (none_of_two.status, none_of_two.json) == (alone.status, alone.json)
 
 
 async def test_what_it_refuses_is_the_error_of_every_query_that_was_asked_together() -> None:
@@ -173,12 +194,6 @@ async def test_a_request_that_may_have_been_billed_is_not_sent_twice() -> None:
         async with running_proxy.running(chosen) as proxy:
             await raw(int(proxy.url.rpartition(":")[2]), f"GET {TWO} HTTP/1.1".encode())
     assert len(upstream.asked) == 1
-
-
-@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "20 characters, a Z:Z"])
-async def test_a_moment_that_is_none_cannot_be_translated(moment: str) -> None:
-    reply = await reply_to(in_part(moment, "sellers", 0, "offers", 0, "updated"))
-    assert (reply.status, reply.json["__class__"]) == UNREADABLE
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -53,6 +53,15 @@ class Source:
         return Outcome(records if number != "none" else [], 1)
 
 
+class Picky(Reading):
+    """Cannot translate a part that is called "broken"."""
+
+    def items(self, records: list[Any], context: model.Context) -> bytes:
+        if any(record.mpn == "broken" for record in records):
+            raise errors.UpstreamUnreadable("cannot be translated")
+        return super().items(records, context)
+
+
 @pytest.fixture
 def source(reading: Callable[..., Reading], time: clock.ManualClock) -> Source:
     return Source(reading("mpn"), time)
@@ -163,6 +172,32 @@ async def test_a_failure_is_everybodys_and_is_not_kept(source: Source) -> None:
     source.failing = {}
     answers, _ = await source.get("a")
     assert (numbers(answers), len(source.asked)) == ([["a"]], 2)
+
+
+async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_are_kept(source: Source) -> None:
+    source.reading = Picky("picky", source.reading.part)
+    answers, receipt = await source.get("a", "broken", "b")
+    assert numbers(answers) == [["a"], [], ["b"]]
+    assert [answer.error for answer in answers] == [None, "cannot be translated", None]
+    assert (type(answers[1].failure), receipt.until) == (errors.UpstreamUnreadable, 0.0)
+    answers, _ = await source.get("a", "b")
+    assert numbers(answers) == [["a"], ["b"]]
+    assert source.asked == [["a", "broken", "b"]]
+
+
+async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_alone_and_never_stands_in(
+    source: Source, time: clock.ManualClock
+) -> None:
+    await source.get("a", "broken")
+    source.reading = Picky("picky", source.reading.part)
+    answers, _ = await source.get("a", "broken")
+    assert numbers(answers) == [["a"], []]
+    assert isinstance(answers[1].failure, errors.UpstreamUnreadable)
+    assert len(source.asked) == 1
+    time.advance(100)
+    gone = source.failing["broken"] = errors.UpstreamUnreachable("gone")
+    answers, _ = await source.get("a", "broken")
+    assert [answer.failure for answer in answers] == [None, gone]
 
 
 async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: Source) -> None:
