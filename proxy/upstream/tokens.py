@@ -50,6 +50,7 @@ class Tokens:
         )
         self._spoilt: dict[Credentials, str] = {}
         self._taken: dict[Credentials, str] = {}
+        self._refused: dict[Credentials, errors.CredentialsRefused] = {}
         self._flights: single_flight.SingleFlight[Credentials, identity.Grant] = single_flight.SingleFlight("token")
 
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
@@ -77,6 +78,12 @@ class Tokens:
     def taken(self, credentials: Credentials, token: str) -> None:
         """The service has answered to this token."""
         self._taken[credentials] = token
+        if self._refused:
+            self._refused.pop(credentials, None)
+
+    def refusal(self, credentials: Credentials) -> errors.CredentialsRefused | None:
+        """Why nothing can be asked, where credentials or a fresh token were refused and none has been taken since."""
+        return self._refused.get(credentials)
 
     async def refused(self, credentials: Credentials, token: str, error: errors.CredentialsRefused) -> None:
         """A fresh token is not taken either: ask for no more of them for a while.
@@ -85,6 +92,7 @@ class Tokens:
         token will do.
         """
         if self._taken.get(credentials) != token:
+            self._refused[credentials] = error
             await self._source.pause(credentials, error)
 
     async def close(self) -> None:
@@ -106,6 +114,8 @@ class Tokens:
         try:
             grant = await self._source.get(credentials, unwanted)
         except Exception as error:
+            if isinstance(error, errors.CredentialsRefused):
+                self._refused[credentials] = error  # maybe another worker's, whose pause this one has met
             self._put_off(credentials, error)
             raise
         self._keep(credentials, grant)

@@ -1,10 +1,12 @@
 """What must be well before requests can be answered: the store, the GraphQL service, a token for every application."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from proxy import errors
 from proxy.gateway.applications import Applications
 from proxy.stores.base import Store
+from proxy.upstream import trial
 from proxy.upstream.tokens import Credentials
 from proxy.web.ops import Check
 from proxy.web.outside import Outside
@@ -31,7 +33,26 @@ def _refusal(outside: Outside) -> Callable[[], Awaitable[str | None]]:
 
 
 def _token_trouble(outside: Outside, credentials: Credentials) -> Callable[[], Awaitable[str | None]]:
-    return _trouble(lambda: outside.tokens.get(credentials))
+    """That there is a token is not enough where the last was refused: then one must have been taken since.
+
+    One at a time tries it; after a refusal the tokens' own pause holds off the others.
+    """
+    trying = asyncio.Lock()
+    no_token = _trouble(lambda: outside.tokens.get(credentials))
+
+    async def trouble() -> str | None:
+        async with trying:
+            reason = await no_token()
+            refusal = outside.tokens.refusal(credentials)
+            if reason is not None or refusal is None:
+                return reason
+            try:
+                await outside.client.ask(trial.TRIAL, credentials)
+            except errors.BridgeError:
+                return refusal.message
+            return None
+
+    return trouble
 
 
 def _trouble(attempt: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[str | None]]:

@@ -154,6 +154,23 @@ async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None
         assert (await house.get("/readyz")).status == 200
 
 
+async def test_readiness_is_red_until_a_token_is_taken_and_asks_by_itself_when_nobody_does() -> None:
+    async with scene(INVALID) as house:
+        failure = await house.reply()
+        red = [{"check": "token demo", "reason": failure.json["message"]}]
+        for rounds in (1, 2):
+            house.time.advance(30)
+            for ready in [await house.get("/readyz") for _ in range(3)]:
+                assert (ready.status, ready.json["reasons"]) == (503, red)
+            assert (house.upstream.tokens, len(house.upstream.asked)) == (2 + 2 * rounds, 2 + 2 * rounds)
+        assert house.upstream.asked[-1]["operationName"] == "trial"
+        house.upstream.says(GOOD)
+        assert (await house.get("/readyz")).status == 503
+        house.time.advance(30)
+        assert [(await house.get("/readyz")).status for _ in range(3)] == [200] * 3
+        assert len(house.upstream.asked) == 7
+
+
 async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says_so() -> None:
     async with scene(INVALID) as house:
         failure = await house.reply()

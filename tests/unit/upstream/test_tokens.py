@@ -157,6 +157,25 @@ async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(sto
     assert len(service.asked) == 1
 
 
+async def test_that_nothing_is_taken_is_known_until_something_is(store, start, service, clock, credentials):
+    other = start()
+    service.grant()
+    assert store.refusal(credentials) is None
+    token = await store.get(credentials)
+    await store.rejected(credentials, token)
+    error = errors.CredentialsRefused("no token of demo is taken")
+    await store.refused(credentials, token, error)
+    with pytest.raises(errors.CredentialsRefused):
+        await other.get(credentials)
+    clock.advance(pauses.REFUSED)
+    service.grant()
+    token = await store.get(credentials)
+    for worker in (store, other):
+        assert str(worker.refusal(credentials)) == error.message
+        worker.taken(credentials, token)
+        assert worker.refusal(credentials) is None
+
+
 async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(store, service, credentials):
     service.grant()
     service.grant()
@@ -165,6 +184,7 @@ async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(
     await store.rejected(credentials, token)
     await store.refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
     assert await store.get(credentials) != token
+    assert store.refusal(credentials) is None
     assert len(service.asked) == 2
 
 
