@@ -33,30 +33,42 @@ class Kept:
 
 
 class Directory:
-    """The lists of one upstream, by the name of their v3 object."""
+    """The lists of one upstream, by the name of their v3 object. They are kept for `seconds`; a caller has
+    `total_seconds` for all that it asks."""
 
-    def __init__(self, catalogues: dict[str, Catalogue], upstream: GraphQLClient, seconds: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        catalogues: dict[str, Catalogue],
+        upstream: GraphQLClient,
+        seconds: float,
+        total_seconds: float,
+        clock: Clock,
+    ) -> None:
         self._catalogues = catalogues
         self._upstream = upstream
         self._seconds = seconds
+        self._total_seconds = total_seconds
         self._clock = clock
         self._kept: dict[str, Kept] = {}
         self._flights: SingleFlight[tuple[str, Credentials], Any] = SingleFlight("listing")
 
-    async def listing(self, name: str, credentials: Credentials) -> Listing:
-        """The list of `name` objects. Raises what asking the service raises, while there is none at all."""
-        found: Listing = await self._list(name, credentials)
+    async def listing(self, name: str, credentials: Credentials, since: float) -> Listing:
+        """The list of `name` objects, waited for in the time that began at `since`, in the clock's monotonic seconds.
+
+        Raises what asking the service raises, while there is none at all.
+        """
+        found: Listing = await self._list(name, credentials, since)
         return found
 
-    async def specs(self, credentials: Credentials) -> Tables:
+    async def specs(self, credentials: Credentials, since: float) -> Tables:
         """The tables with all specs that the service has. Raises the same."""
-        found: Tables = await self._list(ATTRIBUTES, credentials)
+        found: Tables = await self._list(ATTRIBUTES, credentials, since)
         return found
 
-    async def _list(self, name: str, credentials: Credentials) -> Any:
+    async def _list(self, name: str, credentials: Credentials, since: float) -> Any:
         kept = self._kept.get(name)
         if kept is None:
-            return await self._flights.run((name, credentials), lambda: self._fetch(name, credentials))
+            return await self._first(name, credentials, since)
         if self._clock.monotonic() >= kept.due:
             self._flights.start((name, credentials), lambda: self._refresh(name, credentials, kept))
         return kept.listing
@@ -64,6 +76,15 @@ class Directory:
     async def close(self) -> None:
         """End what is under way."""
         await self._flights.close()
+
+    async def _first(self, name: str, credentials: Credentials, since: float) -> Any:
+        """Fetched for all who wait, each no longer than it has time. The fetch itself has a whole time of its own, so
+        that it comes to something for the others and the next."""
+        try:
+            async with asyncio.timeout(self._total_seconds - (self._clock.monotonic() - since)):
+                return await self._flights.run((name, credentials), lambda: self._fetch(name, credentials))
+        except TimeoutError as error:
+            raise errors.UpstreamUnreachable(f"no list of the service's for {name} in time") from error
 
     async def _fetch(self, name: str, credentials: Credentials) -> Any:
         catalogue = self._catalogues[name]

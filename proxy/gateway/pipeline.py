@@ -142,7 +142,7 @@ class Pipeline:
 
     async def listed(self, caller: Caller, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
         """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
-        listing = await self._directory.listing(name, caller.client.application.credentials)
+        listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
         compiled = self._views.listed(name, caller.view)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(record, caller.context) for uid, record in found if record is not None}
@@ -151,7 +151,7 @@ class Pipeline:
         self, caller: Caller, name: str, request: model.SearchRequest
     ) -> tuple[list[dict[str, Any]], Listed]:
         """Brands, sellers or categories by name and field. Costs nothing."""
-        listing = await self._directory.listing(name, caller.client.application.credentials)
+        listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
         result = listing.search(request)
         compiled = self._views.listed(name, caller.view)
         return [compiled.map(record, caller.context) for record in result.records], result
@@ -161,7 +161,7 @@ class Pipeline:
         try:
             return search.SearchPlan(request, self._book, features)
         except criteria.UnknownSpec:  # to the tables; the service may have it all the same
-            specs = await self._directory.specs(caller.client.application.credentials)
+            specs = await self._directory.specs(caller.client.application.credentials, caller.receipt.since)
             return search.SearchPlan(request, specs, features)
 
     async def _ask_all(self, caller: Caller, asks: list[Ask]) -> dict[int, Found]:

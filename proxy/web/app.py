@@ -56,7 +56,8 @@ async def _compose(
     opened.push_async_callback(spending.close)
     await spending.start()
     services = outside.connect(upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened)
-    lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, clock)
+    limit = upstream.timeouts.total_seconds
+    lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)
     opened.push_async_callback(lists.close)
     sharing = settings.sharing.enabled
     calls = batching.Batching(services.client, sharing, settings.sharing.wait_seconds, metrics)

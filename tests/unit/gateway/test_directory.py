@@ -15,6 +15,7 @@ from proxy.planning import library
 from proxy.upstream import tokens
 
 DAY = 86_400.0
+WHOLE = 30.0  # seconds that a caller has
 WHO = tokens.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
 CATALOGUES = library.Library(loader.load(shipped.path("mappings"), "octopart")).catalogues()
 
@@ -56,13 +57,14 @@ def upstream() -> Upstream:
 
 @pytest.fixture
 async def kept(upstream: Upstream, turned: clocks.ManualClock) -> Any:
-    lists = directory.Directory(CATALOGUES, upstream, DAY, turned)  # type: ignore[arg-type]
+    lists = directory.Directory(CATALOGUES, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     yield lists
     await lists.close()
 
 
-async def size(lists: directory.Directory) -> int:
-    return len(await lists.listing("Brand", WHO))
+async def size(lists: directory.Directory, ago: float = 0.0) -> int:
+    """How many makers somebody gets whose time began so many seconds ago."""
+    return len(await lists.listing("Brand", WHO, lists._clock.monotonic() - ago))
 
 
 async def settled() -> None:
@@ -133,7 +135,7 @@ async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_a
         return SimpleNamespace(supManufacturers=[maker("1", "Yageo"), maker("none", "Odd"), maker("2", "Vishay")])
 
     monkeypatch.setattr(upstream, "ask", ask)
-    listing = await kept.listing("Brand", WHO)
+    listing = await kept.listing("Brand", WHO, kept._clock.monotonic())
     assert (len(listing), listing.skipped) == (2, 1)
 
 
@@ -181,6 +183,21 @@ async def test_somebody_who_leaves_does_not_take_the_list_with_him(
     assert len(upstream.asked) == 1
 
 
+async def test_somebody_waits_no_longer_than_he_has_time_and_the_list_comes_for_the_others(
+    kept: directory.Directory, upstream: Upstream
+) -> None:
+    upstream.gate.clear()
+    others = asyncio.create_task(size(kept))
+    for ago in (WHOLE - 0.01, WHOLE, WHOLE + 5):
+        with pytest.raises(errors.UpstreamUnreachable, match=r"Brand.* in time") as caught:
+            await size(kept, ago)
+        assert not caught.value.may_be_billed
+    upstream.gate.set()
+    assert await others == 2
+    assert await size(kept, WHOLE + 5) == 2
+    assert len(upstream.asked) == 1
+
+
 async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.Directory, upstream: Upstream) -> None:
     upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
     building = asyncio.create_task(size(kept))
@@ -193,7 +210,7 @@ async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.
 
 
 async def test_closing_ends_a_refresh_under_way(upstream: Upstream, turned: clocks.ManualClock) -> None:
-    lists = directory.Directory(CATALOGUES, upstream, DAY, turned)  # type: ignore[arg-type]
+    lists = directory.Directory(CATALOGUES, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     await size(lists)
     turned.advance(DAY)
     upstream.gate.clear()
