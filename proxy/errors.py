@@ -14,7 +14,8 @@ for people and never hold an apikey, a secret or a token.
     │   └── PartLimitUsedUp    429  what is left of the parts does not cover it
     ├── ServerError                 the request was fine, the way to an answer is not
     │   ├── UpstreamUnreachable 503 no connection, or no answer in time
-    │   │   └── BreakerOpen    503  not asked at all, because it has failed again and again
+    │   │   ├── BreakerOpen    503  not asked at all, because it has failed again and again
+    │   │   └── OutOfTime      503  the time was over before the service had a fair part of it
     │   ├── UpstreamUnreadable 502  an answer that makes no sense
     │   ├── UpstreamFault      502  the service says that it has broken (503: that it is closed)
     │   ├── CredentialsRefused 502  the application's client id and secret are not taken
@@ -132,6 +133,10 @@ class UpstreamUnreachable(ServerError):
 
 class BreakerOpen(UpstreamUnreachable):
     """The service has failed so often that it is left alone for some seconds."""
+
+
+class OutOfTime(UpstreamUnreachable):
+    """The time was over before the service had a fair part of it: no fault of the service's."""
 
 
 class UpstreamUnreadable(ServerError):

@@ -161,8 +161,9 @@ class Acquisition:
         asked = self._clock.now()
         try:
             reply = await identity.ask(self._session, self._token_url, self._scope, credentials)
-        except (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
-            self._breaker.failed()
+        except (errors.UpstreamUnreachable, errors.UpstreamUnreadable) as error:
+            if not isinstance(error, errors.OutOfTime):
+                self._breaker.failed()
             raise
         if identity.is_failure(reply):
             self._breaker.failed()

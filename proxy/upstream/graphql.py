@@ -112,7 +112,8 @@ class GraphQLClient:
         try:
             return await wire.post(self._session, request)
         except errors.ServerError as error:
-            self._breaker.failed()
+            if not isinstance(error, errors.OutOfTime):
+                self._breaker.failed()
             self._count(operation, type(error).__name__)
             raise
         finally:

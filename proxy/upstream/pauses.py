@@ -20,6 +20,7 @@ _KINDS = {
         errors.CredentialsRefused,
         errors.UpstreamUnreachable,
         errors.BreakerOpen,
+        errors.OutOfTime,
         errors.UpstreamUnreadable,
         errors.UpstreamFault,
     )

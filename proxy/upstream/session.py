@@ -1,6 +1,7 @@
 """The one HTTP client of the process: its connections, its limits, and a note of how far each request came."""
 
 import asyncio
+import math
 import ssl
 from contextvars import ContextVar
 from typing import Any
@@ -14,11 +15,15 @@ from proxy import config, errors
 
 
 class Attempt:
-    """One try of one request: it had a connection (`sent`), one that had been idle (`reused`), got a head back."""
+    """One try of one request: it had a connection (`sent`), one that had been idle (`reused`), got a head back.
 
-    __slots__ = ("answered", "reused", "sent")
+    `since`, in the loop's time, is when this side had done its part: infinite while none of its connections is free.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("answered", "reused", "sent", "since")
+
+    def __init__(self, since: float = 0.0) -> None:
+        self.since = since
         self.reused = True
         self.sent = True
         self.answered = False
@@ -81,9 +86,11 @@ class _Connector(aiohttp.TCPConnector):
     async def _wait_for_available_connection(self, key: ConnectionKey, traces: list[Any]) -> None:
         if attempt := ATTEMPT.get():
             attempt.sent = False
+            attempt.since = math.inf
         await super()._wait_for_available_connection(key, traces)
         if attempt:
             attempt.sent = True
+            attempt.since = asyncio.get_running_loop().time()
 
     async def _create_connection(
         self,

@@ -16,6 +16,7 @@ from proxy import errors
 from proxy.upstream import session as sessions
 
 STALE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
+FAIR = 0.5  # of the shorter limit for an answer: less says nothing about a service
 
 
 class Poster(Protocol):
@@ -63,7 +64,8 @@ _BREAKS = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionRes
 async def post(session: Poster, request: Request) -> Reply:
     """The service's answer, whatever its status. Raises UpstreamUnreachable and UpstreamUnreadable."""
     loop = asyncio.get_running_loop()
-    attempt, started = sessions.Attempt(), loop.time()
+    started = loop.time()
+    attempt = sessions.Attempt(started)
     try:
         return await _post(session, request, attempt)
     except _BrokenError as broken:
@@ -71,7 +73,7 @@ async def post(session: Poster, request: Request) -> Reply:
             raise _broken_off(request, attempt) from broken
     whole = session.timeout.total if request.seconds is None else request.seconds
     left = None if whole is None else max(0.001, whole - (loop.time() - started))
-    attempt = sessions.Attempt()
+    attempt = sessions.Attempt(loop.time())
     try:
         return await _post(session, request._replace(seconds=left), attempt)
     except _BrokenError as broken:
@@ -89,7 +91,8 @@ async def _post(session: Poster, request: Request, attempt: sessions.Attempt) ->
             return Reply(response.status, await response.read(), response.headers.get("Retry-After"))
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_limit(error, attempt, session.timeout)}"
-        raise errors.UpstreamUnreachable(message, may_be_billed=request.billed and attempt.sent) from error
+        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.OutOfTime
+        raise kind(message, may_be_billed=request.billed and attempt.sent) from error
     except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
         raise errors.UpstreamUnreachable(f"{request.service} {_unreached(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
@@ -109,6 +112,17 @@ def _limit(error: TimeoutError, attempt: sessions.Attempt, limits: aiohttp.Clien
     if isinstance(error, aiohttp.SocketTimeoutError):
         return f"no {'further' if attempt.answered else 'first'} byte within {limits.sock_read:g} s"
     return f"not whole within {limits.total:g} s"
+
+
+def _was_fair(error: TimeoutError, attempt: sessions.Attempt, limits: aiohttp.ClientTimeout) -> bool:
+    """Whether the service had time to answer: all of a limit of its own, or else half of the shortest for an answer.
+
+    It had not where a caller came with little time left, or waited for one of this side's connections.
+    """
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return True
+    shortest = min(limits.total or math.inf, limits.sock_read or math.inf)
+    return asyncio.get_running_loop().time() - attempt.since >= FAIR * shortest
 
 
 def _spoilt(request: Request, attempt: sessions.Attempt) -> errors.ServerError:

@@ -57,6 +57,11 @@ def test_the_numbers_of_repetitions_are_the_codes(words):
     assert f"a fifth of them, {policies.RESERVE:g} at the start, and at most {policies.SAVED_MAX:g} saved up" in words
 
 
+def test_the_fair_time_is_the_codes(words):
+    assert wire.FAIR == 1 / 2
+    assert "half of the shorter of `first_byte_seconds` and `total_seconds`" in words
+
+
 def test_the_numbers_of_tokens_are_the_codes(words):
     a_second, a_quarter, a_half_day, a_week = acquisition.WINDOWS
     assert f"{a_second.count} requests a second, {a_quarter.count} in 15 minutes" in words

@@ -10,7 +10,7 @@ import pytest
 from unit.upstream.identity_service import DAY, URL, background, until
 
 from proxy import config, errors
-from proxy.upstream import acquisition, pauses, token_store, tokens
+from proxy.upstream import acquisition, pauses, token_store, tokens, wire
 
 
 async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(start, service, credentials):
@@ -295,6 +295,21 @@ async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
     with pytest.raises(errors.ServerError):
         await start(breaker=breaker).get(credentials)
     assert (breaker.refusal() is not None) is opened
+
+
+async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
+    start, make_breaker, monkeypatch, clock, credentials
+):
+    async def crowded(*_):
+        raise errors.OutOfTime("the identity service did not answer in time")
+
+    monkeypatch.setattr(wire, "post", crowded)
+    breaker = make_breaker(failures=1)
+    worker = start(breaker=breaker)
+    for _ in range(2):  # the second time in the pause that the first has brought
+        with pytest.raises(errors.OutOfTime):
+            await worker.get(credentials)
+    assert breaker.refusal() is None
 
 
 async def test_a_clock_that_is_off_is_told_with_its_seconds(store, service, clock, make_jwt, logged, credentials):

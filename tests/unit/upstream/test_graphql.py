@@ -245,6 +245,18 @@ async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(ask
         await asyncio.wait_for(ask(silent, since=clock.monotonic() - 29.95), 20)
 
 
+@pytest.mark.parametrize("kind, counts", [(errors.OutOfTime, False), (errors.UpstreamUnreachable, True)])
+async def test_only_what_had_its_time_is_held_against_the_service(ask, make_breaker, monkeypatch, kind, counts):
+    async def late(*_):
+        raise kind("the service did not answer in time", may_be_billed=True)
+
+    monkeypatch.setattr(wire, "post", late)
+    breaker = make_breaker(failures=1)
+    with pytest.raises(kind):
+        await ask(Upstream(GOOD).answer, retries=2, breaker=breaker)
+    assert (breaker.refusal() is not None) is counts
+
+
 async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(ask, clock, metrics):
     upstream = Upstream(GOOD)
     with pytest.raises(errors.UpstreamUnreachable, match="no time") as caught:

@@ -142,6 +142,30 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session
         with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
             await post(through, session, request(url))
     assert found.value.may_be_billed
+    assert not isinstance(found.value, errors.OutOfTime)
+
+
+@pytest.mark.parametrize(
+    "timeouts, seconds, fair",
+    [
+        (limits(first_byte=60, total=60), 0.05, False),
+        (limits(first_byte=60, total=0.2), 0.15, True),
+        (limits(first_byte=0.2, total=60), 60, True),
+    ],
+)
+async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_limit(
+    open_session, through, timeouts, seconds, fair
+):
+    class Silent(Raw):
+        async def _serve(self, reader, writer):
+            await reader.read()
+
+    raw = Silent()
+    async with raw.running() as url, open_session(timeouts=timeouts) as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time") as found:
+            await post(through, session, request(url)._replace(seconds=seconds))
+    assert found.value.may_be_billed
+    assert isinstance(found.value, errors.OutOfTime) is not fair
 
 
 async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_session, through):
@@ -170,8 +194,8 @@ async def test_who_waits_for_a_free_connection_was_not_billed(open_session, thro
     async with raw.running() as url, open_session(connections=1, timeouts=limits(total=0.5)) as session:
         first = asyncio.create_task(post(through, session, request(url)))
         await arrived.wait()
-        shortly = request(url)._replace(seconds=0.05)
-        with pytest.raises(errors.UpstreamUnreachable, match="not whole within") as second:
+        shortly = request(url)._replace(seconds=0.3)  # of which the service has nothing
+        with pytest.raises(errors.OutOfTime, match="not whole within") as second:
             await post(through, session, shortly)
         with pytest.raises(errors.UpstreamUnreachable) as found:
             await first
