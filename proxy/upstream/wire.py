@@ -73,7 +73,7 @@ async def post(session: Poster, request: Request) -> Reply:
             raise _broken_off(request, attempt) from broken
     whole = session.timeout.total if request.seconds is None else request.seconds
     left = None if whole is None else max(0.001, whole - (loop.time() - started))
-    attempt = sessions.Attempt(loop.time())
+    attempt = sessions.Attempt(loop.time(), fresh=True)  # where one was closed, the others may be, too
     try:
         return await _post(session, request._replace(seconds=left), attempt)
     except _BrokenError as broken:
