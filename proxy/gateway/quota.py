@@ -14,6 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from proxy import errors
+from proxy.gateway import forecast
 from proxy.gateway.budgets import Watch
 from proxy.gateway.closures import WITHOUT_END_SECONDS, Closures
 from proxy.gateway.ledger import Cost, Ledger
@@ -23,6 +24,8 @@ from proxy.stores.base import Budget, Claim, Line, State, Store
 from proxy.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
+DAYS_KEPT = 2 * forecast.DAYS  # of each account; a clock that was ahead for some days takes none from the forecast
+MONTHS_KEPT = 24
 LOOK_SECONDS = 1.0  # between two looks at what others have spent
 
 log = structlog.get_logger()
@@ -90,6 +93,7 @@ class Quota:
         self._watch = Watch(store, metrics)
         self._numbers = count(1)
         self._dates = self._calendar.today()
+        self._pruned: Dates | None = None
         self._lines: dict[Accounts, tuple[Line, ...]] = {}
         self._limited = {plan: plan.limited for plan in plans}
         self._task: asyncio.Task[None] | None = None
@@ -153,12 +157,16 @@ class Quota:
             self._ledger.lost(trouble)
 
     async def look(self) -> None:
-        """One round: say that this worker lives, write what is left, learn what others did, tell who watches."""
+        """One round: say that this worker lives, forget what is old, write what is left, learn what others did, tell
+        who watches."""
         dates = self._calendar.today()
         lines = [account.line(dates) for account in self._accounts]
         try:
             await self._store.alive(self._owner, self._lease)
             await self._closures.look()
+            if dates is not self._pruned:  # once a day
+                await self._store.prune(DAYS_KEPT, MONTHS_KEPT)
+                self._pruned = dates
         except errors.StoreUnavailable as error:
             self._ledger.lost(error)
         await self._ledger.look(lines)

@@ -9,6 +9,9 @@ from typing import NamedTuple, Protocol
 
 from proxy.kit.windows import Window
 
+DAY = 10  # characters of a period that is a day
+MONTH = 7  # of one that is a month
+
 
 class Line(NamedTuple):
     """One counter of the ledger: an account (`demo`, `demo/erp`) in a period (`2026-11-21`, `2026-11`, `lifetime`)."""
@@ -131,6 +134,10 @@ class Store(Protocol):
 
     async def usage(self) -> list[State]:
         """Every line that something was booked on, by account and period."""
+
+    async def prune(self, days: int, months: int) -> None:
+        """Forget lines of the past: of each account those of its last `days` days and `months` months stay, counted by
+        what was booked and not by the clock, and its lifetime. So does a line that calls under way hold parts of."""
 
     async def close_account(self, closure: Closure) -> None:
         """Remember that an account is closed; the last word counts."""

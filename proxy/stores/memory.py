@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
-from proxy.stores.base import Claim, Closure, Line, Settlement, State
+from proxy.stores.base import DAY, MONTH, Claim, Closure, Line, Settlement, State
 
 
 class MemoryStore:
@@ -80,6 +80,15 @@ class MemoryStore:
 
     async def usage(self) -> list[State]:
         return await self.states(sorted(self._booked))
+
+    async def prune(self, days: int, months: int) -> None:
+        periods: dict[tuple[str, int], list[Line]] = defaultdict(list)
+        for line in sorted(self._booked, reverse=True):
+            periods[line.account, len(line.period)].append(line)
+        for (_, length), lines in periods.items():
+            for line in lines[{DAY: days, MONTH: months}.get(length, len(lines)) :]:
+                if not self._reserved(line):
+                    del self._booked[line]
 
     async def close_account(self, closure: Closure) -> None:
         self._closures[closure.account] = closure

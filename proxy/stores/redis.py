@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores.base import Claim, Closure, Line, Settlement, State
+from proxy.stores.base import DAY, MONTH, Claim, Closure, Line, Settlement, State
 
 PREFIX = "{v3bridge}:"
 MARKS_KEPT = 7 * 86_400  # seconds that an owner which is gone is remembered, lest it books twice
@@ -103,6 +103,9 @@ class RedisStore:
     async def usage(self) -> list[State]:
         names = await _answer(self._redis.smembers(f"{PREFIX}lines"))
         return await self.states(sorted(Line(*name.rsplit(" ", 1)) for name in names))
+
+    async def prune(self, days: int, months: int) -> None:
+        await self._script("prune", "", DAY, days, MONTH, months)
 
     async def close_account(self, closure: Closure) -> None:
         await _answer(self._redis.hset(f"{PREFIX}closures", closure.account, orjson.dumps(closure[1:]).decode()))

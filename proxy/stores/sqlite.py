@@ -18,7 +18,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores import journal, sqlite_file
-from proxy.stores.base import Claim, Closure, Line, Settlement, State
+from proxy.stores.base import DAY, MONTH, Claim, Closure, Line, Settlement, State
 
 R = TypeVar("R")
 Rows = sqlite3.Connection
@@ -109,6 +109,9 @@ class SqliteStore:
             return [_state(rows, Line(*line)) for line in lines]
 
         return await self._transaction("BEGIN", work)
+
+    async def prune(self, days: int, months: int) -> None:
+        await self._write(lambda rows: _prune(rows, DAY, days) + _prune(rows, MONTH, months))
 
     async def close_account(self, closure: Closure) -> None:
         await self._change("INSERT OR REPLACE INTO closures VALUES (?, ?, ?)", *closure)
@@ -208,6 +211,16 @@ def _alive(rows: Rows, owner: str, now: float, until: float) -> None:
     )
     rows.execute("DELETE FROM claims WHERE owner NOT IN (SELECT name FROM owners WHERE until > ?)", (now,))
     rows.execute("DELETE FROM owners WHERE until <= ? AND until > 0", (now - MARKS_KEPT,))
+
+
+def _prune(rows: Rows, length: int, kept: int) -> int:
+    """How many lines have gone of those whose periods have this length."""
+    statement = (
+        "DELETE FROM lines WHERE (account, period) IN (SELECT account, period FROM (SELECT account, period, "
+        "row_number() OVER (PARTITION BY account ORDER BY period DESC) AS place FROM lines WHERE length(period) = ?) "
+        "WHERE place > ?) AND (account, period) NOT IN (SELECT account, period FROM claims)"
+    )
+    return rows.execute(statement, (length, kept)).rowcount
 
 
 def _state(rows: Rows, line: Line) -> State:

@@ -23,6 +23,7 @@ def test_the_figures_are_the_codes(words):
     assert f"when it was not heard for {quota.LEASE_SECONDS:.0f} seconds" in words
     assert f"each learns within {quota.LOOK_SECONDS:.0f} second what" in words
     assert f"The pace is that of the last {forecast.DAYS} days" in words
+    assert f"the last {quota.DAYS_KEPT} days and {quota.MONTHS_KEPT} months on which anything was spent" in words
     assert f"Once in {reconcile.DAILY[0].seconds / 3600:.0f} hours" in words
     assert closures.WITHOUT_END_SECONDS == plans.DAY_SECONDS
 

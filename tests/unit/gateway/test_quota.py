@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from unit.gateway.conftest import accounts
 
-from proxy import errors
-from proxy.gateway import quota
+from proxy import config, errors
+from proxy.gateway import quota, usage
 from proxy.stores.base import Line
 
 NOVEMBER, DECEMBER = Line("demo", "2023-11"), Line("demo", "2023-12")
@@ -315,6 +315,34 @@ async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas, count
     await worker.look()
     assert ("demo",) in counted.parts_used
     assert ("demo",) not in counted.parts_left
+
+
+async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(quotas, store, time):
+    plan = accounts(parts=90)
+    worker = quotas(plan)
+    applications = {"demo": config.Application(apikeys=(config.Apikey("a", name="erp"),), parts=90)}
+
+    async def shown():
+        return usage.rows(applications, await store.usage(), await store.closures(), time.now())
+
+    for _ in range(40):
+        await (await worker.reserve(plan, 5)).settle(3)
+        time.advance(86_400)
+    await (await worker.reserve(plan, 5)).settle(3)
+    before = await shown()
+    await worker.look()
+    assert await shown() == before
+    assert (before[0].used, before[0].runs_out[:10]) == (72, "2023-12-30")
+    assert len(await store.usage()) == 2 * (quota.DAYS_KEPT + 2 + 1)
+    store.asked.clear()
+    await worker.look()
+    assert "prune" not in store.asked
+    time.advance(86_400)
+    store.away = True
+    await worker.look()
+    store.away = False
+    await worker.look()
+    assert store.asked.count("prune") == 1
 
 
 async def test_it_goes_on_looking_until_it_is_closed(store, time, counted, small):

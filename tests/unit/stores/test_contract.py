@@ -187,6 +187,34 @@ async def test_usage_is_every_line_that_something_was_booked_on(store):
     assert await store.usage() == [State(NOVEMBER, 3, 1, 5), State(day, 3, 1, 0), State(ERP, 3, 0, 0)]
 
 
+async def test_old_days_and_months_of_each_account_go_and_nothing_else(store):
+    lines = [
+        Line(account, period)
+        for account in ("demo", "demo/erp of the shop", "other")
+        for period in ("2021-07", "2023-09", "2023-10", "2023-11", "2023-10-31", "2023-11-02", "2023-11-14", "lifetime")
+    ]
+    await store.settle(settlement(1, *((line, 7, 1) for line in lines if line.account != "other")))
+    await store.settle(settlement(2, (Line("other", "2019-02"), 7, 1), (Line("other", "2019-02-01"), 7, 1)))
+    await store.prune(days=2, months=3)
+    kept = [line for line in lines if line.account != "other" and line.period not in ("2021-07", "2023-10-31")]
+    kept += [Line("other", "2019-02"), Line("other", "2019-02-01")]
+    assert await store.usage() == [State(line, 7, 1, 0) for line in sorted(kept)]
+    assert await store.states([Line("demo", "2021-07")]) == [State(Line("demo", "2021-07"), 0, 0, 0)]
+    await store.prune(days=2, months=3)
+    assert len(await store.usage()) == len(kept)
+
+
+async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store):
+    await store.settle(settlement(1, (NOVEMBER, 7, 0), (Line("demo", "2023-12"), 1, 0)))
+    await store.reserve([claim("a", 5)])
+    await store.prune(days=1, months=1)
+    assert await counts(store) == (7, 0, 5)
+    await store.settle(settlement(2, (NOVEMBER, 2, 0), claims="a"))
+    assert await counts(store) == (9, 0, 0)
+    await store.prune(days=1, months=1)
+    assert await counts(store) == (0, 0, 0)
+
+
 async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(store, now):
     first = Closure("demo", now.now() + 10, "You have exceeded your part limit of 3.")
     later = first._replace(until=now.now() + 20)

@@ -1,0 +1,20 @@
+-- KEYS[1]: the prefix of all keys. ARGV: pairs of a period's length and how many of such an account's lines stay.
+local names, periods = KEYS[1] .. 'lines', {}
+for _, name in ipairs(redis.call('SMEMBERS', names)) do
+  local account, period = string.match(name, '^(.*) (%S+)$')
+  local kind = #period .. ' ' .. account
+  periods[kind] = periods[kind] or {}
+  table.insert(periods[kind], { period, name })
+end
+local kept = {}
+for number = 1, #ARGV, 2 do kept[ARGV[number]] = tonumber(ARGV[number + 1]) end
+for kind, lines in pairs(periods) do
+  table.sort(lines, function(one, other) return one[1] > other[1] end)
+  for place = (kept[string.match(kind, '^%d+')] or #lines) + 1, #lines do
+    local line = KEYS[1] .. 'line:' .. lines[place][2]
+    if tonumber(redis.call('HGET', line, 'reserved') or '0') == 0 then
+      redis.call('DEL', line)
+      redis.call('SREM', names, lines[place][2])
+    end
+  end
+end
