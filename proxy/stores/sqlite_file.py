@@ -11,6 +11,7 @@ from pathlib import Path
 from proxy import errors
 
 VERSION = 1
+LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
 
 _TRIES = 50  # at taking a new file into WAL mode, which several workers may want at the same moment
@@ -49,6 +50,11 @@ END;
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to the file, which is made where it is missing. Raises ConfigError."""
+    if sqlite3.sqlite_version_info < LIBRARY:
+        needed = ".".join(map(str, LIBRARY))
+        raise errors.ConfigError(
+            f"store: {path}: needs SQLite {needed} or later, and this Python has {sqlite3.sqlite_version}"
+        )
     try:
         _make(path)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)

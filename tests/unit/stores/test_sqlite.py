@@ -87,6 +87,15 @@ async def test_what_is_no_database_is_refused_by_name(tmp_path, now):
         await SqliteStore.open(file, now)
 
 
+@pytest.mark.parametrize("version", ["3.37.2", "3.7.17"])
+async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_file(file, now, monkeypatch, version):
+    monkeypatch.setattr(sqlite3, "sqlite_version", version)
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", tuple(map(int, version.split("."))))
+    with pytest.raises(errors.ConfigError, match=rf"needs SQLite 3\.38 or later, and this Python has {version}"):
+        await SqliteStore.open(file, now)
+    assert not file.exists()
+
+
 @pytest.mark.parametrize("path", ["", "file/beneath"])
 async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path, now, path):
     (tmp_path / "file").touch()
