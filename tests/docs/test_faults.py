@@ -1,6 +1,8 @@
 """docs/faults.md states what the code does: its numbers, its messages, its metrics. What is asked again is in
 tests/integration/test_faults.py."""
 
+import asyncio
+import random
 import re
 
 import aiohttp
@@ -8,7 +10,8 @@ import msgspec
 import prometheus_client
 import pytest
 
-from proxy import config
+from proxy import config, errors
+from proxy.kit import clock
 from proxy.telemetry import metrics
 from proxy.upstream import acquisition, classify, pauses, policies, session, tokens, wire
 
@@ -75,6 +78,21 @@ def test_the_numbers_of_tokens_are_the_codes(words):
     )
     assert f"{pauses.TOLD_MAX / 60:g} minutes at most" in words
     assert f"in the next {pauses.REFUSED:g} seconds" in words
+
+
+async def test_a_token_that_comes_too_late_has_its_row(page):
+    class Silent:
+        async def get(self, *_):
+            await asyncio.Event().wait()
+
+    counted = metrics.Metrics(prometheus_client.CollectorRegistry())
+    kept = tokens.Tokens(Silent(), clock=clock.ManualClock(), rng=random.Random(1), metrics=counted)
+    with pytest.raises(errors.UpstreamUnreachable) as late:
+        await kept.get(tokens.Credentials("demo", None, None), 0.01)
+    await kept.close()
+    (row,) = (row for row in page.table("what happened") if f"`{late.value.message}`" in row[0])
+    assert f"({late.value.status}), so nothing was sent or billed" in row[0]
+    assert not late.value.may_be_billed
 
 
 def test_every_metric_that_is_named_is_one_with_these_labels(page):
