@@ -28,6 +28,10 @@ class Credentials:
     client_id: str | None
     client_secret: config.Secret | None
 
+    def __hash__(self) -> int:
+        """Of the name alone: it is asked for at every look-up."""
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:

@@ -9,7 +9,6 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import Connection
 
 import proxy
 from proxy import config, errors
@@ -17,16 +16,14 @@ from proxy import config, errors
 
 class Attempt:
     """One try of one request: it had a connection (`sent`), one that had been idle (`reused`), got a head back.
-    One that is to be `fresh` takes none that had been idle.
 
     `since`, in the loop's time, is when this side had done its part: infinite while none of its connections is free.
     """
 
-    __slots__ = ("answered", "fresh", "reused", "sent", "since")
+    __slots__ = ("answered", "reused", "sent", "since")
 
-    def __init__(self, since: float = 0.0, *, fresh: bool = False) -> None:
+    def __init__(self, since: float) -> None:
         self.since = since
-        self.fresh = fresh
         self.reused = True
         self.sent = True
         self.answered = False
@@ -42,7 +39,7 @@ def open_session(upstream: config.Upstream) -> aiohttp.ClientSession:
     """
     limits = upstream.timeouts
     return aiohttp.ClientSession(
-        connector=_Connector(limits.connect_seconds, limit=upstream.connections, ssl=tls_context(upstream.tls)),
+        connector=Connector(limits.connect_seconds, limit=upstream.connections, ssl=tls_context(upstream.tls)),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(
             total=limits.total_seconds, sock_connect=limits.connect_seconds, sock_read=limits.first_byte_seconds
@@ -76,9 +73,8 @@ def _show(context: ssl.SSLContext, cert: str, key: str | None) -> None:
         ) from None
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Notes on the attempt under way that it waits for a connection, and that it has a new one; gives it no idle one
-    where it is to be fresh.
+class Connector(aiohttp.TCPConnector):
+    """Notes on the attempt under way that it waits for a connection, and that it has a new one.
 
     Who gets an idle one at once is not noted, so that it costs nothing; aiohttp's tracing takes a tenth of a request.
     """
@@ -87,9 +83,12 @@ class _Connector(aiohttp.TCPConnector):
         super().__init__(**settings)
         self._connect_seconds = connect_seconds
 
-    async def _get(self, key: ConnectionKey, traces: list[Any]) -> Connection | None:
-        attempt = ATTEMPT.get()
-        return None if attempt is not None and attempt.fresh else await super()._get(key, traces)
+    def drop_idle(self) -> None:
+        """Close all connections that nobody uses."""
+        for idle in self._conns.values():
+            for protocol, _ in idle:
+                protocol.close()
+        self._conns.clear()
 
     async def _wait_for_available_connection(self, key: ConnectionKey, traces: list[Any]) -> None:
         if attempt := ATTEMPT.get():

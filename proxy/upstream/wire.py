@@ -8,27 +8,18 @@ import asyncio
 import math
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import aiohttp
 
 from proxy import errors
+from proxy.upstream import exchange
 from proxy.upstream import session as sessions
 
 STALE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
 FAIR = 0.5  # of the shorter limit for an answer: less says nothing about a service
 
-
-class Poster(Protocol):
-    """What sends: aiohttp's session, or exchange.py's shorter way for what is asked all day."""
-
-    @property
-    def timeout(self) -> aiohttp.ClientTimeout:
-        """The limits of a request that has none of its own."""
-
-    @property
-    def post(self) -> Any:
-        """As ClientSession.post."""
+Poster = aiohttp.ClientSession | exchange.Exchanges  # aiohttp's session, or the shorter way for what is asked all day
 
 
 class Request(NamedTuple):
@@ -73,7 +64,9 @@ async def post(session: Poster, request: Request) -> Reply:
             raise _broken_off(request, attempt) from broken
     whole = session.timeout.total if request.seconds is None else request.seconds
     left = None if whole is None else max(0.001, whole - (loop.time() - started))
-    attempt = sessions.Attempt(loop.time(), fresh=True)  # where one was closed, the others may be, too
+    if isinstance(session.connector, sessions.Connector):
+        session.connector.drop_idle()  # where one was closed, the others may be, too
+    attempt = sessions.Attempt(loop.time())
     try:
         return await _post(session, request._replace(seconds=left), attempt)
     except _BrokenError as broken:
@@ -82,8 +75,11 @@ async def post(session: Poster, request: Request) -> Reply:
 
 async def _post(session: Poster, request: Request, attempt: sessions.Attempt) -> Reply:
     sessions.ATTEMPT.set(attempt)
-    limits = session.timeout if request.seconds is None else _shortened(session.timeout, request.seconds)
+    total = session.timeout.total if request.seconds is None else request.seconds
     try:
+        if isinstance(session, exchange.Exchanges):
+            return Reply(*await session.post(request.body, request.headers, total, attempt))
+        limits = _shortened(session.timeout, total)
         async with session.post(
             request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
         ) as response:
@@ -101,7 +97,7 @@ async def _post(session: Poster, request: Request, attempt: sessions.Attempt) ->
         raise _spoilt(request, attempt) from error
 
 
-def _shortened(limits: aiohttp.ClientTimeout, total: float) -> aiohttp.ClientTimeout:
+def _shortened(limits: aiohttp.ClientTimeout, total: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
 
 

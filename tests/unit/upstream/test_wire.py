@@ -44,7 +44,10 @@ class Raw:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for answer in self.connections.pop(0):
-            head = await reader.readuntil(b"\r\n\r\n")
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break  # the other side has closed it
             await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
             self.requests += 1
             if answer == BREAK:
