@@ -8,6 +8,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,8 +83,7 @@ def constant(size: int) -> Iterator[Server]:
 @contextmanager
 def service(behind: Server, folder: Path, sharing: bool, seconds: int) -> Iterator[Server]:
     """The whole service, with a ledger in a file of its own."""
-    own = folder / f"service-{behind.port}-{sharing}-{seconds}"
-    own.mkdir()
+    own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
     file.write_text(CONFIG.format(port=behind.port, sharing=str(sharing).lower(), seconds=seconds, folder=own))
     with _process("proxy", "serve", "--config", str(file), core=0) as (line, pid):
