@@ -17,6 +17,7 @@ LAYERS = "Rooms import only what is below them"
 SANDBOX = "Only cli starts the sandbox"
 DESCRIPTION = "What answers v3 does not know what describes it"
 PURE = "The pure rooms do no I/O"
+JUDGING = "What judges answers does no I/O"
 REDIS = "Only stores.redis knows redis"
 BACKENDS = "Store backends don't know each other"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
@@ -40,6 +41,12 @@ OFFENCES = [
     ("planning", "import aiohttp", PURE),
     ("model", "import socket", PURE),
     ("errors", "import sqlite3", PURE),
+    ("endpoints", "import asyncio", PURE),
+    ("endpoints", "import proxy.model", LAYERS),
+    ("gateway", "import proxy.compare", LAYERS),
+    ("compare", "import proxy.web", LAYERS),
+    ("compare.differences", "import aiohttp", JUDGING),
+    ("compare.result", "import asyncio", JUDGING),
     ("gateway", "import redis", REDIS),
     ("stores", "from redis import asyncio", REDIS),
     ("stores.sqlite", "import proxy.stores.memory", BACKENDS),
@@ -48,6 +55,8 @@ OFFENCES = [
     ("sandbox.catalog", "import aiohttp", CATALOG),
 ]
 INNER = [
+    "compare.differences",
+    "compare.result",
     "sandbox.catalog",
     "stores.memory",
     "stores.redis",

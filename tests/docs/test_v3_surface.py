@@ -7,10 +7,11 @@ import pytest
 from support import running_proxy, scripted_upstream
 from typer import testing
 
+from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.web.v3 import endpoints, match
+from proxy.web.v3 import match
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3.description import envelopes, fields, markdown, parameters, shapes
 

@@ -11,7 +11,7 @@ import pytest
 from integration.house import House
 from support import running_proxy
 
-from proxy.web.v3 import endpoints
+from proxy import endpoints
 
 TI = "9cf2558336484335"
 OLD, NEW = "103cdb613d20cffb", "bd4d768f82c5628a"

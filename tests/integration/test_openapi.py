@@ -24,11 +24,10 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 from support import running_proxy
 
-from proxy import config
+from proxy import config, endpoints
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
 from proxy.sandbox import app, settings
-from proxy.web.v3 import endpoints
 from proxy.web.v3.description import inputs, openapi
 
 BOOK = loader.load(shipped.path("mappings"))

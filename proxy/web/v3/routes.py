@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from proxy import errors, model
+from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.receipt import HIT, Receipt
@@ -14,7 +15,6 @@ from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
 from proxy.telemetry.metrics import Metrics
 from proxy.web.v3 import match, replies, search
-from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.web.v3.parameters import Parameters, Style
 from proxy.web.v3.repeats import Repeat, Repeats
 

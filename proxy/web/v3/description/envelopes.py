@@ -7,8 +7,8 @@ facets.py and counting.py. The tests hold real replies against this. show[] and 
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proxy.endpoints import Endpoint
 from proxy.web.v3 import match
-from proxy.web.v3.endpoints import Endpoint
 
 Schema = dict[str, Any]
 

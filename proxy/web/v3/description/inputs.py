@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from proxy import model
+from proxy.endpoints import Endpoint
 from proxy.mapping import loader
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3 import routes, search
 from proxy.web.v3.description import fields, parameters
 from proxy.web.v3.description.envelopes import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of
 from proxy.web.v3.description.parameters import Parameter
-from proxy.web.v3.endpoints import Endpoint
 
 KINDS: dict[parameters.Kind, Schema] = {
     "text": TEXT,

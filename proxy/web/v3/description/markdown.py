@@ -5,13 +5,13 @@
 
 from collections import Counter, defaultdict
 
+from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
 from proxy.planning import criteria
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
 from proxy.web.v3.description.parameters import Parameter
 from proxy.web.v3.description.wording import anchor, code, default, joined, kind, table, value
-from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 
 HEAD = """\
 # The v3 surface

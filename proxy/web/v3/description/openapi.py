@@ -8,12 +8,12 @@ from typing import Any
 from aiohttp import web
 
 from proxy import __version__
+from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.kit import encoding
 from proxy.mapping import loader
 from proxy.web.v3 import routes
 from proxy.web.v3.description import envelopes, inputs, parameters, refusals, shapes
 from proxy.web.v3.description.envelopes import TEXT, Schema, either, ref
-from proxy.web.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 
 PATH = "/openapi.json"
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from proxy import model
+from proxy.endpoints import Endpoint
 from proxy.planning import lucene
 from proxy.web.v3 import match, routes, search
 from proxy.web.v3 import parameters as readers
-from proxy.web.v3.endpoints import Endpoint
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
 FIELD = "<field>"  # stands for the name of a field

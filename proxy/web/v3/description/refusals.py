@@ -1,7 +1,7 @@
 """Which errors an endpoint can answer with, read off the tree in proxy/errors.py: for markdown.py and openapi.py."""
 
 from proxy import errors
-from proxy.web.v3.endpoints import Endpoint
+from proxy.endpoints import Endpoint
 
 Kind = type[errors.BridgeError]
 

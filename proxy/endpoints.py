@@ -1,13 +1,15 @@
-"""v3's endpoints as data: what routes.py serves, and what the documentation and the OpenAPI description are made of."""
+"""v3's endpoints as data: what the web serves and describes, and what a comparison knows a call by."""
 
+import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 PREFIXES = ("/v3", "/api/v3")
 Action = Literal["match", "search", "get_multi", "get"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """One path. `object` is the v3 object it answers with, `cost` what it costs in parts, in words."""
 
@@ -16,6 +18,11 @@ class Endpoint:
     action: Action
     cost: str
     alias_of: str | None = None
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Its paths, without prefix."""
+        return re.compile(self.path.replace("{uid}", "([^/]+)") + "/?")
 
 
 FREE = "nothing: the list is kept here, and the service gives it free of charge"
@@ -36,3 +43,8 @@ ENDPOINTS = (
     Endpoint("/sellers/{uid}", "Seller", "get", FREE),
     Endpoint("/seller/{uid}", "Seller", "get", FREE, alias_of="/sellers/{uid}"),  # one client's slip, contract §1
 )
+
+
+def of(path: str) -> Endpoint | None:
+    """The endpoint that a path without prefix leads to."""
+    return next((each for each in ENDPOINTS if each.pattern.fullmatch(path)), None)

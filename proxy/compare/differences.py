@@ -1,0 +1,56 @@
+"""What can differ between two answers, and why: two closed sets of words that rules, thresholds and reports share."""
+
+from typing import Any, Literal, get_args
+
+import msgspec
+
+Kind = Literal[
+    "status",  # another HTTP status
+    "unreadable",  # one side's body is no JSON
+    "missing",  # the old side has it, the new one has not: a field, or an element of a list
+    "extra",  # the other way round
+    "value",  # both have it, and it says something else
+    "type",  # text where the other has a number, null where it has a list
+    "format",  # the same number or moment, written in another way
+    "order",  # the same elements in another order
+    "twice",  # a key stands twice in an object of one side
+    "latency",  # the new side takes longer than it may
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Cause = Literal[
+    "no source",  # the service that replaced v3 has nothing like it (the coverage table)
+    "derived",  # made of something else (the coverage table)
+    "moved",  # the data has moved since: asked again, the sides agree, or the old one no longer says what it said
+    "order",
+    "format",
+    "error shape",
+    "missing part",
+    "extra part",
+    "status",
+    "latency",
+    "unexplained",
+]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+ABSENT = msgspec.UNSET  # what a side has where it has nothing
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One difference. `path` is the same for all of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`;
+    `place` is where in this answer, elements by what identifies them. `old` and `new` are JSON values, ABSENT where a
+    side has nothing.
+    """
+
+    kind: Kind
+    path: str
+    place: str
+    old: Any = ABSENT
+    new: Any = ABSENT
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A difference and its cause."""
+
+    difference: Difference
+    cause: Cause
