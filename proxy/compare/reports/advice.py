@@ -1,0 +1,65 @@
+"""What to do next, in sentences: every report ends with it."""
+
+from collections.abc import Iterator
+
+from proxy.compare.reports import ordering, visible, words
+from proxy.compare.result import Result
+
+NAMED = 3  # things that one sentence names
+
+
+def steps(result: Result) -> list[str]:
+    """In the order in which they are worth doing; never empty."""
+    return [*_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
+
+
+def _whole(result: Result) -> Iterator[str]:
+    if not result.complete:
+        yield "The run did not reach its end: run the same command again, and it goes on where it stopped."
+    if result.troubles:
+        first = max(result.troubles, key=lambda trouble: trouble.calls)
+        calls = words.count(words.troubled(result), "call")
+        yield f"{calls} could not be compared, most of them because of: {visible.line(first.reason)}. Put that right."
+
+
+def _differences(result: Result) -> Iterator[str]:
+    left = [group for group in ordering.groups(result) if group.counts]
+    if left:
+        first = left[0]
+        yield (
+            f"Begin with {visible.line(first.endpoint)}, {visible.line(first.path)}: {words.KINDS[first.kind]}, "
+            f"on {words.seen_on(first, result)}. Change its mapping, or give compare.yaml a rule with a reason."
+        )
+
+
+def _few(result: Result) -> Iterator[str]:
+    few = [
+        f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
+        for row in result.rows
+        if row.verdict == "too few calls"
+    ]
+    if few:
+        yield f"Compare more calls of {_named(few)}: there are too few to say."
+
+
+def _rules(result: Result) -> Iterator[str]:
+    expired = [visible.line(rule.name) for rule in result.rules if rule.expired]
+    unused = [visible.line(rule.name) for rule in result.rules if not rule.expired and not rule.hidden]
+    if expired:
+        yield f"Look again at what has expired in compare.yaml, and renew or remove it: {_named(expired)}."
+    if unused:
+        yield f"Remove rules that hide nothing from compare.yaml: {_named(unused)}."
+
+
+def _ready(result: Result) -> Iterator[str]:
+    if result.verdict == "ready" and result.complete:
+        yield "Point the clients at the new side: docs/pointing-clients.md says how."
+    elif result.verdict == "too few calls" and not any(row.verdict == "too few calls" for row in result.rows):
+        yield "Give it more requests to compare: there are too few to say."
+    elif result.verdict == "not ready":
+        yield "Then compare again: recorded answers can be compared anew without paying for parts."
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {words.number(len(names) - NAMED)} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,92 @@
+"""JUnit's XML, for what shows test results: a suite an endpoint, a case a client, and a suite for the run itself.
+
+A row that is not ready is a failure, one with too few calls is skipped. Calls that could not be compared are errors of
+the run.
+"""
+
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from proxy.compare.reports import ordering, visible, words
+from proxy.compare.result import Group, Result, Row
+
+OUTCOMES = ("failure", "error", "skipped")
+
+
+def render(result: Result) -> str:
+    """The document. Characters that XML cannot hold are written as JSON writes them."""
+    top = Element("testsuites", name="v3bridge compare", time=f"{max(0.0, result.ended - result.started):.3f}")
+    top.append(_run(result))
+    for endpoint in dict.fromkeys(row.endpoint for row in result.rows):
+        suite = _suite(endpoint)
+        for row in (row for row in result.rows if row.endpoint == endpoint):
+            _judge(_case(suite, row.client), row, result)
+        top.append(_counted(suite))
+    _counted(top)
+    indent(top)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(top, encoding="unicode") + "\n"
+
+
+def _run(result: Result) -> Element:
+    suite = _suite("run")
+    case = _case(suite, "verdict")
+    if result.verdict == "too few calls":
+        _outcome(case, "skipped", words.headline(result))
+    elif result.verdict == "not ready":
+        _outcome(case, "failure", words.headline(result), "\n".join(result.failed))
+    for rule in ordering.rules(result):
+        case = _case(suite, f"rule: {rule.name}")
+        if rule.expired:
+            _outcome(case, "failure", words.used(rule), rule.reason)
+    for trouble in result.troubles:
+        message = f"{words.count(trouble.calls, 'call')} could not be compared, the first at {trouble.first_origin}"
+        _outcome(_case(suite, f"trouble: {trouble.reason}"), "error", message)
+    if not result.complete:
+        _outcome(_case(suite, "complete"), "error", "the run did not reach its end")
+    return _counted(suite)
+
+
+def _judge(case: Element, row: Row, result: Result) -> None:
+    if row.verdict == "too few calls":
+        _outcome(case, "skipped", f"too few calls: {words.row(row)}")
+    elif row.verdict == "not ready":
+        groups = [group for group in ordering.groups(result) if group.counts and row.client in group.clients]
+        text = "\n\n".join(_told(group, result) for group in groups if group.endpoint == row.endpoint)
+        _outcome(case, "failure", words.row(row), text)
+    else:
+        SubElement(case, "system-out").text = words.row(row)
+
+
+def _told(group: Group, result: Result) -> str:
+    lines = [
+        f"{visible.line(group.path)}: {words.KINDS[group.kind]}, on {words.seen_on(group, result)}",
+        f"  cause: {group.cause}: {visible.line(group.why)}",
+    ]
+    for sample in group.samples[:1]:
+        lines.append(f"  seen at {visible.line(sample.place)} ({visible.line(sample.origin)})")
+        lines += [f"  {side}: {_side(text)}" for side, text in (("old", sample.old), ("new", sample.new))]
+    return "\n".join(lines)
+
+
+def _side(text: str | None) -> str:
+    return "nothing" if text is None else visible.line(text)
+
+
+def _suite(name: str) -> Element:
+    return Element("testsuite", name=visible.line(name))
+
+
+def _case(suite: Element, name: str) -> Element:
+    return SubElement(suite, "testcase", classname=f"v3bridge.compare {suite.get('name')}", name=visible.line(name))
+
+
+def _outcome(case: Element, kind: str, message: str, text: str = "") -> None:
+    found = SubElement(case, kind, message=visible.line(message))
+    found.text = visible.block(text) or None
+
+
+def _counted(suite: Element) -> Element:
+    """The same with the numbers that readers of the format expect."""
+    suite.set("tests", str(len(list(suite.iter("testcase")))))
+    for kind, name in zip(OUTCOMES, ("failures", "errors", "skipped"), strict=True):
+        suite.set(name, str(len(list(suite.iter(kind)))))
+    return suite

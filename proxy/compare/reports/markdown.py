@@ -1,0 +1,116 @@
+"""Markdown for a pull request: short enough for one comment, and nothing in it mentions, links or breaks out."""
+
+from collections.abc import Iterable, Iterator
+
+from proxy.compare.reports import advice, highlight, markdown_text, ordering, visible, words
+from proxy.compare.result import Group, Result, Sample
+
+ROWS, GROUPS, DETAILED, LINES = 60, 25, 5, 10  # at most so many of each: a comment has 65 536 characters
+SAMPLE = 500  # characters of a side of a sample
+
+_ICONS = {"ready": "🟢", "not ready": "🔴", "too few calls": "🟡"}
+
+
+def render(result: Result) -> str:
+    """The comment."""
+    parts = [
+        f"## {_ICONS[result.verdict]} v3 comparison\n\n**{markdown_text.sentence(words.headline(result))}**",
+        _list(result.failed, "Not kept:"),
+        _rows(result),
+        _groups(result),
+        *(_details(group, result) for group in ordering.groups(result)[:DETAILED] if group.counts),
+        _list(_rules(result), "Rules:"),
+        _list((f"{t.reason}: {words.count(t.calls, 'call')}" for t in result.troubles), "Could not be compared:"),
+        _list((words.spent(result.cost), words.a_month(result.cost)), "Cost:"),
+        _list(result.notes, "Notes:"),
+        _list(advice.steps(result), "Next:"),
+        f"<sub>{_sides(result)}</sub>",
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _rows(result: Result) -> str:
+    lines = (
+        (
+            markdown_text.code(row.client),
+            markdown_text.code(row.endpoint),
+            words.share(row.share) if row.share is not None else "–",
+            words.interval(row.interval) if row.interval is not None else "–",
+            words.number(row.calls),
+            words.number(row.troubled),
+            f"{_ICONS[row.verdict]} {row.verdict}",
+        )
+        for row in ordering.rows(result)
+    )
+    heads = ("client", "endpoint", "equivalent", "95 % interval", "calls", "not compared", "verdict")
+    return _table(heads, lines, len(result.rows), ROWS)
+
+
+def _groups(result: Result) -> str:
+    lines = (
+        (
+            markdown_text.code(group.endpoint),
+            markdown_text.code(group.path),
+            words.KINDS[group.kind],
+            group.cause,
+            words.seen_on(group, result),
+            words.standing(group),
+        )
+        for group in ordering.groups(result)
+    )
+    return _table(("endpoint", "path", "difference", "cause", "seen on", ""), lines, len(result.groups), GROUPS)
+
+
+def _details(group: Group, result: Result) -> str:
+    parts = [
+        f"<details><summary>{markdown_text.name(group.endpoint)}: {words.KINDS[group.kind]}, "
+        f"{words.seen_on(group, result)}</summary>",
+        f"{markdown_text.code(group.path)}: {markdown_text.sentence(group.why)}",
+        *(_sample(sample) for sample in group.samples[:1]),
+        "</details>",
+    ]
+    return "\n\n".join(parts)
+
+
+def _sample(sample: Sample) -> str:
+    shown = highlight.pair(sample.old, sample.new, SAMPLE)
+    lines = [visible.line(f"{sample.origin} {sample.place}")]
+    for mark, side in (("-", shown.old), ("+", shown.new)):
+        lines += [f"{mark} {line}" for line in _side(side)]
+    return markdown_text.fenced("diff", lines)
+
+
+def _side(side: highlight.Shown | None) -> list[str]:
+    if side is None:
+        return ["(nothing)"]
+    left_out = side.before + side.after
+    lines = visible.block("".join(piece.text for piece in side.pieces)).split("\n")
+    return [*lines, *([f"… ({words.count(left_out, 'character')} left out)"] if left_out else [])]
+
+
+def _rules(result: Result) -> Iterator[str]:
+    told = [rule for rule in result.rules if rule.expired or not rule.hidden]
+    hidden = sum(rule.hidden for rule in result.rules if not rule.expired)
+    if result.rules:
+        yield f"{words.count(len(result.rules), 'rule')} hid {words.count(hidden, 'difference')}"
+    yield from (f"{rule.name}: {words.used(rule)}" for rule in ordering.rules(result) if rule in told)
+
+
+def _sides(result: Result) -> str:
+    old, new, source = (markdown_text.name(text) for text in (*(side.place for side in result.sides), result.source))
+    return f"{old} against {new}, from {source}, {words.moment(result.ended)}"
+
+
+def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]], all_: int, most: int) -> str:
+    if not all_:
+        return ""
+    rows = [f"| {' | '.join(cells)} |" for cells, _ in zip(lines, range(most), strict=False)]
+    more = f"\n\n… and {words.number(all_ - most)} more." if all_ > most else ""
+    return "\n".join([f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *rows]) + more
+
+
+def _list(sentences: Iterable[str], title: str) -> str:
+    lines = list(sentences)
+    shown = [f"- {markdown_text.sentence(line)}" for line in lines[:LINES]]
+    more = [f"- … and {words.number(len(lines) - LINES)} more"] if len(lines) > LINES else []
+    return "\n".join([f"**{title}**", "", *shown, *more]) if lines else ""

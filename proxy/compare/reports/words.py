@@ -1,0 +1,164 @@
+"""What reports say, in words: one wording for all formats. Figures are sums of what the result holds, no more."""
+
+from datetime import UTC, datetime
+
+from proxy.compare.differences import Kind
+from proxy.compare.reports import visible
+from proxy.compare.result import Cost, Group, Interval, Result, Row, RuleUse, Verdict
+
+GAP = "\u00a0"  # between a figure and what belongs to it
+
+VERDICTS: dict[Verdict, str] = {
+    "ready": "Ready",
+    "not ready": "Not ready",
+    "too few calls": "Too few calls to say",
+}
+KINDS: dict[Kind, str] = {
+    "status": "another status",
+    "unreadable": "not readable",
+    "missing": "missing on the new side",
+    "extra": "only on the new side",
+    "value": "another value",
+    "type": "another type",
+    "format": "written in another way",
+    "order": "another order",
+    "twice": "a key that stands twice",
+    "latency": "slower than it may be",
+}
+
+
+def number(value: int) -> str:
+    """`12 480`."""
+    return f"{value:,}".replace(",", GAP)
+
+
+def count(value: int, one: str, many: str | None = None) -> str:
+    """`1 call`, `12 480 calls`."""
+    return f"{number(value)} {one if value == 1 else many or one + 's'}"
+
+
+def share(value: float) -> str:
+    """`99.4 %`. Never 100 % or 0 % of what is only nearly so."""
+    percent = value * 100
+    if 0 < percent < 0.1:
+        return f"under 0.1{GAP}%"
+    if 99.95 <= percent < 100:
+        return f"{int(percent * 100) / 100:.2f}{GAP}%"
+    return f"{percent:.1f}".removesuffix(".0") + f"{GAP}%"
+
+
+def interval(value: Interval) -> str:
+    """`99.2–99.5 %`."""
+    return f"{share(value.low).removesuffix(f'{GAP}%')}–{share(value.high)}"
+
+
+def seconds(value: float) -> str:
+    """`0.8 ms`, `412 ms`, `1.24 s`, `3 min 20 s`."""
+    if value >= 60:
+        minutes, rest = divmod(round(value), 60)
+        return f"{number(minutes)}{GAP}min" + (f" {rest}{GAP}s" if rest else "")
+    if value >= 1:
+        return f"{value:.2f}{GAP}s"
+    return f"{value * 1000:.0f}{GAP}ms" if value >= 0.01 else f"{value * 1000:.1f}{GAP}ms"
+
+
+def seconds_short(value: float) -> str:
+    """The same for a scale, whose figures are round: `5 ms`, `2 s`."""
+    return f"{value:g}{GAP}s" if value >= 1 else f"{value * 1000:g}{GAP}ms"
+
+
+def bucket(low: float, high: float | None) -> str:
+    """From where to where answers are counted together."""
+    return f"over {seconds(low)}" if high is None else f"{seconds(low)} to {seconds(high)}"
+
+
+def took(result: Result) -> str:
+    """How long the run was under way."""
+    return seconds(max(0.0, result.ended - result.started))
+
+
+def moment(at: float) -> str:
+    """`2026-03-01 12:30:05 UTC`."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def headline(result: Result) -> str:
+    """The verdict and what it rests on, in one line."""
+    return f"{VERDICTS[result.verdict]}: {because(result)}"
+
+
+def because(result: Result) -> str:
+    """What the verdict rests on."""
+    said = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
+    left = sum(group.counts for group in result.groups)
+    said.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
+    if result.cost.a_month is not None:
+        said.append(f"a month will cost {count(result.cost.a_month, 'part')}")
+    return f"{', '.join(said)}."
+
+
+def compared(result: Result) -> int:
+    """Calls that were compared."""
+    return sum(row.calls for row in result.rows)
+
+
+def troubled(result: Result) -> int:
+    """Calls that could not be."""
+    return sum(trouble.calls for trouble in result.troubles)
+
+
+def equivalence(equivalent: int, calls: int) -> str:
+    """`equivalent on 99.4 % of 12 480 calls`."""
+    if not calls:
+        return "no call could be compared"
+    return f"equivalent on {share(equivalent / calls)} of {count(calls, 'call')}"
+
+
+def row(value: Row) -> str:
+    """What holds for one client at one endpoint."""
+    said = equivalence(value.equivalent, value.calls)
+    if value.interval is not None:
+        said += f" (95{GAP}% interval {interval(value.interval)})"
+    return said + (f"; {number(value.troubled)} could not be compared" if value.troubled else "")
+
+
+def seen_on(group: Group, result: Result) -> str:
+    """How many of the endpoint's calls have it."""
+    calls = sum(row.calls for row in result.rows if row.endpoint == group.endpoint)
+    return f"{number(group.calls)} of {count(calls, 'call')}" + (f" ({share(group.calls / calls)})" if calls else "")
+
+
+def standing(group: Group) -> str:
+    """Whether it counts against its calls, and why not."""
+    if group.counts:
+        return "counts"
+    if group.cause == "moved":
+        return "does not count: the data has moved"
+    return "does not count: no more than noise" if group.noise is not None else "does not count"
+
+
+def noise(group: Group) -> str:
+    """How much the old side disagrees with itself there."""
+    if group.noise is None:
+        return "not looked at"
+    return f"{share(group.noise)} of calls that were asked twice"
+
+
+def used(rule: RuleUse) -> str:
+    """What a rule did."""
+    if rule.expired:
+        return f"hides nothing: expired on {visible.line(rule.expires or '')}"
+    return f"hid {count(rule.hidden, 'difference')}" if rule.hidden else "unused"
+
+
+def spent(cost: Cost) -> str:
+    """What this run was paid for with."""
+    budget = f" of a budget of {number(cost.budget)}" if cost.budget is not None else ""
+    return f"this run cost {count(cost.spent, 'part')}{budget}"
+
+
+def a_month(cost: Cost) -> str:
+    """What the source's calls come to in 30 days."""
+    if cost.a_month is None:
+        return "what a month will cost is not known: the source does not say over what time its calls were asked"
+    return f"a month of these calls will cost {count(cost.a_month, 'part')}"

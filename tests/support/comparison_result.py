@@ -1,0 +1,195 @@
+"""Results of comparisons, for whoever shows or judges them: one that a team could have got, and one full of traps."""
+
+import itertools
+import json
+import math
+from typing import Any
+
+import msgspec
+
+from proxy.compare.calls import Call
+from proxy.compare.result import Cost, Group, Interval, Result, Row, RuleUse, Sample, Side, Times, Trouble
+
+OLD, NEW = "https://v3.example.com", "http://127.0.0.1:8080"
+AT = 1_772_366_400.0  # 2026-03-01 12:00 UTC
+MATCH, SEARCH, MULTI, PART = "/parts/match", "/parts/search", "/parts/get_multi", "/parts/{uid}"
+BOUNDS = tuple(round(0.001 * 2 ** (step / 2), 6) for step in range(28))
+
+# Ends a string, a tag, a script, a comment, a table, a code span, a fence and a section; colours and clears a terminal,
+# turns the direction of text, mentions, links, and runs if anything lets it.
+HOSTILE = (
+    """</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">'"-->"""
+    "<svg/onload=window.hacked=1>]]>{{7*7}}{% raw %}[bold red]x[/bold red][link=http://evil.example]y[/link]"
+    "|`~~~\n```\n| a | @octocat #1 http://evil.example www.evil.example <!-- _*x*_ \\| javascript:window.hacked=1"
+    "\x1b[2J\x1b]8;;http://evil.example\x07\x9b31m\x00\x08\x7f\r\u202etxt.exe\u2066\u200b\ufeff\ufffe\ud800"
+)
+
+
+def sample(old: Any, new: Any, place: str, call: Call) -> Sample:
+    """A place, with values as JSON; Ellipsis is a side that has nothing."""
+    texts = [None if value is ... else json.dumps(value, ensure_ascii=False) for value in (old, new)]
+    curls = (call.curl(f"{OLD}/v3"), call.curl(f"{NEW}/v3"))
+    return Sample(call.target(), call.origin, place, texts[0], texts[1], curls[0], curls[1])
+
+
+def result(**changes: Any) -> Result:
+    """Not ready: three kinds of difference left, one of them noise elsewhere, moved data, a rule of each sort."""
+    return msgspec.structs.replace(_result(), **changes)
+
+
+def ready() -> Result:
+    """Nothing left to do."""
+    rows = tuple(
+        _row(row.client, row.endpoint, row.calls, row.asked, row.calls, 0, "ready") for row in _rows() if row.calls
+    )
+    rules = tuple(rule for rule in _rules() if rule.hidden)
+    return result(verdict="ready", rows=rows, groups=(), rules=rules, failed=(), troubles=(), notes=())
+
+
+def hostile(text: str = HOSTILE) -> Result:
+    """One text in every field that data, users or other people's services can fill."""
+    whole = _result()
+    bad = Sample(text, text, text, json.dumps(text, ensure_ascii=False), text, text, text)
+    group = msgspec.structs.replace(
+        whole.groups[2], path=text, why=text, endpoint=text, clients=(text,), samples=(bad, bad, bad)
+    )
+    return result(
+        source=text,
+        sides=(Side("old", text), Side("new", text)),
+        rows=(msgspec.structs.replace(whole.rows[0], client=text, endpoint=text),),
+        groups=(group, msgspec.structs.replace(group, counts=False, noise=0.25)),
+        rules=(RuleUse(text, text, text, 3, False), RuleUse(text, text, text, 0, True)),
+        times=tuple(msgspec.structs.replace(times, endpoint=text) for times in whole.times[:2]),
+        troubles=(Trouble(text, 3, text),),
+        failed=(text,),
+        notes=(text,),
+    )
+
+
+def _result() -> Result:
+    return Result(
+        started=AT,
+        ended=AT + 1_284.0,
+        source="access.log (nginx, combined)",
+        sides=(Side("old", OLD), Side("new", NEW)),
+        verdict="not ready",
+        rows=_rows(),
+        groups=_groups(),
+        rules=_rules(),
+        times=_times(),
+        cost=Cost(31_204, 50_000, 1_240_000),
+        troubles=(
+            Trouble("the old side answered HTML instead of JSON", 14, "access.log:8812"),
+            Trouble("the new side gave no answer within 30 s", 3, "access.log:20117"),
+        ),
+        failed=("missing-part: 12 calls have it, none may", "price>1%: 1.9 % of calls have it"),
+        notes=("37 lines of access.log are no v3 requests, the first at line 112: its path does not begin with /v3",),
+        complete=True,
+    )
+
+
+def _row(client: str, endpoint: str, calls: int, asked: int, equivalent: int, troubled: int, verdict: Any) -> Row:
+    share = equivalent / calls if calls else None
+    wide = 1.96 * math.sqrt(max(share * (1 - share), 0.25 / calls) / calls) if share is not None else 0
+    interval = Interval(max(0.0, share - wide), min(1.0, share + wide)) if share is not None else None
+    return Row(client, endpoint, calls, asked, equivalent, troubled, share, interval, verdict)
+
+
+def _rows() -> tuple[Row, ...]:
+    return (
+        _row("bom-tool", MATCH, 6_240, 88_112, 6_120, 9, "not ready"),
+        _row("bom-tool", SEARCH, 3_120, 21_480, 3_118, 2, "ready"),
+        _row("warehouse", MATCH, 2_010, 14_901, 1_979, 0, "not ready"),
+        _row("warehouse", MULTI, 1_050, 3_300, 1_050, 6, "ready"),
+        _row("key 1", PART, 60, 71, 60, 0, "too few calls"),
+        _row("key 1", "/sellers/{uid}", 0, 2, 0, 0, "too few calls"),
+    )
+
+
+QUERIES = '[{"mpn":"SN74S74N","reference":"line-4"},{"mpn":"LM358*","limit":20}]'
+A_MATCH = Call(MATCH, (("queries", QUERIES), ("include[]", "specs")), "bom-tool", 12, "access.log:4711")
+A_SEARCH = Call(SEARCH, (("q", "flip flop"), ("limit", "10")), "warehouse", 3, "access.log:902")
+ITEMS, ITEM = "results[*].items[*]", "results[0].items[2c3be9310496fffc]"
+LOST = {
+    "__class__": "Part",
+    "uid": "2c3be9310496fffc",
+    "mpn": "LM358AN/NOPB",
+    "brand": {"name": "National Semiconductor", "uid": "8b2c11a0e4a3c1f2"},
+    "offers": [{"sku": "LM358AN/NOPB-ND", "in_stock_quantity": 1204, "prices": {"USD": [[1, "0.88000"]]}}],
+}
+TEXTS = (
+    "IC OPAMP GP 2 CIRCUIT 8DIP, dual operational amplifier with a wide supply range",
+    "Op Amp Dual GP ±16V/32V 8-Pin PDIP, dual operational amplifier with a wide supply range",
+)
+
+
+def _groups() -> tuple[Group, ...]:
+    """Not in the order in which they matter."""
+    return (
+        Group(
+            *(SEARCH, "results[*]", "order", "order", "both rank by relevance, and neither says how"),
+            *(61, 61, 0.021, False, AT + 4, AT + 1_201, ("bom-tool", "warehouse")),
+            (sample(["LM358", "LM358N"], ["LM358N", "LM358"], "results", A_SEARCH),),
+        ),
+        Group(
+            *(MATCH, ITEMS, "missing", "missing part", "the GraphQL service does not return this part"),
+            *(31, 44, 0.0, True, AT + 9, AT + 1_180, ("warehouse",)),
+            (sample(LOST, ..., ITEM, A_MATCH),),
+        ),
+        Group(
+            *(MATCH, f"{ITEMS}.offers[*].prices.USD[*]", "value", "unexplained", "both sides have this price break"),
+            *(120, 362, 0.004, True, AT + 2, AT + 1_279, ("bom-tool",)),
+            (
+                _price([1000, "0.21430"], [1000, "0.21980"], "Digi-Key 296-1-ND"),
+                _price([1, "0.88000"], [1, "0.89000"], "Mouser 595-SN74S74N"),
+                _price([100, "0.50"], [100, "0.5"], "Farnell 67K1122"),
+            ),
+        ),
+        Group(
+            *(SEARCH, "results[*].item.short_description", "value", "derived"),
+            *("made of shortDescription, which is written in another style", 2, 2, None, True),
+            *(AT + 88, AT + 640, ("bom-tool",)),
+            (sample(*TEXTS, "results[3].item.short_description", A_SEARCH),),
+        ),
+        Group(
+            *(MATCH, f"{ITEMS}.offers[*].in_stock_quantity", "value", "moved", "asked again, both sides agree"),
+            *(204, 519, 0.031, False, AT + 2, AT + 1_283, ("bom-tool", "warehouse")),
+            (sample(1204, 1198, f"{ITEM}.offers[Digi-Key 296-1-ND].in_stock_quantity", A_MATCH),),
+        ),
+    )
+
+
+def _price(old: Any, new: Any, offer: str) -> Sample:
+    return sample(old, new, f"{ITEM}.offers[{offer}].prices.USD[{old[0]}]", A_MATCH)
+
+
+def _rules() -> tuple[RuleUse, ...]:
+    return (
+        RuleUse("msec", "how long an answer took differs every time", None, 12_480, False),
+        RuleUse("click links", "they lead through another host", None, 88_204, False),
+        RuleUse("old footprints", "the mapping is to be finished by then", "2026-02-01", 0, True),
+        RuleUse("broker listings", "the service has none", "2027-01-01", 0, False),
+    )
+
+
+MEDIANS = {MATCH: (8_250, 0.31, 0.12), SEARCH: (3_120, 0.42, 0.21), MULTI: (1_050, 0.18, 0.09), PART: (60, 0.11, 0.07)}
+
+
+def _times() -> tuple[Times, ...]:
+    return tuple(
+        _distribution(endpoint, side, median, spread, answers)
+        for endpoint, (answers, old, new) in MEDIANS.items()
+        for side, median, spread in (("old", old, 0.45), ("new", new, 0.7))
+    )
+
+
+def _distribution(endpoint: str, side: Any, median: float, spread: float, answers: int) -> Times:
+    """Log-normal, as latencies are."""
+
+    def below(at: float) -> float:
+        return 0.5 * (1 + math.erf(math.log(at / median) / (spread * math.sqrt(2))))
+
+    edges = [0.0, *(below(at) for at in BOUNDS), 1.0]
+    buckets = tuple(round(answers * (high - low)) for low, high in itertools.pairwise(edges))
+    p95, p99 = (median * math.exp(spread * z) for z in (1.645, 2.326))
+    return Times(endpoint, side, sum(buckets), median, p95, p99, BOUNDS, buckets)
