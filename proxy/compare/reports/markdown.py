@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from proxy.compare.reports import advice, highlight, markdown_text, ordering, visible, words
 from proxy.compare.result import Group, Result, Sample
 
-ROWS, GROUPS, DETAILED, LINES = 60, 25, 5, 10  # at most so many of each: a comment has 65 536 characters
+# A comment has 65 536 characters: so many each table, each list and all samples together may take.
+TABLE, LIST, DETAILS = 10_000, 3_000, 12_000
 SAMPLE = 500  # characters of a side of a sample
 
 _ICONS = {"ready": "🟢", "not ready": "🔴", "too few calls": "🟡"}
@@ -18,7 +19,7 @@ def render(result: Result) -> str:
         _list(result.failed, "Not kept:"),
         _rows(result),
         _groups(result),
-        *(_details(group, result) for group in ordering.groups(result)[:DETAILED] if group.counts),
+        *_fitting((_details(group, result) for group in ordering.groups(result) if group.counts), DETAILS),
         _list(_rules(result), "Rules:"),
         _list((f"{t.reason}: {words.count(t.calls, 'call')}" for t in result.troubles), "Could not be compared:"),
         _list((words.spent(result.cost), words.a_month(result.cost)), "Cost:"),
@@ -43,7 +44,7 @@ def _rows(result: Result) -> str:
         for row in ordering.rows(result)
     )
     heads = ("client", "endpoint", "equivalent", "95 % interval", "calls", "not compared", "verdict")
-    return _table(heads, lines, len(result.rows), ROWS)
+    return _table(heads, lines)
 
 
 def _groups(result: Result) -> str:
@@ -58,7 +59,7 @@ def _groups(result: Result) -> str:
         )
         for group in ordering.groups(result)
     )
-    return _table(("endpoint", "path", "difference", "cause", "seen on", ""), lines, len(result.groups), GROUPS)
+    return _table(("endpoint", "path", "difference", "cause", "seen on", ""), lines)
 
 
 def _details(group: Group, result: Result) -> str:
@@ -101,16 +102,26 @@ def _sides(result: Result) -> str:
     return f"{old} against {new}, from {source}, {words.moment(result.ended)}"
 
 
-def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]], all_: int, most: int) -> str:
-    if not all_:
-        return ""
-    rows = [f"| {' | '.join(cells)} |" for cells, _ in zip(lines, range(most), strict=False)]
-    more = f"\n\n… and {words.number(all_ - most)} more." if all_ > most else ""
-    return "\n".join([f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *rows]) + more
+def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    rows = [f"| {' | '.join(cells)} |" for cells in lines]
+    shown = _fitting(rows, TABLE)
+    more = f"\n\n… and {words.number(len(rows) - len(shown))} more." if len(rows) > len(shown) else ""
+    return "\n".join([f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads), *shown]) + more if rows else ""
 
 
 def _list(sentences: Iterable[str], title: str) -> str:
-    lines = list(sentences)
-    shown = [f"- {markdown_text.sentence(line)}" for line in lines[:LINES]]
-    more = [f"- … and {words.number(len(lines) - LINES)} more"] if len(lines) > LINES else []
+    lines = [f"- {markdown_text.sentence(sentence)}" for sentence in sentences]
+    shown = _fitting(lines, LIST)
+    more = [f"- … and {words.number(len(lines) - len(shown))} more"] if len(lines) > len(shown) else []
     return "\n".join([f"**{title}**", "", *shown, *more]) if lines else ""
+
+
+def _fitting(lines: Iterable[str], room: int) -> list[str]:
+    """As many, from the first, as have room."""
+    shown = []
+    for line in lines:
+        room -= len(line)
+        if room < 0:
+            break
+        shown.append(line)
+    return shown

@@ -9,7 +9,7 @@ NAME, SENTENCE = 160, 240  # characters of a name and of a sentence
 _PLAIN = re.compile(r"[^`|\\\n<&]+")
 _SPLIT = "\u200b"  # has no width: what stands around it reads as before, but is no mention and no address any more
 _SPECIAL = re.compile(rf":(?! )|_|[^\w: \u00a0{_SPLIT},.;()'\"%=?/+°–…-]")
-_LINKS = re.compile(r"(?<=[@#])|(?<=://)|(?<=www)|(?<=GH-)", re.IGNORECASE)
+_LINKS = re.compile(r"(?<=[@#])|(?<=:)(?=//)|(?<=www)|(?<=GH-)", re.IGNORECASE)
 
 
 def code(text: str) -> str:

@@ -91,9 +91,12 @@ def because(result: Result) -> str:
     """What the verdict rests on."""
     said = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
     left = sum(group.counts for group in result.groups)
-    said.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
+    if left or compared(result):
+        said.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
     if result.cost.a_month is not None:
         said.append(f"a month will cost {count(result.cost.a_month, 'part')}")
+    if not result.complete:
+        said.append("but the run did not reach its end")
     return f"{', '.join(said)}."
 
 

@@ -45,7 +45,7 @@
     for (const select of form.querySelectorAll("select")) if (select.selectedIndex < 0) select.value = "";
   };
 
-  form.addEventListener("input", () => (apply(), keep()));
+  for (const event of ["input", "change"]) form.addEventListener(event, () => (apply(), keep()));
   form.addEventListener("reset", () => setTimeout(() => (apply(), keep())));
   form.addEventListener("submit", (event) => event.preventDefault());
   restore();

@@ -1,0 +1,263 @@
+"""The page of a comparison in a user's browser: opened from a disk, filtered, read in the dark, and full of traps."""
+
+import base64
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
+from support import comparison_result
+
+from proxy.compare.reports import html
+from proxy.compare.result import Result
+
+PATIENCE = 20  # seconds
+
+Opens = Callable[[Result], None]
+
+# The contrast of every text that can be seen with what is behind it (WCAG 2.2, 1.4.3); those below 4.5.
+PALE = """
+const rgb = (text) => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+const linear = (v) => v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+const light = ([r, g, b]) => [r, g, b].map(linear)
+  .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const [r, g, b, a = 1] = rgb(getComputedStyle(at).backgroundColor);
+    if (a > 0) return [r, g, b];
+  }
+  return [255, 255, 255];
+};
+const pale = [];
+for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
+  if (element.closest("script, style, option")) continue;
+  const style = getComputedStyle(element);
+  const [one, other] = [light(rgb(element.closest("svg") ? style.fill : style.color)), light(behind(element))];
+  const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  if (contrast < 4.5) pale.push(`${element.tagName}.${element.className}: ${contrast.toFixed(2)}`);
+}
+return [...new Set(pale)];
+"""
+
+
+@pytest.fixture
+def opened(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
+    """Opens the page of a result, as a user does who was sent the file."""
+
+    def open_page(result: Result) -> None:
+        page = tmp_path / "report.html"
+        page.write_text(html.render(result), encoding="utf-8")
+        browser.get(page.as_uri())
+
+    yield open_page
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+
+
+def shown(browser: Chrome) -> list[str]:
+    """The paths of the groups that can be seen, in order."""
+    groups = browser.find_elements(By.CSS_SELECTOR, "details.group")
+    return [group.find_element(By.CLASS_NAME, "path").text for group in groups if group.is_displayed()]
+
+
+def field(browser: Chrome, name: str) -> WebElement:
+    return browser.find_element(By.CSS_SELECTOR, f"#filters [name={name}]")
+
+
+def choose(browser: Chrome, name: str, value: str) -> None:
+    Select(field(browser, name)).select_by_value(value)
+
+
+def open_all(browser: Chrome) -> None:
+    browser.execute_script("for (const group of document.querySelectorAll('details')) group.open = true")
+
+
+PRICES, PARTS = "results[*].items[*].offers[*].prices.USD[*]", "results[*].items[*]"
+TEXTS, STOCK, ORDER = (
+    "results[*].item.short_description",
+    "results[*].items[*].offers[*].in_stock_quantity",
+    "results[*]",
+)
+
+
+def test_the_page_begins_with_the_verdict_and_needs_nothing_else(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
+    assert "98.8 % of 12 480 calls" in browser.find_element(By.CLASS_NAME, "lead").text
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.get_log("browser") == []
+
+
+def test_groups_stand_in_the_order_in_which_they_matter(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    assert shown(browser) == [PRICES, PARTS, TEXTS, STOCK, ORDER]
+
+
+@pytest.mark.parametrize(
+    "name,value,left",
+    [
+        ("endpoint", "/parts/match", [PRICES, PARTS, STOCK]),
+        ("kind", "missing", [PARTS]),
+        ("cause", "moved", [STOCK]),
+        ("client", "warehouse", [PARTS, STOCK, ORDER]),
+    ],
+)
+def test_a_filter_leaves_what_it_names(browser: Chrome, opened: Opens, name: str, value: str, left: list[str]) -> None:
+    opened(comparison_result.result())
+    choose(browser, name, value)
+    assert shown(browser) == left
+    assert field(browser, "shown").text == f"{len(left)} of 5 shown"
+
+
+def test_filters_add_up_and_are_taken_back(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    choose(browser, "endpoint", "/parts/match")
+    field(browser, "counts").click()
+    assert shown(browser) == [PRICES, PARTS]
+    field(browser, "text").send_keys("digi-KEY 296")
+    assert shown(browser) == [PRICES]
+    browser.find_element(By.CSS_SELECTOR, "#filters [type=reset]").click()
+    WebDriverWait(browser, PATIENCE).until(lambda _: len(shown(browser)) == 5)
+
+
+def test_a_choice_is_kept_in_the_address(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    choose(browser, "cause", "moved")
+    browser.refresh()
+    assert shown(browser) == [STOCK]
+    assert Select(field(browser, "cause")).first_selected_option.text == "moved"
+
+
+def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    group = browser.find_element(By.CSS_SELECTOR, "details.group")
+    group.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    assert [mark.text for mark in group.find_elements(By.TAG_NAME, "del")] == ["43", "8", "0"]
+    assert [mark.text for mark in group.find_elements(By.TAG_NAME, "ins")] == ["98", "9"]
+    assert [side.text for side in group.find_elements(By.TAG_NAME, "pre")][:2] == [
+        '[1000, "0.21430"]',
+        '[1000, "0.21980"]',
+    ]
+    curl = [line.text for line in group.find_elements(By.CSS_SELECTOR, ".curl code")]
+    assert len(curl) == 6
+    assert curl[1].startswith("curl -g 'http://127.0.0.1:8080/v3/parts/match?queries=")
+
+
+def test_the_latency_of_both_sides_is_drawn_for_every_endpoint(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    for figure in browser.find_elements(By.TAG_NAME, "figure"):
+        assert len(figure.find_elements(By.CSS_SELECTOR, "svg .old rect")) > 3
+        assert len(figure.find_elements(By.CSS_SELECTOR, "svg .new rect")) > 3
+        assert figure.find_element(By.TAG_NAME, "svg").get_attribute("aria-label")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("result", [comparison_result.result(), comparison_result.ready()], ids=["not_ready", "ready"])
+def test_every_text_can_be_read_in_both_schemes(browser: Chrome, opened: Opens, scheme: str, result: Result) -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
+    opened(result)
+    open_all(browser)
+    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(251, 251, 250)", "dark": "rgb(19, 21, 24)"}[scheme]
+    assert browser.execute_script(PALE) == []
+
+
+@pytest.mark.parametrize("result", [comparison_result.result(), comparison_result.hostile()], ids=["usual", "hostile"])
+@pytest.mark.parametrize("width", [420, 1280])
+def test_the_page_is_no_wider_than_its_window(browser: Chrome, opened: Opens, result: Result, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        opened(result)
+        open_all(browser)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_reader_of_the_screen_finds_landmarks_headings_and_labels(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(browser.find_elements(By.CSS_SELECTOR, f"body > {landmark}")) == 1
+    levels = [int(each.tag_name[1]) for each in browser.find_elements(By.CSS_SELECTOR, "h1, h2, h3, h4")]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    unnamed = "return [...document.querySelectorAll('input, select')].filter(each => !each.labels.length).length"
+    assert browser.execute_script(unnamed) == 0
+    astray = "return [...document.querySelectorAll('nav a')].filter(a => !document.querySelector(a.hash)).length"
+    assert browser.execute_script(astray) == 0
+
+
+def test_paper_shows_every_group_opened(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.result())
+    choose(browser, "cause", "unexplained")
+    browser.execute_script(
+        "addEventListener('beforeprint', () => { window.opened = document.querySelectorAll('details[open]').length })"
+    )
+    printed: dict[str, Any] = browser.execute_cdp_cmd("Page.printToPDF", {})
+    assert base64.b64decode(printed["data"]).startswith(b"%PDF")
+    assert browser.execute_script("return window.opened") == 5
+    assert browser.find_elements(By.CSS_SELECTOR, "details[open]") == []
+
+
+def test_hostile_text_is_shown_as_text_and_runs_nothing(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.hostile())
+    open_all(browser)
+    assert browser.execute_script("return typeof window.hacked") == "undefined"
+    assert browser.find_elements(By.CSS_SELECTOR, "img, script ~ script, iframe, object, embed, a[href^=http]") == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    note = browser.find_element(By.CSS_SELECTOR, "#notes li").text
+    assert note.startswith("</script><script>window.hacked=1</script><img src=x onerror=")
+    assert "\\u001b[2J" in note
+    assert browser.get_log("browser") == []
+
+
+def test_filters_work_on_hostile_names(browser: Chrome, opened: Opens) -> None:
+    opened(comparison_result.hostile())
+    for name in ("endpoint", "client"):
+        Select(field(browser, name)).select_by_index(1)
+    assert field(browser, "shown").text == "2 of 2 shown"
+    browser.refresh()
+    assert field(browser, "shown").text == "2 of 2 shown"
+    assert browser.execute_script("return typeof window.hacked") == "undefined"
+
+
+def test_an_address_that_somebody_made_up_chooses_nothing(browser: Chrome, opened: Opens, tmp_path: Path) -> None:
+    opened(comparison_result.result())
+    browser.get(
+        (tmp_path / "report.html").as_uri() + "#?endpoint=%3Cscript%3E&constructor=1&text=&__proto__=x&kind=order"
+    )
+    browser.refresh()
+    assert shown(browser) == [ORDER]
+
+
+def test_the_policy_of_the_page_is_a_second_wall(browser: Chrome, opened: Opens) -> None:
+    """What would get past the escapes still runs nothing and asks for nothing."""
+    opened(comparison_result.result())
+    stopped = browser.execute_async_script("""
+        const done = arguments[0], stopped = [];
+        document.addEventListener("securitypolicyviolation", (event) => {
+          stopped.push(event.effectiveDirective);
+          if (stopped.length === 4) done(stopped.sort());
+        });
+        const script = document.createElement("script");
+        script.textContent = "window.hacked = 1";
+        document.body.append(script);
+        const place = document.createElement("div");
+        document.body.append(place);
+        place.innerHTML = '<img src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">' +
+          '<style>body { display: none }</style><p onclick="window.hacked = 1">x</p>';
+        place.querySelector("p").click();
+    """)
+    assert stopped == ["img-src", "script-src-attr", "script-src-elem", "style-src-elem"]
+    assert browser.execute_script("return typeof window.hacked") == "undefined"

@@ -1,0 +1,57 @@
+"""The JSON report and docs/compare.schema.json describe the same thing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from support import comparison_result
+
+from proxy.compare.reports import as_json, schema
+from proxy.compare.result import Result
+
+PAGE = Path(__file__).parents[4] / schema.PAGE
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    document = json.loads(PAGE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(document)
+    return jsonschema.Draft202012Validator(document)
+
+
+def test_the_schema_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == schema.text(), f"{schema.PAGE} is stale; renew it with: {schema.RENEW}"
+
+
+@pytest.mark.parametrize("make", [comparison_result.result, comparison_result.ready, comparison_result.hostile])
+def test_what_is_written_is_what_the_schema_says(validator: Any, make: Any) -> None:
+    validator.validate(json.loads(as_json.render(make())))
+
+
+@pytest.mark.parametrize("name", Result.__struct_fields__)
+def test_the_schema_asks_for_every_key(validator: Any, name: str) -> None:
+    written = json.loads(as_json.render(comparison_result.result()))
+    del written[name]
+    assert not validator.is_valid(written)
+
+
+def test_another_version_is_another_format(validator: Any) -> None:
+    assert not validator.is_valid(json.loads(as_json.render(comparison_result.result(schema=2))))
+
+
+def test_the_schema_describes_every_object() -> None:
+    assert [name for name, part in schema.document()["$defs"].items() if len(part["description"]) < 5] == []
+
+
+def test_a_result_can_be_read_back_from_its_report() -> None:
+    result = comparison_result.result()
+    assert msgspec.json.decode(as_json.render(result), type=Result) == result
+
+
+def test_text_that_utf_8_cannot_carry_is_written_out() -> None:
+    text = as_json.render(comparison_result.result(notes=("a\ud800",)))
+    assert json.loads(text)["notes"] == ["a\\ud800"]
+    text.encode()

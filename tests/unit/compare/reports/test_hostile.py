@@ -1,0 +1,55 @@
+"""What is in the data can harm no report: not by what it says, and not by how long it is."""
+
+import io
+import json
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+from support import comparison_result
+
+from proxy.compare.reports import as_json, html, junit, markdown, terminal
+from proxy.compare.result import Result
+
+LONG = "x" * 10_000_000
+
+
+def printed(result: Result) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    terminal.render(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+SHORT_REPORTS = {"html": html.render, "junit": junit.render, "markdown": markdown.render, "terminal": printed}
+REPORTS = {**SHORT_REPORTS, "json": as_json.render}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_of_hostile_data_is_text_that_can_be_written(name: str) -> None:
+    render: Callable[[Result], str] = REPORTS[name]
+    for control in (comparison_result.HOSTILE, "".join(map(chr, range(0x3000))), "\ud800\udfff\ufffe\uffff"):
+        assert render(comparison_result.hostile(control)).encode()
+
+
+@pytest.mark.parametrize("name", SHORT_REPORTS)
+def test_fields_of_ten_million_characters_are_cut_and_say_so(name: str) -> None:
+    text = SHORT_REPORTS[name](comparison_result.hostile(LONG))
+    assert len(text) < 400_000
+    assert "characters more" in text.replace("\n", " ").replace("  ", " ") or "left out" in text
+
+
+def test_the_json_keeps_what_it_is_given() -> None:
+    written = json.loads(as_json.render(comparison_result.result(notes=(LONG, "\x00\x1b</script>"))))
+    assert written["notes"] == [LONG, "\x00\x1b</script>"]
+
+
+def test_xml_of_hostile_data_is_well_formed_and_holds_the_text() -> None:
+    top = ElementTree.fromstring(junit.render(comparison_result.hostile()))
+    assert "</script><script>window.hacked=1" in (top.find("testsuite/testcase/failure").text or "")  # type: ignore[union-attr]
+
+
+def test_a_template_in_the_data_is_text() -> None:
+    text = html.render(comparison_result.hostile("{{7*7}}{% raw %}"))
+    assert "{{7*7}}{% raw %}" in text

@@ -1,0 +1,98 @@
+"""The page as text: what it holds and what it must not hold. How it behaves is tested in a browser."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+from support import comparison_result
+
+from proxy.compare.reports import html
+
+VOID = {"meta", "input", "br"}
+
+
+class Page(HTMLParser):
+    """Tags with attributes, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.raw: dict[str, str] = {}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("script", "style"):
+            self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return Page(html.render(comparison_result.result()))
+
+
+def test_every_tag_is_closed_where_it_was_opened(page: Page) -> None:
+    assert page.open == []
+
+
+def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
+    loading = {"src", "srcset", "action", "data", "background", "poster", "formaction"}
+    assert [tag for tag, attributes in page.tags if loading & set(attributes)] == []
+    assert {attributes["href"][:1] for _, attributes in page.tags if attributes.get("href")} == {"#"}  # type: ignore[index]
+    assert "url(" not in page.raw["style"]
+    assert "@import" not in page.raw["style"]
+
+
+def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else(page: Page) -> None:
+    (policy,) = (a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules.pop("default-src") == rules.pop("base-uri") == rules.pop("form-action") == "'none'"
+    hashes = {
+        f"{tag}-src": "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+        for tag, text in page.raw.items()
+    }
+    assert rules == hashes
+
+
+def test_no_attribute_is_style_or_code(page: Page) -> None:
+    assert [name for _, a in page.tags for name in a if name == "style" or name.startswith("on")] == []
+
+
+def test_every_field_is_labelled_and_every_table_headed(page: Page) -> None:
+    text = html.render(comparison_result.result())
+    assert len(re.findall("<label", text)) == len(re.findall("<(?:select|input)", text))
+    heads = [a for tag, a in page.tags if tag == "th"]
+    assert heads
+    assert all(head.get("scope") in ("col", "row") for head in heads)
+
+
+def test_hostile_text_makes_no_tag_and_no_attribute() -> None:
+    names = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile())).tags]
+    expected = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile("harmless"))).tags]
+    pieces = ("del", "ins", "span")
+    assert [each for each in names if each[0] not in pieces] == [each for each in expected if each[0] not in pieces]
+
+
+def test_ten_million_characters_in_every_field_make_a_small_page() -> None:
+    assert len(html.render(comparison_result.hostile("<\x00&\u202e" * 2_500_000))) < 500_000
+
+
+def test_a_run_that_compared_nothing_is_a_page_too() -> None:
+    bare = comparison_result.result(rows=(), groups=(), rules=(), times=(), troubles=(), failed=(), notes=())
+    text = html.render(bare)
+    assert "No call was compared." in text
+    assert "None is left." in text

@@ -1,0 +1,86 @@
+"""Markdown for a pull request, as GitHub's flavour reads it."""
+
+import re
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
+from support import comparison_result
+
+from proxy.compare.reports import markdown, markdown_text
+
+COMMENT = 65_536  # characters that GitHub takes
+
+
+def html(text: str) -> str:
+    return str(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text))
+
+
+def test_the_verdict_comes_first_and_what_to_do_near_the_end() -> None:
+    text = markdown.render(comparison_result.result())
+    assert text.startswith("## 🔴 v3 comparison\n\n**Not ready: equivalent on 98.8")
+    assert "Begin with" in text.split("**Next:**")[1]
+
+
+def test_clients_and_groups_are_tables() -> None:
+    shown = html(markdown.render(comparison_result.result()))
+    assert shown.count("<table>") == 2
+    assert "<td><code>warehouse</code></td>" in shown
+    assert "<td><code>results[*].items[*].offers[*].prices.USD[*]</code></td>" in shown
+
+
+def test_a_sample_is_a_diff() -> None:
+    text = markdown.render(comparison_result.result())
+    assert '- [1000, "0.21430"]\n+ [1000, "0.21980"]\n```' in text
+    assert "+ (nothing)" in text
+
+
+def test_a_ready_run_is_short() -> None:
+    text = markdown.render(comparison_result.ready())
+    assert text.startswith("## 🟢")
+    assert "<details>" not in text
+
+
+TRAPS = [comparison_result.HOSTILE, "|" * 90, "`" * 90, "\\|", "a\n\n# b\n---", "<b>", "**", "![x](y)", "~~~\n```"]
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_no_text_of_the_data_is_read_as_markdown_or_html(text: str) -> None:
+    """Wherever it stands, the page has the same elements as with a text that says nothing to anybody."""
+    assert elements(markdown.render(comparison_result.hostile(text))) == elements(
+        markdown.render(comparison_result.hostile("harmless"))
+    )
+
+
+def elements(text: str) -> list[str]:
+    """The tags of the page in order. Code is left out: a name may be written in two ways."""
+    tags = re.findall(r"</?[a-z][a-z0-9]*", html(text))
+    return [tag for tag in tags if tag.lstrip("</") != "code"]
+
+
+def test_nobody_is_mentioned_and_nothing_linked() -> None:
+    said = markdown_text.sentence("@octocat see #12, http://evil.example, www.evil.example, GH-3")
+    shown = html(said)
+    for mention in ("@octocat", "#12", "http://", "www.evil", "GH-3"):
+        assert mention not in shown
+    assert shown.replace("\u200b", "") == "<p>@octocat see #12, http://evil.example, www.evil.example, GH-3</p>\n"
+
+
+def test_a_fence_is_longer_than_any_in_it() -> None:
+    assert markdown_text.fenced("diff", ["a", "`````"]) == "``````diff\na\n`````\n``````"
+
+
+def test_a_long_run_still_fits_into_a_comment() -> None:
+    whole = comparison_result.hostile("<&|*" * 3_000_000)
+    many = msgspec.structs.replace(
+        whole,
+        rows=whole.rows * 300,
+        groups=whole.groups * 300,
+        rules=whole.rules * 300,
+        troubles=whole.troubles * 300,
+        failed=whole.failed * 300,
+        notes=whole.notes * 300,
+    )
+    text = markdown.render(many)
+    assert len(text.encode("utf-16-le")) / 2 < COMMENT
+    assert len(re.findall(r"^(?:- )?… and \d+ more", text, re.MULTILINE)) == 7

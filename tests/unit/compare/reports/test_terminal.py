@@ -1,0 +1,76 @@
+"""The report of a terminal, at several widths, with and without colours."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+from support import comparison_result
+
+from proxy.compare.reports import terminal
+from proxy.compare.result import Result
+
+
+def printed(result: Result, width: int = 160, colours: bool = False) -> str:
+    file = io.StringIO()
+    terminal.render(result, Console(file=file, width=width, color_system="truecolor" if colours else None))
+    return file.getvalue().replace("\u00a0", " ")
+
+
+def test_the_verdict_is_the_first_line() -> None:
+    first = printed(comparison_result.result()).splitlines()[0]
+    assert first == (
+        "Not ready: equivalent on 98.8 % of 12 480 calls, 3 kinds of difference left, "
+        "a month will cost 1 240 000 parts."
+    )
+
+
+def test_sections_stand_in_the_order_of_a_readers_questions() -> None:
+    text = printed(comparison_result.result())
+    titles = "Clients and, Differences, These do not count, Rules, Cost, Could not, Notes, What to"
+    places = [text.index(f"\n{title}") for title in titles.split(", ")]
+    assert places == sorted(places)
+
+
+def test_a_client_stands_once_before_its_endpoints() -> None:
+    table = printed(comparison_result.result()).split("Clients and endpoints")[1].split("Differences")[0]
+    firsts = [line.split()[0] for line in table.splitlines()[2:] if line]
+    assert firsts == ["bom-tool", "/parts/search", "warehouse", "/parts/get_multi", "key", "/sellers/{uid}"]
+
+
+def test_groups_that_count_come_first_and_the_largest_before_the_others() -> None:
+    text = printed(comparison_result.result())
+    heads = re.findall(r"^ ?(\d)\. ([a-z ]+) on (\d+) of", text, re.MULTILINE)
+    assert heads == [
+        ("1", "another value", "120"),
+        ("2", "missing on the new side", "31"),
+        ("3", "another value", "2"),
+    ]
+
+
+def test_a_run_without_differences_shows_none() -> None:
+    text = printed(comparison_result.ready())
+    assert text.startswith("Ready: equivalent on 100 %")
+    assert "\nDifferences" not in text
+    assert "Point the clients" in text.split("What to do next")[1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 104, 160])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    assert max(map(len, printed(comparison_result.result(), width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("colours", [False, True])
+def test_nothing_in_the_data_steers_the_terminal(colours: bool) -> None:
+    text = printed(comparison_result.hostile(), colours=colours)
+    left = re.sub(r"\x1b\[[0-9;]*m", "", text) if colours else text
+    assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066\u200b\ud800]", left) == []
+    assert "[bold red]x[/bold red]" in left.replace("\n", "")
+    assert "\\u001b[2J" in left.replace("\n", "")
+    left.encode()
+
+
+def test_many_groups_are_counted_not_listed() -> None:
+    result = comparison_result.result()
+    text = printed(comparison_result.result(groups=result.groups * 30))
+    assert "… and 75 more: --html and --json have all of them" in text

@@ -1,0 +1,39 @@
+"""Text of anybody's data: what cannot be seen is written out, what is long is cut."""
+
+import pytest
+
+from proxy.compare.reports import visible
+
+
+@pytest.mark.parametrize(
+    "text,shown",
+    [
+        ("Ω ±5 % 电阻 😀", "Ω ±5 % 电阻 😀"),
+        ("\x1b[2J\x9b1m", "\\u001b[2J\\u009b1m"),
+        ("a\x00\x08\x7fb", "a\\u0000\\u0008\\u007fb"),
+        ("a\r\n\tb", "a\\r\\n\\tb"),
+        ("invoice\u202etxt.exe", "invoice\\u202etxt.exe"),
+        ("\u2066\u200b\ufeff\xad", "\\u2066\\u200b\\ufeff\\u00ad"),
+        ("\ud800 \ufffe \uffff", "\\ud800 \\ufffe \\uffff"),
+        ("\u2028\u2029", "\\u2028\\u2029"),
+    ],
+)
+def test_what_cannot_be_seen_is_written_out_in_a_line(text: str, shown: str) -> None:
+    assert visible.line(text) == shown
+
+
+def test_a_block_keeps_its_lines_and_tabs() -> None:
+    assert visible.block("a\n\tb\r\x1b") == "a\n\tb\\r\\u001b"
+
+
+def test_a_long_text_is_cut_and_says_by_how_much() -> None:
+    assert visible.line("a, b" + "x" * 10_000_000, 4) == "a, b… (10\u00a0000\u00a0000 characters more)"
+    assert visible.block("a\nb" + "x" * 1000, 3) == "a\nb… (1\u00a0000 characters more)"
+
+
+def test_a_text_of_just_the_length_is_whole() -> None:
+    assert visible.line("abcd", 4) == "abcd"
+
+
+def test_half_of_a_surrogate_pair_becomes_text_that_utf_8_can_carry() -> None:
+    assert visible.encodable("a\ud800\x1b") == "a\\ud800\x1b"

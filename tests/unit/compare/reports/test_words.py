@@ -1,0 +1,104 @@
+"""The wording that all reports share."""
+
+import msgspec
+import pytest
+from support import comparison_result
+
+from proxy.compare.reports import words
+from proxy.compare.result import Cost, Interval
+
+
+def plain(text: str) -> str:
+    """With ordinary spaces, as a test is written."""
+    return text.replace(words.GAP, " ")
+
+
+@pytest.mark.parametrize(
+    "value,said",
+    [
+        (1.0, "100 %"),
+        (0.99999, "99.99 %"),
+        (0.9996, "99.96 %"),
+        (0.994, "99.4 %"),
+        (0.99, "99 %"),
+        (0.0004, "under 0.1 %"),
+        (0.0, "0 %"),
+    ],
+)
+def test_a_share_is_never_called_whole_or_nothing_when_it_is_not(value: float, said: str) -> None:
+    assert plain(words.share(value)) == said
+
+
+@pytest.mark.parametrize(
+    "value,said",
+    [(0.0004, "0.4 ms"), (0.412, "412 ms"), (1.2389, "1.24 s"), (200, "3 min 20 s"), (120, "2 min")],
+)
+def test_a_time_has_the_unit_that_fits(value: float, said: str) -> None:
+    assert plain(words.seconds(value)) == said
+
+
+def test_an_interval_names_its_ends() -> None:
+    assert plain(words.interval(Interval(0.992, 0.995))) == "99.2–99.5 %"
+
+
+def test_the_headline_is_the_verdict_and_what_it_rests_on() -> None:
+    assert plain(words.headline(comparison_result.result())) == (
+        "Not ready: equivalent on 98.8 % of 12 480 calls, 3 kinds of difference left, "
+        "a month will cost 1 240 000 parts."
+    )
+
+
+def test_the_headline_of_a_run_that_compared_nothing_says_so() -> None:
+    nothing = comparison_result.result(rows=(), groups=(), verdict="too few calls", cost=Cost(0, None, None))
+    assert words.headline(nothing) == "Too few calls to say: no call could be compared."
+
+
+def test_the_headline_of_a_run_that_broke_off_says_so() -> None:
+    cut_off = comparison_result.result(complete=False)
+    assert words.headline(cut_off).endswith(", but the run did not reach its end.")
+
+
+def test_nothing_is_called_left_only_where_something_was_compared() -> None:
+    assert "no difference left" in words.headline(comparison_result.ready())
+
+
+def test_a_row_says_its_share_interval_and_what_is_missing() -> None:
+    row = comparison_result.result().rows[0]
+    assert plain(words.row(row)) == (
+        "equivalent on 98.1 % of 6 240 calls (95 % interval 97.7–98.4 %); 9 could not be compared"
+    )
+
+
+def test_a_group_says_on_how_many_calls_of_its_endpoint_it_was_seen() -> None:
+    result = comparison_result.result()
+    assert plain(words.seen_on(result.groups[0], result)) == "61 of 3 120 calls (2 %)"
+
+
+@pytest.mark.parametrize(
+    "changes,said",
+    [
+        ({"counts": True}, "counts"),
+        ({"counts": False, "cause": "moved"}, "does not count: the data has moved"),
+        ({"counts": False, "cause": "derived", "noise": 0.1}, "does not count: no more than noise"),
+        ({"counts": False, "cause": "derived", "noise": None}, "does not count"),
+    ],
+)
+def test_a_group_that_does_not_count_says_why(changes: dict[str, object], said: str) -> None:
+    group = msgspec.structs.replace(comparison_result.result().groups[0], **changes)
+    assert words.standing(group) == said
+
+
+def test_rules_say_what_they_did() -> None:
+    said = {rule.name: plain(words.used(rule)) for rule in comparison_result.result().rules}
+    assert said == {
+        "msec": "hid 12 480 differences",
+        "click links": "hid 88 204 differences",
+        "old footprints": "hides nothing: expired on 2026-02-01",
+        "broker listings": "unused",
+    }
+
+
+def test_costs_that_are_not_known_are_not_guessed() -> None:
+    assert plain(words.spent(Cost(1, 500, None))) == "this run cost 1 part of a budget of 500"
+    assert words.spent(Cost(0, None, None)).endswith("0 parts")
+    assert "is not known" in words.a_month(Cost(1, 500, None))
