@@ -9,13 +9,12 @@ import hashlib
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from proxy.compare.reports import advice, charts, highlight, ordering, visible, words
-from proxy.compare.result import Group, Result, Row
+from proxy.compare.result import Result, Row
 
 FOLDER = Path(__file__).parent / "page"
 LONG = 4_000  # characters of a curl line; a longer one would not be pasted anyway
@@ -33,7 +32,7 @@ def render(result: Result) -> str:
         groups=ordering.groups(result),
         rows=ordering.rows(result),
         rules=ordering.rules(result),
-        charts=[(endpoint, sides, charts.latency(sides.values())) for endpoint, sides in _times(result)],
+        charts=[(endpoint, sides, charts.latency(sides.values())) for endpoint, sides in ordering.times(result.times)],
         steps=advice.steps(result),
         floor=_floor(result.rows),
         choices=_choices(result),
@@ -70,10 +69,6 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _times(result: Result) -> list[tuple[str, dict[str, Any]]]:
-    return ordering.times(result.times)
-
-
 def _floor(rows: tuple[Row, ...]) -> float:
     """Where the drawings of shares begin: a round share below all intervals, so that differences can be seen."""
     lowest = min((row.interval.low for row in rows if row.interval is not None), default=0.0)
@@ -82,7 +77,7 @@ def _floor(rows: tuple[Row, ...]) -> float:
 
 def _choices(result: Result) -> dict[str, list[str]]:
     """What each filter offers: all that occurs."""
-    groups: tuple[Group, ...] = result.groups
+    groups = result.groups
     return {
         "endpoint": sorted({group.endpoint for group in groups}),
         "kind": sorted({group.kind for group in groups}),
