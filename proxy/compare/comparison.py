@@ -7,23 +7,26 @@ from proxy.compare.differences import Finding
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """`findings` are what is left when rules and data that has moved are out; `hidden` says how many differences each
-    rule took, by the rule's name; `wavers` are the paths at which the old side disagreed with itself, None where it was
-    asked only once.
+    """`findings` are what is left when rules and data that has moved are out; `moved` is that data, which is shown and
+    counts against nobody; `hidden` says how many differences each rule took, by the rule's name; `wavers` are the paths
+    at which the old side disagreed with itself, None for a call outside the sample that is asked twice to know that.
 
     `trouble` is why there is nothing to compare, and of which side. Seconds are of each side's first answer, None where
-    there was none; `parts` is what the new side was paid, over all its answers. `at` is seconds since 1970.
+    there was none; `parts` is what the new side was paid, over all its answers, `price` what its first one alone cost,
+    None where it does not say. `at` is seconds since 1970.
     """
 
     call: Call
     at: float
     findings: tuple[Finding, ...] = ()
+    moved: tuple[Finding, ...] = ()
     hidden: dict[str, int] = {}
     wavers: tuple[str, ...] | None = None
     trouble: str | None = None
     old_seconds: float | None = None
     new_seconds: float | None = None
     parts: int = 0
+    price: int | None = None
 
     @property
     def equivalent(self) -> bool:
