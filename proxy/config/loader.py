@@ -4,19 +4,15 @@ Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`,
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_type_hints
-
-import msgspec
+from typing import Any
 
 from proxy import errors
 from proxy.config import mistakes, secret, settings
+from proxy.config.blocks import Blocks
 from proxy.kit import located_yaml
-
-S = TypeVar("S", bound=settings.Settings)
-T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -28,25 +24,24 @@ def load(path: Path, environ: Mapping[str, str]) -> settings.Config:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    located: located_yaml.Located
+class _Reader(Blocks):
     folder: Path
     environ: Mapping[str, str]
 
     def config(self) -> settings.Config:
-        blocks = self._known(settings.Config, self.located.data, ())
+        blocks = self.known(settings.Config, self.located.data, ())
         upstream = self._upstream(blocks)
         return settings.Config(
             applications=self._applications(blocks.get("applications"), upstream),
             store=self._store(blocks.get("store")),
-            listen=self._block(settings.Listen, blocks.get("listen"), ("listen",)),
+            listen=self.block(settings.Listen, blocks.get("listen"), ("listen",)),
             upstream=upstream,
-            translation=self._block(settings.Translation, blocks.get("translation"), ("translation",)),
-            sharing=self._block(settings.Sharing, blocks.get("sharing"), ("sharing",)),
-            answers=self._block(settings.Answers, blocks.get("answers"), ("answers",)),
-            lists=self._block(settings.Lists, blocks.get("lists"), ("lists",)),
-            log=self._block(settings.Log, blocks.get("log"), ("log",)),
-            tracing=self._block(settings.Tracing, blocks.get("tracing"), ("tracing",)),
+            translation=self.block(settings.Translation, blocks.get("translation"), ("translation",)),
+            sharing=self.block(settings.Sharing, blocks.get("sharing"), ("sharing",)),
+            answers=self.block(settings.Answers, blocks.get("answers"), ("answers",)),
+            lists=self.block(settings.Lists, blocks.get("lists"), ("lists",)),
+            log=self.block(settings.Log, blocks.get("log"), ("log",)),
+            tracing=self.block(settings.Tracing, blocks.get("tracing"), ("tracing",)),
         )
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:
@@ -54,19 +49,19 @@ class _Reader:
         if raw == "sandbox":
             return raw
         if not isinstance(raw, dict):
-            self._fail(("upstream",), "is either sandbox or a block with graphql_url and token_url")
-        upstream = self._block(settings.Upstream, raw, ("upstream",))
+            self.fail(("upstream",), "is either sandbox or a block with graphql_url and token_url")
+        upstream = self.block(settings.Upstream, raw, ("upstream",))
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
-            self._fail(("upstream", "tls", "client_key"), "has no client_cert beside it")
+            self.fail(("upstream", "tls", "client_key"), "has no client_cert beside it")
         return upstream
 
     def _store(self, raw: Any) -> secret.StoreUrl:
-        return self._value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
+        return self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
 
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.Application]:
         at = ("applications",)
         if not isinstance(raw, dict) or not raw:
-            self._fail(at, "at least one application is needed: a name, and below it its apikeys")
+            self.fail(at, "at least one application is needed: a name, and below it its apikeys")
         found = {name: self._application(name, block, upstream) for name, block in raw.items()}
         self._check_apikeys(found)
         return found
@@ -74,11 +69,11 @@ class _Reader:
     def _application(self, name: Any, raw: Any, upstream: Any) -> settings.Application:
         at = ("applications", name)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self._fail(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
-        application = self._block(settings.Application, self._inner(self._known(settings.Application, raw, at), at), at)
+            self.fail(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
+        application = self.block(settings.Application, self._inner(self.known(settings.Application, raw, at), at), at)
         for key in ("client_id", "client_secret"):
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
-                self._fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.Application, key)}")
+                self.fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.Application, key)}")
         return application
 
     def _inner(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
@@ -87,15 +82,15 @@ class _Reader:
         if isinstance(apikeys := raw.get("apikeys"), list):
             inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
         if raw.get("reconcile") is not None:
-            inner["reconcile"] = self._block(settings.Reconcile, raw["reconcile"], (*at, "reconcile"))
+            inner["reconcile"] = self.block(settings.Reconcile, raw["reconcile"], (*at, "reconcile"))
         return inner
 
     def _apikey(self, raw: Any, at: located_yaml.Trail) -> settings.Apikey:
         if not isinstance(raw, dict):
-            return settings.Apikey(self._value(secret.Digest, raw, at))
+            return settings.Apikey(self.value(secret.Digest, raw, at))
         if not raw.keys() <= set(settings.Apikey.__struct_fields__):  # what is unknown may be the apikey itself
-            self._fail(at, f"holds an unknown key; known here: {', '.join(settings.Apikey.__struct_fields__)}")
-        return self._block(settings.Apikey, raw, at)
+            self.fail(at, f"holds an unknown key; known here: {', '.join(settings.Apikey.__struct_fields__)}")
+        return self.block(settings.Apikey, raw, at)
 
     def _check_apikeys(self, applications: dict[str, settings.Application]) -> None:
         """Each apikey leads to one application, and each name to one apikey of it."""
@@ -111,37 +106,9 @@ class _Reader:
         other = first.setdefault(value, at)
         if other is not at:
             place = f"{mistakes.dotted(other)} ({self.located.place(other)})"
-            self._fail(at, f"{what} is already given in {place}")
+            self.fail(at, f"{what} is already given in {place}")
 
-    def _block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
-        raw = self._known(kind, raw, at)
-        inner = {name: self._block(block, raw[name], (*at, name)) for name, block in _blocks(kind) if name in raw}
-        try:
-            return msgspec.convert(raw | inner, kind, dec_hook=self._decode)
-        except msgspec.ValidationError as error:
-            path, message = mistakes.explain(error, kind, raw, at)
-            self._fail(path, message)
-
-    def _known(self, kind: type[settings.Settings], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
-        """The block as a dict (an empty one where nothing is written) that has no unknown keys."""
-        if raw is None:
-            return {}
-        if not isinstance(raw, dict):
-            self._fail(at, f"is a block of settings: {', '.join(kind.__struct_fields__)}")
-        for key in raw:
-            if key not in kind.__struct_fields__:
-                self._fail((*at, key), mistakes.unknown_key(key, kind))
-        return raw
-
-    def _value(self, kind: type[T], raw: Any, at: located_yaml.Trail) -> T:
-        """A value that stands by itself."""
-        try:
-            value: T = self._decode(kind, raw)
-        except (TypeError, ValueError) as error:
-            self._fail(at, str(error))
-        return value
-
-    def _decode(self, kind: type[Any], raw: Any) -> Any:
+    def decode(self, kind: type[Any], raw: Any) -> Any:
         if isinstance(raw, kind):  # an inner block has been read before
             return raw
         if not isinstance(raw, str):
@@ -155,17 +122,6 @@ class _Reader:
         if kind is secret.File:
             return secret.readable(raw, self.folder)
         return kind(secret.resolve(raw, self.folder, self.environ))
-
-    def _fail(self, at: located_yaml.Trail, message: str) -> NoReturn:
-        name = f"{mistakes.dotted(at)}: " if at else ""
-        raise errors.ConfigError(f"{self.located.place(at)}: {name}{message}")
-
-
-def _blocks(kind: type[settings.Settings]) -> Iterator[tuple[str, type[settings.Settings]]]:
-    """The settings that are blocks themselves."""
-    for name, hint in get_type_hints(kind).items():
-        if isinstance(hint, type) and issubclass(hint, settings.Settings):
-            yield name, hint
 
 
 def _any_credential(application: settings.Application) -> bool:

@@ -1,0 +1,70 @@
+"""From parts of a YAML file to blocks of settings, with every mistake named by file, line and key.
+
+What loader.py reads the configuration with, and a comparison its rules: each says how its own values are decoded.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar, get_type_hints
+
+import msgspec
+
+from proxy import errors
+from proxy.config import mistakes, settings
+from proxy.kit import located_yaml
+
+S = TypeVar("S", bound=settings.Settings)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(ABC):
+    """Reads what stands in one file. Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`."""
+
+    located: located_yaml.Located
+
+    @abstractmethod
+    def decode(self, kind: type[Any], raw: Any) -> Any:
+        """A value of a type of one's own. Raises TypeError or ValueError, whose words never hold the value."""
+
+    def block(self, kind: type[S], raw: Any, at: located_yaml.Trail) -> S:
+        """A block, the blocks inside it among it; where nothing is written, its defaults."""
+        raw = self.known(kind, raw, at)
+        inner = {name: self.block(block, raw[name], (*at, name)) for name, block in _inner_blocks(kind) if name in raw}
+        try:
+            return msgspec.convert(raw | inner, kind, dec_hook=self.decode)
+        except msgspec.ValidationError as error:
+            path, message = mistakes.explain(error, kind, raw, at)
+            self.fail(path, message)
+
+    def known(self, kind: type[settings.Settings], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
+        """The block as a dict (an empty one where nothing is written) that has no unknown keys."""
+        if raw is None:
+            return {}
+        if not isinstance(raw, dict):
+            self.fail(at, f"is a block of settings: {', '.join(kind.__struct_fields__)}")
+        for key in raw:
+            if key not in kind.__struct_fields__:
+                self.fail((*at, key), mistakes.unknown_key(key, kind))
+        return raw
+
+    def value(self, kind: type[T], raw: Any, at: located_yaml.Trail) -> T:
+        """A value that stands by itself."""
+        try:
+            value: T = self.decode(kind, raw)
+        except (TypeError, ValueError) as error:
+            self.fail(at, str(error))
+        return value
+
+    def fail(self, at: located_yaml.Trail, message: str) -> NoReturn:
+        """Say what is wrong with the value at a place."""
+        name = f"{mistakes.dotted(at)}: " if at else ""
+        raise errors.ConfigError(f"{self.located.place(at)}: {name}{message}")
+
+
+def _inner_blocks(kind: type[settings.Settings]) -> Iterator[tuple[str, type[settings.Settings]]]:
+    """The settings that are blocks themselves."""
+    for name, hint in get_type_hints(kind).items():
+        if isinstance(hint, type) and issubclass(hint, settings.Settings):
+            yield name, hint
