@@ -1,0 +1,52 @@
+"""A reply's body as a program gets it: JSON, in a call of a function where it was asked for, or neither. Pure."""
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy.compare import replies
+from proxy.compare.calls import Call
+from proxy.compare.replies import Reply
+
+_PADDED = re.compile(rb"\s*(?:/\*\*/)?\s*([\w$.\[\]]{1,128})\s*\((.*)\)\s*;?\s*", re.DOTALL)
+_ERRORS = ("ClientErrorResponse", "ServerErrorResponse")
+
+
+class Body(msgspec.Struct, frozen=True):
+    """`value` and the keys that stand `twice`; or `problem`, what there is instead. `function` is whose call it is."""
+
+    value: Any = None
+    twice: tuple[str, ...] = ()
+    problem: str | None = None
+    function: str | None = None
+    refused: bool = False
+
+
+class Side(NamedTuple):
+    """A reply and its body, read once."""
+
+    reply: Reply
+    body: Body
+
+
+def side(call: Call, reply: Reply) -> Side:
+    """A side's reply to a call, ready to be compared."""
+    return Side(reply, read(call, reply))
+
+
+def read(call: Call, reply: Reply) -> Body:
+    """The body of a reply to a call. `refused` says whether it is an error, by its status or by its own word."""
+    text, function = reply.body, None
+    if any(call.values("callback")) and (padded := _PADDED.fullmatch(reply.body)):
+        function, text = padded[1].decode("utf-8", "replace"), padded[2]
+    try:
+        document = replies.read(text)
+    except ValueError as error:
+        return Body(problem=str(error), function=function, refused=reply.status >= 400)
+    return Body(document.value, document.twice, None, function, reply.status >= 400 or _says_so(document.value))
+
+
+def _says_so(value: Any) -> bool:
+    """An error whose status is suppressed."""
+    return isinstance(value, dict) and value.get("__class__") in _ERRORS

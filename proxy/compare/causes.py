@@ -1,0 +1,178 @@
+"""Why a difference comes about, as far as it can be known: by its own kind, and by what mappings/ says of the field.
+
+The coverage table is asked through the rulebook's own structure: `results[*].items[*].offers[*].seller.id` of a match
+is field `id` of the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields
+around v3's objects (hits, facets, the echo of the request) are in no mapping; nothing is known of them.
+"""
+
+from typing import Any, NamedTuple
+
+from proxy import endpoints
+from proxy.compare import paths
+from proxy.compare.differences import ABSENT, Cause, Difference, Kind
+from proxy.mapping import coverage
+from proxy.mapping.loader import Rulebook
+
+ROOTS = {
+    "match": ("results", "[*]", "items", "[*]"),
+    "search": ("results", "[*]", "item"),
+    "get_multi": ("[*]",),
+    "get": (),
+}
+WHY: dict[Cause, str] = {
+    "moved": "the data has moved: asked again, the sides agree, or the old one no longer says what it said",
+    "order": "the same elements in another order",
+    "format": "the same value, written in another way",
+    "error shape": "both sides refuse the request, each in its own words",
+    "missing part": "the old side returns parts that the new one does not",
+    "extra part": "the new side returns parts that the old one does not",
+    "status": "the sides answer with different HTTP statuses",
+    "latency": "the new side takes longer than the settings allow",
+}
+
+
+class Field(NamedTuple):
+    """A field of v3's objects, and the steps from it down to where something differs. `above` is the nearest field on
+    the way to it that is not the service's own, where there is one.
+    """
+
+    row: coverage.Row
+    rest: tuple[str, ...]
+    above: coverage.Row | None
+
+
+class Causes:
+    """Knows the mappings of one site."""
+
+    def __init__(self, book: Rulebook) -> None:
+        self._book = book
+        self._rows = {(row.object, row.field): row for row in coverage.rows(book)}
+
+    def rows(self) -> list[coverage.Row]:
+        """The coverage table."""
+        return list(self._rows.values())
+
+    def field(self, endpoint: str, path: str) -> Field | None:
+        """The field that a path of an endpoint's reply is in."""
+        found = _endpoint(endpoint)
+        below = _below(found, paths.steps(path))
+        if found is None or not below or paths.is_whole(path):
+            return None
+        return self._walk(found.object, below, None)
+
+    def _walk(self, name: str, steps: tuple[str, ...], above: coverage.Row | None) -> Field | None:
+        row = self._rows.get((name, steps[0]))
+        if row is None:
+            return None
+        rule, rest = self._book.rules[name].rule(row.field), steps[1:]
+        if rule.each and rest[:1] == (paths.ELEMENT,):
+            rest = rest[1:]
+        elif rule.keyed:
+            rest = self._behind_key(rule.keyed, rest)
+        if rule.target and rest:
+            inner = self._walk(rule.target, rest, above if row.kind == "exact" else row)
+            if inner is not None:
+                return inner
+        return Field(row, steps[1:], above)
+
+    def _behind_key(self, name: str, steps: tuple[str, ...]) -> tuple[str, ...]:
+        """What stands behind the key of a keyed object; the key is data, and a dot in it makes it several steps."""
+        fields = self._book.rules[name].fields
+        return next((steps[at:] for at in range(1, len(steps)) if steps[at] in fields), ())
+
+    def without_source(self, endpoint: str, difference: Difference) -> coverage.Row | None:
+        """The field, where the service has nothing for it and the new side shows just what the mapping says then."""
+        found = self.field(endpoint, difference.path)
+        if found is None or found.row.kind not in ("no source", "constant"):
+            return None
+        rule = self._book.rules[found.row.object].rule(found.row.field)
+        shown = _inside(rule.blank if rule.none is not None else rule.always, found.rest)
+        return found.row if _same(shown, difference.new) else None
+
+    def derived(self, endpoint: str, difference: Difference) -> coverage.Row | None:
+        """The field, or the one around it, where it is made of something else."""
+        found = self.field(endpoint, difference.path)
+        if found is None or found.row.kind in ("no source", "constant"):
+            return None
+        return found.row if found.row.kind == "derived" else found.above
+
+    def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
+        """The cause. `refused`: both sides answer with an error."""
+        if difference.kind in ("status", "latency"):
+            return "status" if difference.kind == "status" else "latency"
+        if refused:
+            return "error shape"
+        if paths.is_whole(difference.path):
+            return "unexplained"
+        if self.without_source(endpoint, difference):
+            return "no source"
+        return (
+            self._of_kind(endpoint, difference)
+            or ("derived" if self.derived(endpoint, difference) else None)
+            or ("unexplained")
+        )
+
+    def _of_kind(self, endpoint: str, difference: Difference) -> Cause | None:
+        match difference.kind:
+            case "order":
+                return "order"
+            case "format":
+                return "format"
+            case "missing" if _is_part(endpoint, difference.path):
+                return "missing part"
+            case "extra" if _is_part(endpoint, difference.path):
+                return "extra part"
+        return None
+
+    def why(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> str:
+        """The cause in a sentence, for people."""
+        if cause in WHY:
+            return WHY[cause]
+        if kind == "unreadable":
+            return "one side's body is no JSON"
+        found = self.field(endpoint, path)
+        if found is None:
+            return "no mapping makes this field: it stands around v3's objects, or v3 had none of that name"
+        row = found.above if cause == "derived" and found.row.kind != "derived" and found.above else found.row
+        name = f"{row.object}.{row.field}"
+        if row.kind != "exact":
+            return f"{name} ({row.kind}): {row.note}"
+        plan = f", and is empty where the plan lacks {row.feature}" if row.feature else ""
+        return f"{name} is read from {row.upstream}{plan}"
+
+
+def _endpoint(endpoint: str) -> endpoints.Endpoint | None:
+    return next((each for each in endpoints.ENDPOINTS if each.path == endpoint), None)
+
+
+def _below(found: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
+    """The steps from the object that the endpoint answers with."""
+    if found is None:
+        return ()
+    root = ROOTS[found.action]
+    return steps[len(root) :] if steps[: len(root)] == root else ()
+
+
+def _is_part(endpoint: str, path: str) -> bool:
+    """Whether it is a whole part that differs, be it in its place in a search or that place itself."""
+    found = _endpoint(endpoint)
+    if found is None or found.object != "Part":
+        return False
+    root, steps = ROOTS[found.action], paths.steps(path)
+    return bool(steps) and steps in (root, root[:-1] if found.action == "search" else root)
+
+
+def _inside(value: Any, steps: tuple[str, ...]) -> Any:
+    """What a constant has at a path of its own, ABSENT where it has nothing."""
+    for step in steps:
+        if step == paths.ELEMENT and isinstance(value, list) and value:
+            value = value[0]
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
+        else:
+            return ABSENT
+    return value
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (one is not ABSENT and other is not ABSENT and type(one) is type(other) and one == other)

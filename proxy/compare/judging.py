@@ -1,0 +1,178 @@
+"""Two replies to one call become a comparison: what differs, what a rule hides, what has moved, and why the rest is so.
+
+Pure but for what it is handed: how JSON values are compared, and how keys are taken out of texts. It asks nobody; what
+was asked a second time is handed in with the first.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from proxy.compare import bodies, noise, paths
+from proxy.compare.bodies import Body, Side
+from proxy.compare.calls import Call
+from proxy.compare.causes import Causes
+from proxy.compare.comparison import Comparison
+from proxy.compare.differences import ABSENT, Cause, Difference, Finding
+from proxy.compare.replies import Reply
+from proxy.compare.rules import Applied, Rules
+from proxy.compare.settings import Settings
+from proxy.compare.trimming import Trimming
+
+Diff = Callable[[Any, Any], list[Difference]]
+
+
+class Pair(NamedTuple):
+    """Both sides' replies to one call."""
+
+    old: Reply
+    new: Reply
+
+
+class Judge:
+    """Knows the settings of a run; keeps nothing from call to call."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        rules: Rules,
+        causes: Causes,
+        diff: Diff,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._settings = settings
+        self.rules = rules
+        self.causes = causes
+        self._diff = diff
+        self._trimming = Trimming(redact)
+
+    def asks_twice(self, call: Call) -> bool:
+        """Whether a call is of the sample that the old side is asked twice, whatever comes of it."""
+        return noise.sampled(call.id, self._settings.noise.share)
+
+    def differences(self, call: Call, old: Reply, new: Reply) -> list[Difference]:
+        """What no rule hides, slowness left out: where there is any, asking again tells whether the data has moved."""
+        sides = bodies.side(call, old), bodies.side(call, new)
+        if _trouble(*sides):
+            return []
+        return self.rules.apply(call.endpoint, self._found(*sides)).left
+
+    def compare(
+        self, call: Call, at: float, pair: Pair, *, old_again: Reply | None = None, new_again: Reply | None = None
+    ) -> Comparison:
+        """Judge a call that was asked at a moment, and perhaps asked again since, of one side or of both."""
+        paid = (pair.new.parts or 0) + ((new_again.parts or 0) if new_again else 0)
+        old, new = bodies.side(call, pair.old), bodies.side(call, pair.new)
+        if trouble := _trouble(old, new):
+            return Comparison(call, at, trouble=self._trimming.text(trouble, 300), parts=paid)
+        later = tuple(bodies.side(call, again) if again else None for again in (old_again, new_again))
+        applied = self._applied(call, old, new)
+        moved = self._moved((old, new), later, applied.left)
+        refused = old.body.refused and new.body.refused
+        return Comparison(
+            call,
+            at,
+            findings=tuple(
+                self._finding(each, self.causes.of(call.endpoint, each, refused=refused))
+                for each in applied.left
+                if _key(each) not in moved
+            ),
+            moved=tuple(self._finding(each, "moved") for each in applied.left if _key(each) in moved),
+            hidden=applied.hidden,
+            wavers=self._wavers(call, old, later[0]) if self.asks_twice(call) else None,
+            old_seconds=pair.old.seconds,
+            new_seconds=pair.new.seconds,
+            parts=paid,
+            price=pair.new.parts,
+        )
+
+    def _finding(self, difference: Difference, cause: Cause) -> Finding:
+        return Finding(self._trimming.difference(difference), cause)
+
+    def _applied(self, call: Call, old: Side, new: Side) -> Applied:
+        found, (one, other) = self._found(old, new), (old.reply.seconds, new.reply.seconds)
+        if self._settings.latency is not None and other > one + self._settings.latency:
+            found.append(Difference("latency", paths.LATENCY, paths.LATENCY, one, other))
+        return self.rules.apply(call.endpoint, found)
+
+    def _found(self, old: Side, new: Side) -> list[Difference]:
+        """All differences of two replies that can be compared."""
+        found = _whole(old, new)
+        if old.reply.status != new.reply.status and not (old.body.refused and new.body.refused):
+            return found
+        if old.body.problem is None and new.body.problem is None:
+            found += [*_twice(old.body, new.body), *self._diff(old.body.value, new.body.value)]
+        return found
+
+    def _wavers(self, call: Call, old: Side, again: Side | None) -> tuple[str, ...] | None:
+        """Where the old side disagrees with itself; None without a second answer to go by."""
+        if again is None or _trouble(old, again):
+            return None
+        left = self._applied(call, old, again).left
+        return tuple(sorted({self._trimming.difference(each).path for each in left}))
+
+    def _moved(
+        self, first: tuple[Side, Side], later: tuple[Side | None, ...], differences: Sequence[Difference]
+    ) -> set[tuple[str, str, str]]:
+        """The differences that are gone where either side was asked again, or that the old side's own change brought.
+
+        What is of the whole reply is no data: it has moved only where the old side itself now says something else.
+        """
+        (old, _), again = first, later[0]
+        changed = {_key(each) for each in self._found(old, again)} if again and not _trouble(old, again) else set()
+        moved = {_key(each) for each in differences} & changed
+        for one, other in _pairs(first, later):
+            if one.reply.status != other.reply.status or _trouble(one, other):
+                continue
+            there = {_key(each) for each in self._found(one, other)}
+            moved |= {_key(each) for each in differences if not paths.is_whole(each.path)} - there
+        return moved
+
+
+def _pairs(first: tuple[Side, Side], later: tuple[Side | None, ...]) -> list[tuple[Side, Side]]:
+    """The pairs that were there after the first."""
+    (old, new), (old_again, new_again) = first, later
+    if old_again and new_again:
+        return [(old_again, new_again), (old_again, new)]
+    if old_again:
+        return [(old_again, new)]
+    return [(old, new_again)] if new_again else []
+
+
+def _trouble(old: Side, new: Side) -> str | None:
+    """Why there is nothing to compare, and of which side. The old side is the measure: it must be readable."""
+    if old.reply.trouble:
+        return f"old: {old.reply.trouble}"
+    if new.reply.trouble:
+        return f"new: {new.reply.trouble}"
+    if old.body.problem and old.reply.status < 400:
+        return f"old: {old.body.problem}"
+    return None
+
+
+def _whole(old: Side, new: Side) -> list[Difference]:
+    """What differs in the replies as such."""
+    if old.reply.status != new.reply.status:
+        return [Difference("status", paths.STATUS, paths.STATUS, old.reply.status, new.reply.status)]
+    one, other = old.body, new.body
+    if (one.problem is None) != (other.problem is None):
+        return [_body("unreadable", one.problem or "JSON", other.problem or "JSON")]
+    if one.problem is not None and old.reply.body != new.reply.body:
+        return [_body("value", one.problem, other.problem)]
+    return [_body("format", one.function, other.function)] if one.function != other.function else []
+
+
+def _body(kind: Literal["unreadable", "value", "format"], old: str | None, new: str | None) -> Difference:
+    return Difference(kind, paths.BODY, paths.BODY, old, new)
+
+
+def _twice(one: Body, other: Body) -> list[Difference]:
+    """Keys that stand twice in an object of one side only."""
+    old, new = set(one.twice), set(other.twice)
+    return [
+        Difference("twice", f"**.{key}", f"**.{key}", key if key in old else ABSENT, key if key in new else ABSENT)
+        for key in sorted(old ^ new)
+    ]
+
+
+def _key(difference: Difference) -> tuple[str, str, str]:
+    return difference.kind, difference.path, difference.place

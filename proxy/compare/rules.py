@@ -1,0 +1,126 @@
+"""The rules of compare.yaml at work: what each hides, which have expired, and which were of no use.
+
+The first rule that fits a difference takes it. A rule for what has no source is one for each such field of the coverage
+table, with the table's own reason, and hides a difference only where the new side shows what the table says.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from proxy.compare import normalising, paths
+from proxy.compare.causes import Causes
+from proxy.compare.differences import ABSENT, Difference
+from proxy.compare.result import RuleUse
+from proxy.compare.settings import Rule
+from proxy.mapping.coverage import Row
+
+KNOWN_PATHS = 2000  # whose rules are remembered; paths come from anybody's data
+BOTH = ("value", "type", "format")  # kinds where both sides have something
+
+
+class Applied(NamedTuple):
+    """What rules leave, and how many differences each has hidden, by its name."""
+
+    left: list[Difference]
+    hidden: dict[str, int]
+
+
+class Rules:
+    """Rules as of a day; those that have expired by then hide nothing."""
+
+    def __init__(self, rules: Sequence[Rule], causes: Causes, today: date) -> None:
+        self._all = tuple(rules)
+        self._causes = causes
+        self._today = today
+        self._standing = tuple(rule for rule in rules if not self._expired(rule))
+        self._patterns = {rule.path: paths.Pattern(rule.path) for rule in rules if rule.path is not None}
+        self._at = lru_cache(KNOWN_PATHS)(self._rules_at)
+
+    @property
+    def expired(self) -> tuple[Rule, ...]:
+        """The rules that are not to be relied on any more."""
+        return tuple(rule for rule in self._all if self._expired(rule))
+
+    def apply(self, endpoint: str, differences: Sequence[Difference]) -> Applied:
+        """Take out what rules hide in a reply of an endpoint."""
+        left: list[Difference] = []
+        hidden: Counter[str] = Counter()
+        for difference in differences:
+            name = self._hides(endpoint, difference)
+            if name is None:
+                left.append(difference)
+            else:
+                hidden[name] += 1
+        return Applied(left, dict(hidden))
+
+    def uses(self, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
+        """Every rule with what it has hidden in all, fields without a source one by one where they showed."""
+        found = [use for rule in self._all for use in (self._fields(rule, hidden) or (self._use(rule, hidden),))]
+        known = {use.name for use in found}
+        gone = (RuleUse(name, "a rule that is not there any more", None, hidden[name], False) for name in hidden)
+        return (*found, *(use for use in gone if use.name not in known))
+
+    def _expired(self, rule: Rule) -> bool:
+        return rule.expires is not None and rule.expires < self._today
+
+    def _rules_at(self, endpoint: str, path: str) -> tuple[Rule, ...]:
+        return tuple(
+            rule
+            for rule in self._standing
+            if (not rule.endpoint or endpoint in rule.endpoint)
+            and (rule.path is None or self._patterns[rule.path].matches(path))
+        )
+
+    def _hides(self, endpoint: str, difference: Difference) -> str | None:
+        """The name of the rule that hides a difference."""
+        for rule in self._at(endpoint, difference.path):
+            if not _lets_pass(rule, difference):
+                continue
+            if rule.cause is None:
+                return rule.name or ""
+            row = self._row(rule, endpoint, difference)
+            if row is not None:
+                return _name(rule, row)
+        return None
+
+    def _row(self, rule: Rule, endpoint: str, difference: Difference) -> Row | None:
+        of = self._causes.without_source if rule.cause == "no source" else self._causes.derived
+        return of(endpoint, difference)
+
+    def _fields(self, rule: Rule, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
+        if rule.cause is None:
+            return ()
+        rows = {_name(rule, row): row for row in self._causes.rows()}
+        return tuple(self._use(rule, hidden, name, row.note) for name, row in rows.items() if name in hidden)
+
+    def _use(
+        self, rule: Rule, hidden: Mapping[str, int], name: str | None = None, reason: str | None = None
+    ) -> RuleUse:
+        name = name or rule.name or ""
+        expires = rule.expires.isoformat() if rule.expires else None
+        return RuleUse(name, reason or rule.reason, expires, hidden.get(name, 0), self._expired(rule))
+
+
+def _name(rule: Rule, row: Row) -> str:
+    return f"{rule.name}: {row.object}.{row.field}"
+
+
+def _lets_pass(rule: Rule, difference: Difference) -> bool:
+    """Whether a difference is one that the rule does not mind, wherever it is."""
+    if rule.tolerate is not None:
+        return difference.kind in BOTH and rule.tolerate.allows(difference.old, difference.new)
+    if rule.normalise:
+        return _reads_the_same(rule, difference)
+    return rule.ignore == "all" or difference.kind in rule.ignore
+
+
+def _reads_the_same(rule: Rule, difference: Difference) -> bool:
+    if difference.kind == "order":
+        return "sorted" in rule.normalise
+    if difference.kind not in (*BOTH, "missing", "extra"):
+        return False
+    old, new = (normalising.normalised(value, rule.normalise) for value in (difference.old, difference.new))
+    return old is not ABSENT and new is not ABSENT and bool(old == new)

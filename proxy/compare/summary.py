@@ -1,0 +1,195 @@
+"""From a tally to the result that reports read: shares with their intervals, groups with their reasons, a verdict.
+
+Pure. A run and a shadow hand in what only they know: where the sides are, what the source holds, how it ended.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from proxy.compare import costs, counting, noise, verdict
+from proxy.compare.causes import Causes
+from proxy.compare.costs import Asked, Place
+from proxy.compare.counting import GroupCount, Kept, RowCount
+from proxy.compare.result import (
+    Cost,
+    Group,
+    Result,
+    Row,
+    Sample,
+    Side,
+    Times,
+    Trouble,
+)
+from proxy.compare.rules import Rules
+from proxy.compare.settings import Settings
+from proxy.compare.tally import Tally
+from proxy.compare.thresholds import Subject, Threshold
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tally does not know. `old` and `new` are where the sides are: an address up to `/v3`, of which curl lines
+    are made, or a file. `asked` is what the source holds, `seconds` over what time; `complete` that nothing is left.
+    """
+
+    started: float
+    ended: float
+    source: str
+    old: str
+    new: str
+    asked: Mapping[Place, Asked] | None = None
+    seconds: float | None = None
+    budget: int | None = None
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+
+
+class Summary:
+    """Makes results by the settings of a run. `subject` says what a path is about."""
+
+    def __init__(self, settings: Settings, rules: Rules, causes: Causes, subject: Subject) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._causes = causes
+        self._subject = subject
+
+    def result(self, tally: Tally, run: Run) -> Result:
+        """All of it."""
+        counting_groups = self._counting(tally)
+        rows = self._rows(tally, run, counting_groups)
+        failed = (*self._broken(tally, counting_groups), *self._expired())
+        return Result(
+            started=run.started,
+            ended=run.ended,
+            source=run.source,
+            sides=(Side("old", run.old), Side("new", run.new)),
+            verdict=verdict.of_run(rows, failed, complete=run.complete),
+            rows=rows,
+            groups=self._groups(tally, run, counting_groups),
+            rules=self._rules.uses(tally.hidden),
+            times=tuple(_times(tally)),
+            cost=Cost(tally.spent, run.budget, costs.a_month(tally.rows.values(), run.asked, run.seconds)),
+            troubles=tuple(
+                Trouble(each.reason, each.calls, each.origin)
+                for each in sorted(tally.troubles.values(), key=lambda each: (-each.calls, each.reason))
+            ),
+            failed=failed,
+            notes=(*run.notes, *_notes(tally)),
+            complete=run.complete,
+        )
+
+    def _counting(self, tally: Tally) -> frozenset[str]:
+        """The groups that count against their calls: not what has moved, and not what is noise."""
+        compared = _compared(tally)
+        return frozenset(
+            key
+            for key, group in tally.groups.items()
+            if group.cause != "moved" and self._exceeds(tally, group, compared[group.endpoint])
+        )
+
+    def _exceeds(self, tally: Tally, group: GroupCount, compared: int) -> bool:
+        waver = tally.wavers.get(counting.digest(group.endpoint, group.path))
+        twice, least = tally.twice.get(group.endpoint, 0), self._settings.noise.least_calls
+        return noise.exceeds(group.calls, compared, waver.calls if waver else 0, twice, least)
+
+    def _rows(self, tally: Tally, run: Run, counts: frozenset[str]) -> tuple[Row, ...]:
+        found = {(row.client, row.endpoint): row for row in tally.rows.values()}
+        for client, endpoint in run.asked or ():
+            found.setdefault((client, endpoint), RowCount(client, endpoint))
+        rows = (self._row(row, run, tally, counts) for _, row in sorted(found.items()))
+        return tuple(rows)
+
+    def _row(self, row: RowCount, run: Run, tally: Tally, counts: frozenset[str]) -> Row:
+        excused = sum(
+            pattern.calls
+            for pattern in row.patterns.values()
+            if not any(key in counts or key not in tally.groups for key in pattern.groups)
+        )
+        equivalent = row.compared - row.differing + excused
+        asked = (run.asked or {}).get((row.client, row.endpoint))
+        whole = asked is not None and asked.calls == row.compared
+        return Row(
+            row.client,
+            row.endpoint,
+            row.compared,
+            row.asked,
+            equivalent,
+            row.troubled,
+            equivalent / row.compared if row.compared else None,
+            noise.wilson(equivalent, row.compared) if row.compared else None,
+            verdict.of_row(equivalent, row.compared, self._settings.ready, whole=whole),
+        )
+
+    def _groups(self, tally: Tally, run: Run, counts: frozenset[str]) -> tuple[Group, ...]:
+        """Those that count first, then by the number of their calls."""
+        ordered = sorted(
+            tally.groups.items(),
+            key=lambda item: (item[0] not in counts, -item[1].calls, item[1].endpoint, item[1].path, item[0]),
+        )
+        return tuple(self._group(group, run, tally, key in counts) for key, group in ordered)
+
+    def _group(self, group: GroupCount, run: Run, tally: Tally, counts: bool) -> Group:
+        twice = tally.twice.get(group.endpoint, 0)
+        waver = tally.wavers.get(counting.digest(group.endpoint, group.path))
+        return Group(
+            group.endpoint,
+            group.path,
+            group.kind,
+            group.cause,
+            self._causes.why(group.endpoint, group.path, group.kind, group.cause),
+            group.calls,
+            group.differences,
+            (waver.calls if waver else 0) / twice if twice else None,
+            counts,
+            group.first_seen,
+            group.last_seen,
+            tuple(sorted(group.clients.values())),
+            tuple(_sample(kept, run) for kept in group.samples.values()),
+        )
+
+    def _broken(self, tally: Tally, counts: frozenset[str]) -> Iterable[str]:
+        """The thresholds that are not kept, in words."""
+        compared = sum(_compared(tally).values())
+        for threshold in self._settings.fail_on:
+            broken = threshold.broken(self._calls(threshold, tally, counts), compared)
+            if broken:
+                yield broken
+
+    def _calls(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
+        """Calls with a difference that a threshold is about. A call with several of them counts once."""
+        about = {key for key in counts if self._is_about(threshold, tally.groups[key])}
+        patterns = (pattern for row in tally.rows.values() for pattern in row.patterns.values())
+        known = sum(pattern.calls for pattern in patterns if about.intersection(pattern.groups))
+        return max([known, *(tally.groups[key].calls for key in about)])
+
+    def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
+        return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
+
+    def _expired(self) -> Iterable[str]:
+        return (f"the rule {rule.name} has expired: it held until {rule.expires}" for rule in self._rules.expired)
+
+
+def _compared(tally: Tally) -> Counter[str]:
+    """Compared calls by endpoint."""
+    calls: Counter[str] = Counter()
+    for row in tally.rows.values():
+        calls[row.endpoint] += row.compared
+    return calls
+
+
+def _sample(kept: Kept, run: Run) -> Sample:
+    call = kept.call
+    old, new = (call.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.old, run.new))
+    return Sample(call.target(), call.origin, kept.place, kept.old, kept.new, old, new)
+
+
+def _times(tally: Tally) -> Iterable[Times]:
+    for count in sorted(tally.times.values(), key=lambda each: (each.endpoint, each.side != "old")):
+        p50, p95, p99 = (count.quantile(share) for share in (0.5, 0.95, 0.99))
+        yield Times(count.endpoint, count.side, sum(count.buckets), p50, p95, p99, counting.BOUNDS, count.buckets)
+
+
+def _notes(tally: Tally) -> Iterable[str]:
+    if tally.rest:
+        yield f"{tally.rest} differences of further sorts are counted against their calls, and not listed"

@@ -1,0 +1,44 @@
+"""Ready or not: what follows from counts, for one client at one endpoint, for a whole run, and for a shell.
+
+The table in docs/comparing.md is this file in words.
+"""
+
+from collections.abc import Sequence
+
+from proxy.compare import noise
+from proxy.compare.result import Result, Row, Verdict
+from proxy.compare.settings import Ready
+
+EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2
+
+
+def of_row(equivalent: int, compared: int, ready: Ready, *, whole: bool) -> Verdict:
+    """Of one client at one endpoint. `whole`: every call of its source was compared, nothing is estimated."""
+    if compared == 0:
+        return "too few calls"
+    share, interval = equivalent / compared, noise.wilson(equivalent, compared)
+    if whole:
+        return "ready" if share >= ready.share else "not ready"
+    if interval.high < ready.share:
+        return "not ready"
+    if compared < ready.least_calls:
+        return "too few calls"
+    if interval.low >= ready.share:
+        return "ready"
+    return "not ready" if share < ready.share else "too few calls"
+
+
+def of_run(rows: Sequence[Row], failed: Sequence[str], *, complete: bool) -> Verdict:
+    """Of all: as bad as its worst row, and never ready where a threshold is broken or the run was cut short."""
+    verdicts = {row.verdict for row in rows}
+    if failed or "not ready" in verdicts:
+        return "not ready"
+    return "ready" if verdicts == {"ready"} and complete else "too few calls"
+
+
+def exit_code(result: Result, *, thresholds: bool) -> int:
+    """0 equivalent, 1 differences, 2 could not compare. Where there are `thresholds`, they alone say what differs."""
+    if result.failed or (not thresholds and any(group.counts for group in result.groups)):
+        return DIFFERENT
+    compared = result.rows and all(row.calls > 0 for row in result.rows)
+    return EQUIVALENT if compared and result.complete else NOT_COMPARED
