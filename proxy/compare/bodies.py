@@ -7,17 +7,18 @@ import msgspec
 
 from proxy.compare import replies
 from proxy.compare.calls import Call
-from proxy.compare.replies import Reply
+from proxy.compare.replies import Document, Reply
 
 _PADDED = re.compile(rb"\s*(?:/\*\*/)?\s*([\w$.\[\]]{1,128})\s*\((.*)\)\s*;?\s*", re.DOTALL)
 _ERRORS = ("ClientErrorResponse", "ServerErrorResponse")
 
 
 class Body(msgspec.Struct, frozen=True):
-    """`value` and the keys that stand `twice`; or `problem`, what there is instead. `function` is whose call it is."""
+    """A `document`, or the `problem` that there is instead. `function` is what it is handed to, `refused` whether it is
+    an error, by its status or by its own word.
+    """
 
-    value: Any = None
-    twice: tuple[str, ...] = ()
+    document: Document = Document(None)
     problem: str | None = None
     function: str | None = None
     refused: bool = False
@@ -36,7 +37,7 @@ def side(call: Call, reply: Reply) -> Side:
 
 
 def read(call: Call, reply: Reply) -> Body:
-    """The body of a reply to a call. `refused` says whether it is an error, by its status or by its own word."""
+    """The body of a reply to a call."""
     text, function = reply.body, None
     if any(call.values("callback")) and (padded := _PADDED.fullmatch(reply.body)):
         function, text = padded[1].decode("utf-8", "replace"), padded[2]
@@ -44,7 +45,7 @@ def read(call: Call, reply: Reply) -> Body:
         document = replies.read(text)
     except ValueError as error:
         return Body(problem=str(error), function=function, refused=reply.status >= 400)
-    return Body(document.value, document.twice, None, function, reply.status >= 400 or _says_so(document.value))
+    return Body(document, None, function, reply.status >= 400 or _says_so(document.value))
 
 
 def _says_so(value: Any) -> bool:

@@ -8,7 +8,7 @@ around v3's objects (hits, facets, the echo of the request) are in no mapping; n
 from typing import Any, NamedTuple
 
 from proxy import endpoints
-from proxy.compare import paths
+from proxy.compare import patterns
 from proxy.compare.differences import ABSENT, Cause, Difference, Kind
 from proxy.mapping import coverage
 from proxy.mapping.loader import Rulebook
@@ -55,8 +55,8 @@ class Causes:
     def field(self, endpoint: str, path: str) -> Field | None:
         """The field that a path of an endpoint's reply is in."""
         found = _endpoint(endpoint)
-        below = _below(found, paths.steps(path))
-        if found is None or not below or paths.is_whole(path):
+        below = _below(found, patterns.steps(path))
+        if found is None or not below or patterns.is_whole(path):
             return None
         return self._walk(found.object, below, None)
 
@@ -65,20 +65,12 @@ class Causes:
         if row is None:
             return None
         rule, rest = self._book.rules[name].rule(row.field), steps[1:]
-        if rule.each and rest[:1] == (paths.ELEMENT,):
-            rest = rest[1:]
-        elif rule.keyed:
-            rest = self._behind_key(rule.keyed, rest)
-        if rule.target and rest:
-            inner = self._walk(rule.target, rest, above if row.kind == "exact" else row)
+        below = rest[1:] if rule.each or rule.keyed else rest
+        if rule.target and below:
+            inner = self._walk(rule.target, below, above if row.kind == "exact" else row)
             if inner is not None:
                 return inner
-        return Field(row, steps[1:], above)
-
-    def _behind_key(self, name: str, steps: tuple[str, ...]) -> tuple[str, ...]:
-        """What stands behind the key of a keyed object; the key is data, and a dot in it makes it several steps."""
-        fields = self._book.rules[name].fields
-        return next((steps[at:] for at in range(1, len(steps)) if steps[at] in fields), ())
+        return Field(row, rest, above)
 
     def without_source(self, endpoint: str, difference: Difference) -> coverage.Row | None:
         """The field, where the service has nothing for it and the new side shows just what the mapping says then."""
@@ -102,7 +94,7 @@ class Causes:
             return "status" if difference.kind == "status" else "latency"
         if refused:
             return "error shape"
-        if paths.is_whole(difference.path):
+        if patterns.is_whole(difference.path):
             return "unexplained"
         if self.without_source(endpoint, difference):
             return "no source"
@@ -158,14 +150,14 @@ def _is_part(endpoint: str, path: str) -> bool:
     found = _endpoint(endpoint)
     if found is None or found.object != "Part":
         return False
-    root, steps = ROOTS[found.action], paths.steps(path)
+    root, steps = ROOTS[found.action], patterns.steps(path)
     return bool(steps) and steps in (root, root[:-1] if found.action == "search" else root)
 
 
 def _inside(value: Any, steps: tuple[str, ...]) -> Any:
     """What a constant has at a path of its own, ABSENT where it has nothing."""
     for step in steps:
-        if step == paths.ELEMENT and isinstance(value, list) and value:
+        if step == patterns.ELEMENT and isinstance(value, list) and value:
             value = value[0]
         elif isinstance(value, dict) and step in value:
             value = value[step]

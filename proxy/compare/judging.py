@@ -5,20 +5,20 @@ was asked a second time is handed in with the first.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from proxy.compare import bodies, noise, paths
-from proxy.compare.bodies import Body, Side
+from proxy.compare import bodies, noise, patterns
+from proxy.compare.bodies import Side
 from proxy.compare.calls import Call
 from proxy.compare.causes import Causes
 from proxy.compare.comparison import Comparison
-from proxy.compare.differences import ABSENT, Cause, Difference, Finding
-from proxy.compare.replies import Reply
+from proxy.compare.differences import Cause, Difference, Finding
+from proxy.compare.replies import Document, Reply
 from proxy.compare.rules import Applied, Rules
 from proxy.compare.settings import Settings
 from proxy.compare.trimming import Trimming
 
-Diff = Callable[[Any, Any], list[Difference]]
+Diff = Callable[[Document, Document], list[Difference]]  # diff.documents
 
 
 class Pair(NamedTuple):
@@ -91,7 +91,7 @@ class Judge:
     def _applied(self, call: Call, old: Side, new: Side) -> Applied:
         found, (one, other) = self._found(old, new), (old.reply.seconds, new.reply.seconds)
         if self._settings.latency is not None and other > one + self._settings.latency:
-            found.append(Difference("latency", paths.LATENCY, paths.LATENCY, one, other))
+            found.append(Difference("latency", patterns.LATENCY, patterns.LATENCY, one, other))
         return self.rules.apply(call.endpoint, found)
 
     def _found(self, old: Side, new: Side) -> list[Difference]:
@@ -100,7 +100,7 @@ class Judge:
         if old.reply.status != new.reply.status and not (old.body.refused and new.body.refused):
             return found
         if old.body.problem is None and new.body.problem is None:
-            found += [*_twice(old.body, new.body), *self._diff(old.body.value, new.body.value)]
+            found += self._diff(old.body.document, new.body.document)
         return found
 
     def _wavers(self, call: Call, old: Side, again: Side | None) -> tuple[str, ...] | None:
@@ -121,10 +121,10 @@ class Judge:
         changed = {_key(each) for each in self._found(old, again)} if again and not _trouble(old, again) else set()
         moved = {_key(each) for each in differences} & changed
         for one, other in _pairs(first, later):
-            if one.reply.status != other.reply.status or _trouble(one, other):
+            if not (_is_like(one, old) and _is_like(other, old)):
                 continue
             there = {_key(each) for each in self._found(one, other)}
-            moved |= {_key(each) for each in differences if not paths.is_whole(each.path)} - there
+            moved |= {_key(each) for each in differences if not patterns.is_whole(each.path)} - there
         return moved
 
 
@@ -136,6 +136,15 @@ def _pairs(first: tuple[Side, Side], later: tuple[Side | None, ...]) -> list[tup
     if old_again:
         return [(old_again, new)]
     return [(old, new_again)] if new_again else []
+
+
+def _is_like(side: Side, first: Side) -> bool:
+    """Whether an answer is one of the first's sort: what an error or a page of HTML lacks is not gone."""
+    return (
+        side.reply.trouble is None
+        and side.body.problem is None
+        and (side.reply.status, side.body.refused) == (first.reply.status, first.body.refused)
+    )
 
 
 def _trouble(old: Side, new: Side) -> str | None:
@@ -152,7 +161,7 @@ def _trouble(old: Side, new: Side) -> str | None:
 def _whole(old: Side, new: Side) -> list[Difference]:
     """What differs in the replies as such."""
     if old.reply.status != new.reply.status:
-        return [Difference("status", paths.STATUS, paths.STATUS, old.reply.status, new.reply.status)]
+        return [Difference("status", patterns.STATUS, patterns.STATUS, old.reply.status, new.reply.status)]
     one, other = old.body, new.body
     if (one.problem is None) != (other.problem is None):
         return [_body("unreadable", one.problem or "JSON", other.problem or "JSON")]
@@ -162,16 +171,7 @@ def _whole(old: Side, new: Side) -> list[Difference]:
 
 
 def _body(kind: Literal["unreadable", "value", "format"], old: str | None, new: str | None) -> Difference:
-    return Difference(kind, paths.BODY, paths.BODY, old, new)
-
-
-def _twice(one: Body, other: Body) -> list[Difference]:
-    """Keys that stand twice in an object of one side only."""
-    old, new = set(one.twice), set(other.twice)
-    return [
-        Difference("twice", f"**.{key}", f"**.{key}", key if key in old else ABSENT, key if key in new else ABSENT)
-        for key in sorted(old ^ new)
-    ]
+    return Difference(kind, patterns.BODY, patterns.BODY, old, new)
 
 
 def _key(difference: Difference) -> tuple[str, str, str]:

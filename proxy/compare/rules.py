@@ -10,7 +10,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from proxy.compare import normalising, paths
+from proxy.compare import normalising, patterns
 from proxy.compare.causes import Causes
 from proxy.compare.differences import ABSENT, Difference
 from proxy.compare.result import RuleUse
@@ -36,7 +36,7 @@ class Rules:
         self._causes = causes
         self._today = today
         self._standing = tuple(rule for rule in rules if not self._expired(rule))
-        self._patterns = {rule.path: paths.Pattern(rule.path) for rule in rules if rule.path is not None}
+        self._patterns = {rule.path: patterns.Pattern(rule.path) for rule in rules if rule.path is not None}
         self._at = lru_cache(KNOWN_PATHS)(self._rules_at)
 
     @property

@@ -1,4 +1,4 @@
-"""What a user gets with the wheel: the code, its data, the mappings and the reference configuration."""
+"""What a user gets with the wheel: the code, its data, the mappings and the reference files."""
 
 import subprocess
 import sys
@@ -17,8 +17,9 @@ def wheel(root, tmp_path_factory):
         yield archive
 
 
-def test_the_wheel_ships_the_reference_configuration(root, wheel):
-    assert wheel.read("proxy/_shipped/config.yaml") == (root / "config.yaml").read_bytes()
+@pytest.mark.parametrize("name", ["config.yaml", "compare.yaml"])
+def test_the_wheel_ships_the_reference_files(root, wheel, name):
+    assert wheel.read(f"proxy/_shipped/{name}") == (root / name).read_bytes()
 
 
 def test_the_wheel_ships_every_mapping(root, wheel):

@@ -1,4 +1,4 @@
-"""Paths of differences and of rules, step by step: `results[*].items[*].mpn` is five of them.
+"""What paths a rule is for: those of differences, step by step. `results[*].items[*].mpn` is five of them.
 
 A path in parentheses, such as `(status)`, is of the whole reply. Only a rule that names it so is one for it.
 """
@@ -11,11 +11,11 @@ import msgspec
 ELEMENT = "[*]"  # one of a list
 STATUS, BODY, LATENCY = "(status)", "(body)", "(latency)"
 
-_STEP = re.compile(r"\[\*\]|(?:[^.\[]|\[(?!\*\]))+")
+_STEP = re.compile(r'\[\*\]|\["(?:[^"\\]|\\.)*"[^\]]*\]|[^.\[\]]+')
 
 
 def steps(path: str) -> tuple[str, ...]:
-    """The keys and `[*]` of a path. A key with a dot in it counts as several."""
+    """The keys and `[*]` of a path. A key that is no plain name is quoted: `fields["specs.resistance.value"]`."""
     return tuple(_STEP.findall(path))
 
 
