@@ -1,0 +1,159 @@
+"""What a file of settings becomes, and what is said of the mistakes in one."""
+
+import hashlib
+from datetime import date
+
+import pytest
+
+from proxy import errors
+from proxy.compare import loader
+from proxy.compare.settings import Noise, Ready, Settings
+from proxy.compare.tolerating import Tolerance
+from proxy.config import digest
+from proxy.kit import shipped
+
+RULE = "reason: because, expires: never"
+
+
+def test_what_is_not_written_has_its_default(load):
+    assert load("shipped_rules: false") == Settings(shipped_rules=False)
+
+
+def test_everything_that_is_written_arrives(load, tmp_path):
+    (tmp_path / "new-key").write_text("n3w\n")
+    found = load(
+        f"""\
+shipped_rules: false
+keys:
+  - {{name: erp, source: "sha256:{hashlib.sha256(b"1a2b3c4d").hexdigest()}", old: env:OLD, new: file:new-key}}
+fail_on: [missing-part, price>1%]
+noise: {{share: 0.5, least_calls: 10}}
+ready: {{share: 0.95, least_calls: 20}}
+latency: 1.5
+budget: 500
+""",
+        OLD="0ld",
+    )
+    assert found.keys[0].source == digest("1a2b3c4d")
+    assert (found.keys[0].old.reveal(), found.keys[0].new.reveal()) == ("0ld", "n3w")
+    assert [each.text for each in found.fail_on] == ["missing-part", "price>1%"]
+    assert (found.noise, found.ready) == (Noise(0.5, 10), Ready(0.95, 20))
+    assert (found.latency, found.budget) == (1.5, 500)
+
+
+def test_no_key_is_seen_in_the_settings(load):
+    shown = repr(load("keys: [{name: erp, source: s0urce, old: 0ld, new: n3w}]"))
+    assert not any(key in shown for key in ("s0urce", "0ld", "n3w", hashlib.sha256(b"s0urce").hexdigest()))
+
+
+def test_a_rule_is_read_in_its_three_forms(rule):
+    assert rule("path: a, ignore: all").ignore == "all"
+    assert rule("path: a, ignore: order").ignore == ("order",)
+    assert rule("path: a, tolerate: {relative: 0.01, seconds: 5}").tolerate == Tolerance(relative=0.01, seconds=5)
+    assert rule("path: a, normalise: [trim, lower-case]").normalise == ("trim", "lower-case")
+
+
+def test_a_rule_is_called_by_its_line_unless_it_has_a_name(load):
+    text = f"shipped_rules: false\nrules:\n  - {{path: a, ignore: all, {RULE}}}\n  - {{path: b, ignore: all, name: b's, {RULE}}}"
+    assert [rule.name for rule in load(text).rules] == ["ours.yaml:3", "b's"]
+
+
+def test_a_rule_lasts_to_the_day_it_says_or_for_ever(rule):
+    assert rule("path: a, ignore: all").expires is None
+    text = "path: a, ignore: all, endpoint: [/parts/match, '/parts/{uid}']"
+    assert rule(text).endpoint == ("/parts/match", "/parts/{uid}")
+
+
+def test_the_shipped_rules_follow_those_of_the_file(load):
+    there = loader.load(None, {}).rules
+    found = load(f"rules: [{{path: a, ignore: all, {RULE}}}]").rules
+    assert found[0].path == "a"
+    assert found[1:] == there
+
+
+def test_a_rule_takes_the_place_of_the_shipped_one_of_its_name(load):
+    found = load("rules: [{name: msec, path: msec, tolerate: {absolute: 5}, reason: r, expires: 2027-01-31}]").rules
+    assert len(found) == len(loader.load(None, {}).rules)
+    assert [(rule.tolerate, rule.expires) for rule in found if rule.name == "msec"] == [
+        (Tolerance(absolute=5), date(2027, 1, 31))
+    ]
+
+
+def test_the_shipped_file_named_by_its_path_has_its_rules_once():
+    assert loader.load(shipped.path("compare.yaml"), {}) == loader.load(None, {})
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("rule: []", "ours.yaml:1:1: rule: unknown key; did you mean rules? Known here: keys, "),
+        ("noise: {share: 2}", "ours.yaml:1:9: noise.share: 2 is not accepted; it accepts a share of all calls"),
+        ("budget: much", "ours.yaml:1:1: budget: 'much' is not accepted; it accepts a number of parts"),
+        (
+            "fail_on: [misssing]",
+            "ours.yaml:1:11: fail_on[0]: 'misssing' is no name of a threshold; did you mean missing",
+        ),
+        ("fail_on: part>1", "ours.yaml:1:1: fail_on[0]: 'part>1' has no share such as 1% after its >"),
+        ("rules: {}", "ours.yaml:1:1: rules: is a list: each entry begins with a dash"),
+        (f"rules: [{{path: a, {RULE}}}]", "rules[0]: needs exactly one of ignore, tolerate, normalise"),
+        (
+            f"rules: [{{path: a, ignore: all, normalise: trim, {RULE}}}]",
+            "rules[0]: needs exactly one of ignore, tolerate, normalise, not ignore and normalise",
+        ),
+        (f"rules: [{{ignore: all, {RULE}}}]", "rules[0]: says neither path nor cause"),
+        (
+            "rules:\n  - path: a\n    ignore: all\n    expires: never",
+            "ours.yaml:2:5: rules[0].reason: is missing; it accepts why this may differ",
+        ),
+        (
+            "rules: [{path: a, ignore: all, reason: r}]",
+            "rules[0].expires: is missing; it accepts the last day that it holds, such as 2027-01-31, or never",
+        ),
+        ("rules: [{path: a, ignore: all, reason: r, expires: soon}]", "rules[0].expires: 'soon' is not accepted"),
+        ("rules: [{path: a, ignore: all, reason: r, expires: }]", "rules[0].expires: is empty; a rule that shall last"),
+        (f"rules: [{{path: a, ignore: nothing, {RULE}}}]", "is not accepted; it accepts all, or a list of status"),
+        (
+            f"rules: [{{path: a, ignore: all, endpoint: /parts, {RULE}}}]",
+            "it accepts one of, or a list of /parts/match",
+        ),
+        (f"rules: [{{path: a, tolerate: {{}}, {RULE}}}]", "rules[0].tolerate: says nothing"),
+        (f"rules: [{{path: a, tolerate: {{absolute: -1}}, {RULE}}}]", "rules[0].tolerate.absolute: -1 is not accepted"),
+        (f"rules: [{{path: a, tolerate: {{far: 1}}, {RULE}}}]", "rules[0].tolerate.far: unknown key"),
+        (f"rules: [{{cause: moved, ignore: all, {RULE}}}]", "'moved' is not accepted; it accepts no source or derived"),
+        (
+            f"rules:\n - {{path: a, ignore: all, name: x, {RULE}}}\n - {{path: b, ignore: all, name: x, {RULE}}}",
+            "ours.yaml:3:4: rules[1]: the name x is already given in ours.yaml:2:4",
+        ),
+        ("keys: [{name: 'a b'}]", "keys[0].name: 'a b' is not accepted; it accepts letters, digits"),
+        ("keys: [{name: a}, {name: a}]", "keys[1]: the name a is already given"),
+        ("keys: [{name: a, old: env:NONE}]", "keys[0].old: the environment variable NONE is not set"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(load, text, message):
+    with pytest.raises(errors.ConfigError) as caught:
+        load(text)
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "keys: [s3cret]",
+        "keys: s3cret",
+        "keys: [{s3cret: erp}]",
+        "keys: {erp: s3cret}",
+        "keys: [{name: erp, source: 'sha256:s3cret'}]",
+        "keys: [{name: erp, old: [s3cret]}]",
+        "keys: [{name: erp, old: {k: s3cret}}]",
+    ],
+)
+def test_no_mistake_shows_a_key(load, text):
+    with pytest.raises(errors.ConfigError) as caught:
+        load(text)
+    assert "s3cret" not in caught.value.message
+    assert "keys" in caught.value.message
+
+
+def test_two_rules_of_no_name_in_one_line_are_told_apart(load):
+    with pytest.raises(errors.ConfigError, match="the name ours.yaml:1 is already given"):
+        load(f"rules: [{{path: a, ignore: all, {RULE}}}, {{path: b, ignore: all, {RULE}}}]")

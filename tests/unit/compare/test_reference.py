@@ -1,0 +1,68 @@
+"""compare.yaml, the settings and their defaults say the same; its rules have reasons that the documents give."""
+
+import re
+from pathlib import Path
+from typing import get_type_hints
+
+import msgspec
+import pytest
+import yaml
+
+from proxy.compare import loader, normalising
+from proxy.compare.differences import KINDS
+from proxy.compare.settings import Key, Noise, Ready, Rule, Settings
+from proxy.compare.tolerating import Tolerance
+
+ROOT = Path(__file__).parents[3]
+FILE = ROOT / "compare.yaml"
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return FILE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def everything(text) -> str:
+    """The file with every commented setting switched on, as its own first lines explain."""
+    return re.sub(
+        r"(?m)^#(?=\S| {2,}(?:- )?\w+: +\S)(?! +\w+: (all|a block|lower))", "", text.replace("\nkeys: []\n", "\n")
+    )
+
+
+def test_the_file_as_it_is_holds_exactly_the_defaults_beside_its_rules():
+    assert msgspec.structs.replace(loader.load(None, {}), rules=()) == Settings()
+
+
+def test_every_setting_is_in_the_file(everything):
+    written = yaml.safe_load(everything)
+    assert set(written) == set(Settings.__struct_fields__)
+    assert set(written["keys"][0]) == set(Key.__struct_fields__)
+    assert set(written["noise"]) == set(Noise.__struct_fields__)
+    assert set(written["ready"]) == set(Ready.__struct_fields__)
+    shown = {name for rule in written["rules"] for name in rule} | {"tolerate"}
+    assert shown == set(Rule.__struct_fields__)
+
+
+def test_the_file_names_all_that_a_rule_can_say(text):
+    prose = re.sub(r"\n# *", " ", text)
+    assert f"ignore: all, or kinds: {', '.join(KINDS)}" in prose
+    assert f"normalise: {', '.join(normalising.SPELLINGS)}" in prose
+    assert all(name in prose for name in Tolerance.__struct_fields__)
+
+
+@pytest.mark.parametrize("kind", [Settings, Key, Rule, Tolerance, Noise, Ready], ids=lambda kind: kind.__name__)
+def test_every_setting_says_what_it_accepts(kind):
+    hints = get_type_hints(kind, include_extras=True)
+    for name in kind.__struct_fields__:
+        if isinstance(hints[name], type):  # a block: its own settings say it
+            continue
+        metas = [meta for meta in hints[name].__metadata__ if isinstance(meta, msgspec.Meta)]
+        assert any(meta.description for meta in metas), name
+
+
+@pytest.mark.parametrize("rule", loader.load(None, {}).rules, ids=lambda rule: rule.name)
+def test_every_shipped_rule_has_a_name_and_a_reason_that_the_surface_gives(rule):
+    page = (ROOT / "docs" / "v3-surface.md").read_text(encoding="utf-8")
+    assert not rule.name.startswith("compare.yaml")
+    assert rule.reason in page
