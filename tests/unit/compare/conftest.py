@@ -2,13 +2,14 @@
 
 import json
 from datetime import date
+from itertools import zip_longest
 
 import msgspec
 import pytest
 
 from proxy.compare import calls, judging, loader, rules
 from proxy.compare.causes import Causes
-from proxy.compare.differences import Difference
+from proxy.compare.differences import ABSENT, Difference
 from proxy.compare.replies import Reply
 from proxy.kit import shipped
 from proxy.mapping import loader as mapping
@@ -21,25 +22,21 @@ def plain_diff(old, new, path="", place=""):
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             inner = (f"{path}.{key}".lstrip("."), f"{place}.{key}".lstrip("."))
-            if key not in new:
-                yield Difference("missing", *inner, old=old[key])
-            elif key not in old:
-                yield Difference("extra", *inner, new=new[key])
-            else:
-                yield from plain_diff(old[key], new[key], *inner)
+            yield from _both(old.get(key, ABSENT), new.get(key, ABSENT), *inner)
     elif isinstance(old, list) and isinstance(new, list):
-        for at in range(max(len(old), len(new))):
-            inner = (f"{path}[*]", f"{place}[{at}]")
-            if at >= len(new):
-                yield Difference("missing", *inner, old=old[at])
-            elif at >= len(old):
-                yield Difference("extra", *inner, new=new[at])
-            else:
-                yield from plain_diff(old[at], new[at], *inner)
-    elif type(old) is not type(new):
-        yield Difference("type", path, place, old, new)
+        for at, (one, other) in enumerate(zip_longest(old, new, fillvalue=ABSENT)):
+            yield from _both(one, other, f"{path}[*]", f"{place}[{at}]")
     elif old != new:
-        yield Difference("value", path, place, old, new)
+        yield Difference("value" if type(old) is type(new) else "type", path, place, old, new)
+
+
+def _both(old, new, path, place):
+    if new is ABSENT:
+        yield Difference("missing", path, place, old=old)
+    elif old is ABSENT:
+        yield Difference("extra", path, place, new=new)
+    else:
+        yield from plain_diff(old, new, path, place)
 
 
 def documents(old, new):

@@ -54,7 +54,8 @@ def test_a_rule_is_read_in_its_three_forms(rule):
 
 
 def test_a_rule_is_called_by_its_line_unless_it_has_a_name(load):
-    text = f"shipped_rules: false\nrules:\n  - {{path: a, ignore: all, {RULE}}}\n  - {{path: b, ignore: all, name: b's, {RULE}}}"
+    rules = (f"  - {{path: a, ignore: all, {RULE}}}", f"  - {{path: b, ignore: all, name: b's, {RULE}}}")
+    text = "\n".join(("shipped_rules: false", "rules:", *rules))
     assert [rule.name for rule in load(text).rules] == ["ours.yaml:3", "b's"]
 
 
@@ -155,5 +156,5 @@ def test_no_mistake_shows_a_key(load, text):
 
 
 def test_two_rules_of_no_name_in_one_line_are_told_apart(load):
-    with pytest.raises(errors.ConfigError, match="the name ours.yaml:1 is already given"):
+    with pytest.raises(errors.ConfigError, match=r"the name ours\.yaml:1 is already given"):
         load(f"rules: [{{path: a, ignore: all, {RULE}}}, {{path: b, ignore: all, {RULE}}}]")

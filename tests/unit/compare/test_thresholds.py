@@ -38,7 +38,7 @@ def test_an_unknown_name_is_refused_with_those_there_are():
 
 @pytest.mark.parametrize("text", ["", "moved", "missing-", "-part", "part-missing", "part>1%>2%"])
 def test_what_is_no_threshold_is_refused(text):
-    with pytest.raises(ValueError, match="is no name|has no share"):
+    with pytest.raises(ValueError, match=r"is no name|has no share"):
         thresholds.parse(text)
 
 

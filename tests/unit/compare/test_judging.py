@@ -1,0 +1,186 @@
+"""Two replies to one call, judged: what is whole, what moved, what was asked twice."""
+
+import msgspec
+import pytest
+
+from proxy.compare import calls
+from proxy.compare.judging import Pair
+
+ALWAYS_TWICE = "shipped_rules: false\nnoise: {share: 1}"
+
+
+def parts(*mpns, **more):
+    items = [{"__class__": "Part", "mpn": mpn} for mpn in mpns]
+    return {"__class__": "PartsMatchResponse", "msec": 1, "results": [{"items": items, **more}]}
+
+
+def found(comparison):
+    return [(each.difference.kind, each.difference.path, each.cause) for each in comparison.findings]
+
+
+def test_the_same_twice_is_equivalent(judge, call, reply):
+    comparison = judge().compare(call, 7.0, Pair(reply(parts("X1"), seconds=0.2), reply(parts("X1"), parts=3)))
+    assert comparison.equivalent
+    assert (comparison.call, comparison.at, comparison.parts, comparison.price) == (call, 7.0, 3, 3)
+    assert (comparison.old_seconds, comparison.new_seconds) == (0.2, 0.1)
+
+
+def test_what_differs_is_found_with_its_cause(judge, call, reply):
+    comparison = judge().compare(call, 0, Pair(reply(parts("X1", "X2")), reply(parts("X9"))))
+    assert found(comparison) == [
+        ("value", "results[*].items[*].mpn", "unexplained"),
+        ("missing", "results[*].items[*]", "missing part"),
+    ]
+
+
+def test_what_rules_hide_is_counted_and_no_finding(judge, call, reply):
+    old, new = reply(parts("X1")), reply({**parts("X1"), "msec": 99})
+    comparison = judge("shipped_rules: true").compare(call, 0, Pair(old, new))
+    assert comparison.equivalent
+    assert comparison.hidden == {"msec": 1}
+    assert judge("shipped_rules: true").differences(call, old, new) == []
+
+
+@pytest.mark.parametrize(
+    "old, new, findings",
+    [
+        ((parts("X1"), 200), ({"message": "no"}, 404), [("status", "(status)", "status")]),
+        ((parts("X1"), 200), (b"<html>", 200), [("unreadable", "(body)", "unexplained")]),
+        (({"message": "a"}, 403), ({"message": "b"}, 403), [("value", "message", "error shape")]),
+        (
+            ({"message": "a"}, 403),
+            ({"message": "b"}, 400),
+            [("status", "(status)", "status"), ("value", "message", "error shape")],
+        ),
+        ((b"<html>no</html>", 404), ({"message": "no"}, 404), [("unreadable", "(body)", "error shape")]),
+        ((b"<html>no</html>", 404), (b"<html>none</html>", 404), [("value", "(body)", "error shape")]),
+        ((b"<html>no</html>", 404), (b"<html>no</html>", 404), []),
+        (
+            ({"__class__": "ClientErrorResponse", "message": "a"}, 200),
+            ({"__class__": "ClientErrorResponse", "message": "b"}, 200),
+            [("value", "message", "error shape")],
+        ),
+    ],
+)
+def test_whole_replies_differ_by_status_or_body(judge, call, reply, old, new, findings):
+    comparison = judge().compare(call, 0, Pair(reply(*old), reply(*new)))
+    assert comparison.trouble is None
+    assert found(comparison) == findings
+
+
+@pytest.mark.parametrize(
+    "old, new, trouble",
+    [
+        ({"trouble": "no connection"}, {}, "old: no connection"),
+        ({}, {"trouble": "no answer in 30 s"}, "new: no answer in 30 s"),
+        ({"body": b"<!doctype html>"}, {}, "old: HTML instead of JSON"),
+        ({"body": b""}, {}, "old: an empty body"),
+    ],
+)
+def test_what_cannot_be_compared_is_trouble_of_a_side(judge, call, reply, old, new, trouble):
+    comparison = judge().compare(call, 0, Pair(reply(parts("X1"), **old), reply(parts("X2"), parts=2, **new)))
+    assert (comparison.trouble, comparison.findings, comparison.parts) == (trouble, (), 2)
+    assert not comparison.equivalent
+    assert judge().differences(call, reply(parts("X1"), **old), reply(parts("X2"), **new)) == []
+
+
+def test_a_script_is_read_as_the_json_in_it(judge, reply):
+    call = calls.Call("/parts/match", (("callback", "show"),))
+    old, new = reply(b'show({"hits": 1})'), reply(b'/**/show({"hits": 1});')
+    assert judge().compare(call, 0, Pair(old, new)).equivalent
+    plain = reply(b'{"hits": 1}')
+    assert found(judge().compare(call, 0, Pair(old, plain))) == [("format", "(body)", "unexplained")]
+
+
+def test_a_script_that_nobody_asked_for_is_no_json(judge, call, reply):
+    assert judge().compare(call, 0, Pair(reply(b"show({})"), reply({}))).trouble == "old: something that is no JSON"
+
+
+def test_slowness_counts_where_the_settings_say_so(judge, call, reply):
+    old, new = reply(parts("X1"), seconds=1.0), reply(parts("X1"), seconds=2.6)
+    assert judge().compare(call, 0, Pair(old, new)).equivalent
+    strict = judge("latency: 1.5")
+    assert found(strict.compare(call, 0, Pair(old, new))) == [("latency", "(latency)", "latency")]
+    assert strict.differences(call, old, new) == []
+    assert judge("latency: 1.7").compare(call, 0, Pair(old, new)).equivalent
+
+
+def test_what_the_sides_agree_on_when_asked_again_has_moved(judge, call, reply):
+    pair = Pair(reply(parts("X1")), reply(parts("X2"), parts=1))
+    again = {"old_again": reply(parts("X2")), "new_again": reply(parts("X2"), parts=1)}
+    comparison = judge().compare(call, 0, pair, **again)
+    assert comparison.equivalent
+    assert [(each.difference.path, each.cause) for each in comparison.moved] == [("results[*].items[*].mpn", "moved")]
+    assert (comparison.parts, comparison.price) == (2, 1)
+
+
+def test_what_the_old_side_no_longer_says_has_moved_though_the_sides_still_differ(judge, call, reply):
+    pair = Pair(reply(parts("X1")), reply(parts("X2")))
+    comparison = judge().compare(call, 0, pair, old_again=reply(parts("X3")), new_again=reply(parts("X4")))
+    assert len(comparison.moved) == 1
+    assert comparison.equivalent
+
+
+def test_what_is_still_there_when_asked_again_is_found(judge, call, reply):
+    pair = Pair(reply(parts("X1")), reply(parts("X2")))
+    comparison = judge().compare(call, 0, pair, old_again=reply(parts("X1")), new_again=reply(parts("X2")))
+    assert (len(comparison.findings), comparison.moved) == (1, ())
+
+
+def test_one_side_asked_again_is_enough(judge, call, reply):
+    pair = Pair(reply(parts("X1")), reply(parts("X2")))
+    assert judge().compare(call, 0, pair, old_again=reply(parts("X2"))).equivalent
+    assert judge().compare(call, 0, pair, new_again=reply(parts("X1"))).equivalent
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"status": 503},
+        {"trouble": "no connection"},
+        {"body": b"<html>"},
+        {"body": b'{"__class__":"ServerErrorResponse"}'},
+    ],
+)
+def test_what_an_error_lacks_has_not_moved(judge, call, reply, again):
+    pair = Pair(reply(parts("X1")), reply(parts("X2")))
+    broken = msgspec.structs.replace(reply(parts("X2")), **again)
+    comparison = judge().compare(call, 0, pair, old_again=broken, new_again=broken)
+    assert len(comparison.findings) == 1
+    assert len(judge().compare(call, 0, pair, new_again=broken).findings) == 1
+
+
+def test_a_status_of_the_new_side_has_not_moved_because_it_is_gone(judge, call, reply):
+    pair = Pair(reply(parts("X1")), reply({"message": "closed"}, 503))
+    same = {"old_again": reply(parts("X1")), "new_again": reply(parts("X1"))}
+    assert found(judge().compare(call, 0, pair, **same)) == [("status", "(status)", "status")]
+
+
+def test_a_status_that_the_old_side_itself_has_changed_has_moved(judge, call, reply):
+    pair = Pair(reply({"message": "closed"}, 503), reply(parts("X1")))
+    comparison = judge().compare(call, 0, pair, old_again=reply(parts("X1")), new_again=reply(parts("X1")))
+    assert comparison.equivalent
+    assert comparison.moved[0].difference.kind == "status"
+
+
+def test_the_old_sides_own_unrest_is_noted_for_calls_of_the_sample_only(judge, call, reply):
+    pair, again = Pair(reply(parts("X1")), reply(parts("X1"))), reply(parts("X2"))
+    sampled, other = judge(ALWAYS_TWICE), judge("shipped_rules: false\nnoise: {share: 0}")
+    assert sampled.asks_twice(call)
+    assert not other.asks_twice(call)
+    assert sampled.compare(call, 0, pair, old_again=again).wavers == ("results[*].items[*].mpn",)
+    assert sampled.compare(call, 0, pair, old_again=pair.old).wavers == ()
+    assert sampled.compare(call, 0, pair).wavers is None
+    assert other.compare(call, 0, pair, old_again=again).wavers is None
+
+
+def test_a_second_answer_that_never_came_says_nothing_of_unrest(judge, call, reply):
+    pair = Pair(reply(parts("X1")), reply(parts("X1")))
+    assert judge(ALWAYS_TWICE).compare(call, 0, pair, old_again=reply(parts("X1"), trouble="gone")).wavers is None
+
+
+def test_keys_are_taken_out_of_what_is_kept_and_not_of_what_is_compared(judge, call, reply):
+    hiding = judge(redact=lambda text: text.replace("k3y", "…").replace("0ther", "…"))
+    comparison = hiding.compare(call, 0, Pair(reply(parts("k3y")), reply(parts("0ther"))))
+    (finding,) = comparison.findings
+    assert (finding.difference.old, finding.difference.new) == ("…", "…")

@@ -1,0 +1,103 @@
+"""Ready, not ready, or too few calls to say."""
+
+import pytest
+
+from proxy.compare import verdict
+from proxy.compare.result import Cost, Group, Interval, Result, Row, Side
+from proxy.compare.settings import Ready
+
+READY = Ready(share=0.99, least_calls=100)
+
+
+@pytest.mark.parametrize(
+    "equivalent, compared, whole, said",
+    [
+        (0, 0, False, "too few calls"),
+        (0, 0, True, "too few calls"),
+        (381, 381, False, "ready"),  # the least that shows 99 % surely
+        (380, 380, False, "too few calls"),
+        (99, 99, False, "too few calls"),
+        (999, 1000, False, "ready"),
+        (995, 1000, False, "too few calls"),
+        (985, 1000, False, "not ready"),
+        (900, 1000, False, "not ready"),
+        (2, 10, False, "not ready"),
+        (9, 10, False, "not ready"),  # surely below 99 %
+        (89, 90, False, "too few calls"),
+        (3, 3, True, "ready"),
+        (2, 3, True, "not ready"),
+        (199, 200, True, "ready"),
+    ],
+)
+def test_a_row_has_its_verdict(equivalent, compared, whole, said):
+    assert verdict.of_row(equivalent, compared, READY, whole=whole) == said
+
+
+def test_a_least_number_of_calls_holds_where_the_share_would_not_need_it():
+    lax = Ready(share=0.5, least_calls=100)
+    assert verdict.of_row(99, 99, lax, whole=False) == "too few calls"
+    assert verdict.of_row(100, 100, lax, whole=False) == "ready"
+
+
+def row(said="ready", calls=10):
+    return Row("erp", "/parts/match", calls, calls, calls, 0, 1.0, Interval(0.7, 1.0), said)
+
+
+@pytest.mark.parametrize(
+    "said, failed, complete, whole",
+    [
+        (["ready", "ready"], [], True, "ready"),
+        (["ready", "too few calls"], [], True, "too few calls"),
+        (["ready", "too few calls", "not ready"], [], True, "not ready"),
+        (["ready"], ["price: 1 of 2 calls have it"], True, "not ready"),
+        (["ready"], [], False, "too few calls"),
+        (["not ready"], [], False, "not ready"),
+        ([], [], True, "too few calls"),
+    ],
+)
+def test_a_run_is_as_bad_as_its_worst_row(said, failed, complete, whole):
+    assert verdict.of_run([row(each) for each in said], failed, complete=complete) == whole
+
+
+ONE = (row(),)
+
+
+def result(*, rows=ONE, counts=(), failed=(), complete=True):
+    groups = tuple(
+        Group("/parts/match", "p", "value", "unexplained", "", 1, 1, None, each, 0, 0, (), ()) for each in counts
+    )
+    return Result(
+        started=0,
+        ended=1,
+        source="log",
+        sides=(Side("old", "a"), Side("new", "b")),
+        verdict="ready",
+        rows=rows,
+        groups=groups,
+        rules=(),
+        times=(),
+        cost=Cost(0, None, None),
+        troubles=(),
+        failed=failed,
+        notes=(),
+        complete=complete,
+    )
+
+
+@pytest.mark.parametrize(
+    "made, thresholds, code",
+    [
+        (result(), False, 0),
+        (result(counts=(False,)), False, 0),
+        (result(counts=(True,)), False, 1),
+        (result(counts=(True,)), True, 0),
+        (result(failed=("price: …",)), True, 1),
+        (result(failed=("the rule x has expired",)), False, 1),
+        (result(rows=()), False, 2),
+        (result(rows=(row(), row(calls=0))), False, 2),
+        (result(complete=False), False, 2),
+        (result(complete=False, counts=(True,)), False, 1),
+    ],
+)
+def test_a_shell_is_told_by_the_exit_code(made, thresholds, code):
+    assert verdict.exit_code(made, thresholds=thresholds) == code
