@@ -1,0 +1,108 @@
+"""docs/comparing.md says what proxy/compare does: keys, defaults, what is accepted, kinds, spellings, names, limits."""
+
+from typing import get_args, get_type_hints
+
+import msgspec
+import pytest
+import yaml
+
+from proxy.compare import counting, loader, normalising, result, tally, thresholds, trimming, verdict
+from proxy.compare.differences import CAUSES, KINDS
+from proxy.compare.settings import Ready, Settings
+from proxy.config import mistakes
+
+
+def _settings(kind=Settings, prefix=""):
+    """Every dotted key → its struct and its own name; of a block only what is in it, but lists and choices too."""
+    for field in msgspec.structs.fields(kind):
+        hint = get_type_hints(kind)[field.name]
+        blocks = [each for each in _types(hint) if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+        block = next((each for each in blocks if each.__name__ != "Threshold"), None)
+        if block is None or hint is not block:
+            yield f"{prefix}{field.name}", field, kind
+        if block is not None:
+            yield from _settings(block, f"{prefix}{field.name}.")
+
+
+def _types(hint):
+    return [hint, *(inner for each in get_args(hint) for inner in _types(each))]
+
+
+SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/comparing.md"]
+
+
+@pytest.fixture(scope="module")
+def rows(page):
+    return {row[0].strip("`"): row[1:] for row in page.table("key")}
+
+
+def test_every_key_has_its_row_and_no_row_is_left_over(rows):
+    assert set(rows) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_default_is_the_codes(rows, name):
+    field, _ = SETTINGS[name]
+    stated = rows[name][0]
+    if field.default is msgspec.NODEFAULT:
+        assert stated == "required"
+    elif field.default is None:
+        assert stated == "none"
+    else:
+        value = yaml.safe_load(stated.strip("`"))
+        assert (tuple(value) if value == [] else value) == field.default
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_a_key_accepts_is_what_its_error_says(rows, name):
+    field, kind = SETTINGS[name]
+    assert rows[name][1] == mistakes.accepted(kind, field.name)
+
+
+def test_every_example_is_accepted(page, tmp_path):
+    blocks = page.blocks("yaml")
+    assert blocks
+    for block in blocks:
+        file = tmp_path / "ours.yaml"
+        file.write_text(block.text, encoding="utf-8")
+        assert loader.load(file, {}).rules
+
+
+@pytest.mark.parametrize("first, words", [("kind", KINDS), ("cause", CAUSES), ("spelling", normalising.SPELLINGS)])
+def test_every_word_has_its_row(page, first, words):
+    named = [word.strip("` ") for row in page.table(first) for word in row[0].split(",")]
+    assert sorted(named) == sorted(words)
+
+
+def test_every_name_of_a_threshold_is_there_and_is_one(page):
+    section = page.text.partition("## Thresholds")[2].partition("## Exit codes")[0]
+    lists = [line.partition(": ")[2] for line in section.splitlines() if line.startswith("- ")]
+    about, words, both = ([name.strip("` ") for name in line.split(",")] for line in lists)
+    assert tuple(about) == thresholds.SUBJECTS
+    assert tuple(words) == thresholds.WORDS
+    assert all(thresholds.parse(name).name == name for name in both)
+
+
+def test_the_verdicts_are_those_of_a_result(page):
+    assert {row[1] for row in page.table("when")} == set(get_args(result.Verdict))
+    least = next(of for of in range(1, 1000) if verdict.of_row(of, of, Ready(), whole=False) == "ready")
+    assert f"that takes {least} calls without a difference" in page.text
+
+
+def test_the_exit_codes_are_the_codes(page):
+    codes = [int(row[0]) for row in page.table("code")]
+    assert codes == [verdict.EQUIVALENT, verdict.DIFFERENT, verdict.NOT_COMPARED]
+
+
+def test_the_limits_are_the_codes(page):
+    said = page.text.partition("## What is kept of the data")[2].replace("\n", " ")
+    assert f"texts to {trimming.LONGEST_TEXT} characters" in said
+    assert f"to {trimming.MOST_ENTRIES} entries, nesting to {trimming.DEEPEST} levels" in said
+    assert counting.SAMPLES == 3
+    assert f"there are {tally.GROUPS_OF_A_SORT} sorts of a kind and cause at an endpoint and {tally.GROUPS}" in said
+    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons" in said
