@@ -5,6 +5,7 @@ is field `id` of the object Seller, because Part says what offers are made of, a
 around v3's objects (hits, facets, the echo of the request) are in no mapping; nothing is known of them.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from proxy import endpoints
@@ -13,6 +14,7 @@ from proxy.compare.differences import ABSENT, Cause, Difference, Kind
 from proxy.mapping import coverage
 from proxy.mapping.loader import Rulebook
 
+KNOWN_PATHS = 2000  # whose fields are remembered; paths come from anybody's data
 ROOTS = {
     "match": ("results", "[*]", "items", "[*]"),
     "search": ("results", "[*]", "item"),
@@ -47,6 +49,7 @@ class Causes:
     def __init__(self, book: Rulebook) -> None:
         self._book = book
         self._rows = {(row.object, row.field): row for row in coverage.rows(book)}
+        self._fields = lru_cache(KNOWN_PATHS)(self._field)
 
     def rows(self) -> list[coverage.Row]:
         """The coverage table."""
@@ -54,6 +57,9 @@ class Causes:
 
     def field(self, endpoint: str, path: str) -> Field | None:
         """The field that a path of an endpoint's reply is in."""
+        return self._fields(endpoint, path)
+
+    def _field(self, endpoint: str, path: str) -> Field | None:
         found = _endpoint(endpoint)
         below = _below(found, patterns.steps(path))
         if found is None or not below or patterns.is_whole(path):

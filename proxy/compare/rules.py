@@ -11,13 +11,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from proxy.compare import normalising, patterns
-from proxy.compare.causes import Causes
+from proxy.compare.causes import KNOWN_PATHS, Causes
 from proxy.compare.differences import ABSENT, Difference
 from proxy.compare.result import RuleUse
 from proxy.compare.settings import Rule
 from proxy.mapping.coverage import Row
 
-KNOWN_PATHS = 2000  # whose rules are remembered; paths come from anybody's data
 BOTH = ("value", "type", "format")  # kinds where both sides have something
 
 

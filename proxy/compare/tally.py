@@ -171,13 +171,13 @@ def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, G
         key = digest(comparison.call.endpoint, each.path, each.kind, finding.cause)
         counts[key] += 1
         first.setdefault(key, finding)
-    return {key: _group(comparison, finding, key, counts[key]) for key, finding in first.items()}
+    shown = bool(first) and len(comparison.call.target()) <= LONGEST_TARGET
+    return {key: _group(comparison, finding, key, counts[key], shown) for key, finding in first.items()}
 
 
-def _group(comparison: Comparison, finding: Finding, key: str, differences: int) -> GroupCount:
+def _group(comparison: Comparison, finding: Finding, key: str, differences: int, shown: bool) -> GroupCount:
     difference, call, at = finding.difference, comparison.call, comparison.at
     kept = Kept(call, at, difference.place, _text(difference.old), _text(difference.new))
-    fits = len(call.target()) <= LONGEST_TARGET
     return GroupCount(
         call.endpoint,
         difference.path,
@@ -188,7 +188,7 @@ def _group(comparison: Comparison, finding: Finding, key: str, differences: int)
         first_seen=at,
         last_seen=at,
         clients={digest(call.client): call.client},
-        samples={digest(key, call.id): kept} if fits else {},
+        samples={digest(key, call.id): kept} if shown else {},
     )
 
 
