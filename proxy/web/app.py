@@ -25,21 +25,29 @@ from proxy.web.v3.description import openapi
 
 
 async def create_app(
-    settings: config.Config, clock: clocks.Clock, place: merging.Place | None = None
+    settings: config.Config,
+    clock: clocks.Clock,
+    place: merging.Place | None = None,
+    client: outside.ClientKind | None = None,
 ) -> web.Application:
     """The service as it is configured; `upstream` must name addresses. Runs in the loop it is to serve on.
 
-    `place` is that of a worker among others; None: this process is the whole service.
+    `place` is that of a worker among others; None: this process is the whole service. `client` is what
+    asks the GraphQL service, where it is not the usual one.
     Raises MappingError and ConfigError: a service that starts can answer.
     """
     async with AsyncExitStack() as opened:
-        app = await _compose(settings, clock, place, opened)
+        app = await _compose(settings, clock, place, client, opened)
         app.on_cleanup.append(_closing(opened.pop_all()))
         return app
 
 
 async def _compose(
-    settings: config.Config, clock: clocks.Clock, place: merging.Place | None, opened: AsyncExitStack
+    settings: config.Config,
+    clock: clocks.Clock,
+    place: merging.Place | None,
+    client: outside.ClientKind | None,
+    opened: AsyncExitStack,
 ) -> web.Application:
     """What is `opened` is closed in the opposite order: who asks before what is asked with."""
     upstream = settings.upstream
@@ -55,7 +63,9 @@ async def _compose(
     spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
     opened.push_async_callback(spending.close)
     await spending.start()
-    services = outside.connect(upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened)
+    services = outside.connect(
+        upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
+    )
     limit = upstream.timeouts.total_seconds
     lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)
     opened.push_async_callback(lists.close)

@@ -1,6 +1,7 @@
 """The services outside, as the configuration has them: tokens of one, queries to the other, a breaker before each."""
 
 import random
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import NamedTuple
@@ -24,6 +25,8 @@ from proxy.upstream import (
     traced,
 )
 
+ClientKind = Callable[..., graphql.GraphQLClient]  # made with the arguments of the plain one
+
 
 class Outside(NamedTuple):
     """The connections to both services, the tokens of one, a client of the other, and that one's breaker."""
@@ -42,8 +45,9 @@ def connect(
     clock: clocks.Clock,
     metrics: metering.Metrics,
     opened: AsyncExitStack,
+    kind: ClientKind | None = None,
 ) -> Outside:
-    """Made, not yet used; what is to be closed is `opened`."""
+    """Made, not yet used; what is to be closed is `opened`. `kind` stands in for the client that is made else."""
     http = session.open_session(upstream)
     opened.push_async_callback(http.close)
     rng = random.SystemRandom()
@@ -65,7 +69,8 @@ def connect(
     opened.push_async_callback(kept.close)
     queries = breaker("graphql", classify.SERVICE)
     retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
-    kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
+    if kind is None:
+        kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
     poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
     client = kind(poster, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock)
     return Outside(http, kept, client, queries)

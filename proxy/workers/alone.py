@@ -7,17 +7,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from proxy import config
 from proxy.kit import clock
 from proxy.telemetry import merging
-from proxy.web import app, server
+from proxy.web import app, outside, server
 from proxy.workers import listening
 
 
 @asynccontextmanager
-async def running(settings: config.Config, place: merging.Place | None = None) -> AsyncIterator[str]:
+async def running(
+    settings: config.Config, place: merging.Place | None = None, client: outside.ClientKind | None = None
+) -> AsyncIterator[str]:
     """Answer while the block runs; gives the base URL. Raises ConfigError and MappingError.
 
-    `place` is that of a worker, whose port has other listeners.
+    `place` is that of a worker, whose port has other listeners; `client` stands in for the GraphQL client.
     """
-    service = await app.create_app(settings, clock.SystemClock(), place)
+    service = await app.create_app(settings, clock.SystemClock(), place, client)
     listen = settings.listen
     serving = server.running(
         service, listen.host, listen.port, stop_seconds=listen.stop_seconds, shared=place is not None
