@@ -1,0 +1,165 @@
+"""Asking one side over HTTP: how many calls at once, how often, how long to wait, how much to read.
+
+Whatever a side does, a reply comes of it: an answer, or trouble in words that complete "the old side …" and are the
+same for all calls that have it. They name no address and hold no key. A side that asks for fewer calls is left alone
+for as long as it says; redirects are followed within the side alone.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import aiohttp
+import msgspec
+import yarl
+
+import proxy
+from proxy.compare import troubles
+from proxy.compare.calls import Call
+from proxy.compare.pace import Pace, Sleep
+from proxy.compare.replies import Reply
+from proxy.kit.clock import Clock
+
+CONNECT_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0  # that a side may ask to be left alone; longer is an answer of its own
+WAITS = (1.0, 2.0, 4.0)  # seconds before a call is repeated, where the side does not say how many
+REDIRECTS = 3
+REDIRECTED = (301, 302, 303, 307, 308)
+
+
+class Answering(Protocol):
+    """Whoever answers calls: a service, or a file of answers. `live`: asked again, it may say something else."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+
+    @property
+    def live(self) -> bool:
+        """Whether to ask again can be of use."""
+
+    async def ask(self, call: Call, request_id: str) -> Reply:
+        """Its reply. Raises nothing."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Of one side: calls at once, calls a second (0: no limit), seconds for a whole answer, bytes of it."""
+
+    at_once: int = 4
+    a_second: float = 0.0
+    seconds: float = 60.0
+    bytes_max: int = 64 * 2**20
+
+
+class Side:
+    """The service at `base`, whose paths begin with /v3. `key` gives the apikey of a client, by its name."""
+
+    live = True
+
+    def __init__(
+        self,
+        base: str,
+        limits: Limits,
+        key: Callable[[str], str | None],
+        session: aiohttp.ClientSession,
+        *,
+        clock: Clock,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.place = base
+        self._limits = limits
+        self._key = key
+        self._session = session
+        self._clock = clock
+        self._sleep = sleep
+        self._pace = Pace(limits.a_second, clock, sleep)
+        self._places = asyncio.Semaphore(limits.at_once)
+
+    async def ask(self, call: Call, request_id: str) -> Reply:
+        """Its answer to a call, or trouble."""
+        url = yarl.URL(self.place + call.target(self._key(call.client)), encoded=True)
+        try:
+            async with self._places:
+                return await self._patiently(url, request_id)
+        except troubles.TroubleError as trouble:
+            return Reply(0, b"", 0.0, parts=0 if trouble.free else None, trouble=str(trouble))
+
+    async def _patiently(self, url: yarl.URL, request_id: str) -> Reply:
+        for wait in (*WAITS, None):
+            await self._pace.turn()
+            reply, retry_after = await self._once(url, request_id)
+            pause = _pause(reply.status, retry_after, wait)
+            if wait is None or pause is None:
+                break
+            self._pace.hold(pause)
+            await self._sleep(pause)
+        troubles.check(reply)
+        return reply
+
+    async def _once(self, url: yarl.URL, request_id: str) -> tuple[Reply, str]:
+        """One answer, redirects within the side followed, and its Retry-After."""
+        started = self._clock.monotonic()
+        try:
+            for _ in range(REDIRECTS + 1):
+                async with self._session.get(
+                    url, headers={"X-Request-Id": request_id}, allow_redirects=False
+                ) as response:
+                    body = await self._read(response)
+                    if response.status not in REDIRECTED:
+                        return self._reply(response, body, started), response.headers.get("Retry-After", "")
+                    url = _next(url, response.headers.get("Location", ""))
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # a TimeoutError is an OSError
+            raise troubles.of(error, self._limits.seconds) from error
+        raise troubles.TroubleError("redirects in a circle")
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        body = bytearray()
+        async for chunk in response.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > self._limits.bytes_max:
+                raise troubles.TroubleError(f"sent an answer of more than {self._limits.bytes_max} bytes")
+        return bytes(body)
+
+    def _reply(self, response: aiohttp.ClientResponse, body: bytes, started: float) -> Reply:
+        cost = response.headers.get("X-Parts-Cost", "")
+        parts = int(cost) if cost.isascii() and cost.isdigit() and len(cost) < 10 else None
+        seconds = self._clock.monotonic() - started
+        return Reply(response.status, body, seconds, response.content_type, parts)
+
+
+@asynccontextmanager
+async def session(limits: Limits) -> AsyncIterator[aiohttp.ClientSession]:
+    """A side's own connections. No cookies, nothing from the environment."""
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=limits.at_once),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=limits.seconds, sock_connect=min(CONNECT_SECONDS, limits.seconds)),
+        headers={"User-Agent": f"v3bridge-compare/{proxy.__version__}", "Accept": "application/json, */*"},
+        max_line_size=65_536,
+        max_field_size=65_536,
+    ) as opened:
+        yield opened
+
+
+def _next(url: yarl.URL, location: str) -> yarl.URL:
+    """Where a redirect leads. A key is sent to nobody else."""
+    there = url.join(yarl.URL(location)) if location else None
+    if there is None:
+        raise troubles.TroubleError("redirects to nowhere", free=True)
+    if there.origin() != url.origin():
+        raise troubles.TroubleError("redirects to another server", free=True)
+    return there
+
+
+def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
+    """How long to leave the side alone before the call is repeated, None where it is not.
+
+    A 503 that does not say when to come again may have been billed.
+    """
+    text = retry_after.strip()
+    said = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if status == 429 or (status == 503 and said is not None):
+        pause = usual if said is None else said
+        return pause if pause is None or pause <= PATIENCE_SECONDS else None
+    return None

@@ -1,0 +1,56 @@
+"""Why a side gave no answer, in words that complete "the old side …" and are the same for all calls that have it.
+
+They name no address and hold no key: the libraries' own words would.
+"""
+
+import os
+import ssl
+
+import aiohttp
+
+from proxy.compare.replies import Reply
+
+_WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (
+        (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError),
+        "shows a certificate that is not trusted",
+    ),
+    (aiohttp.ConnectionTimeoutError, "cannot be reached in time"),
+    (TimeoutError, "gives no whole answer within {seconds:g} s"),
+    (aiohttp.ClientConnectorDNSError, "cannot be reached: no such name"),
+    (aiohttp.ClientConnectorError, "cannot be reached{reason}"),
+    (aiohttp.ClientPayloadError, "sent an answer that is cut"),
+    ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "broke the connection off without an answer"),
+)
+_UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ssl.SSLCertVerificationError)
+
+
+class TroubleError(Exception):
+    """Why there is no answer, in words. `free`: for certain nothing was paid for it."""
+
+    def __init__(self, words: str, *, free: bool = False) -> None:
+        super().__init__(words)
+        self.free = free
+
+
+def of(error: Exception, seconds: float) -> TroubleError:
+    """What the library's error says. `seconds` is how long an answer may take."""
+    number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
+    reason = f": {os.strerror(number)}" if number and number > 0 else ""
+    for kinds, words in _WORDS:
+        if isinstance(error, kinds):
+            return TroubleError(words.format(seconds=seconds, reason=reason), free=isinstance(error, _UNSENT))
+    return TroubleError("sent something that is no HTTP")
+
+
+def check(reply: Reply) -> None:
+    """Raises TroubleError for what is not v3's way to answer at all."""
+    start = reply.body[:200].lstrip().lower()
+    if reply.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
+        raise TroubleError(f"answers with HTML instead of JSON (HTTP {reply.status})", free=reply.status < 500)
+    if reply.status == 429:
+        raise TroubleError("asks for fewer calls (HTTP 429)", free=True)
+    if reply.status == 503:
+        raise TroubleError("is closed for the moment (HTTP 503)")
+    if reply.status >= 500 and not start.startswith(b"{"):
+        raise TroubleError(f"answers with HTTP {reply.status} and no reason")
