@@ -1,0 +1,90 @@
+"""Keys out of texts, values and bodies; what is no key stays as it is."""
+
+import json
+import time
+
+import pytest
+
+from proxy.compare.redaction import Redaction
+
+KEY = "9f3c0de5ba11ad00"
+
+
+@pytest.fixture
+def redaction():
+    return Redaction([KEY])
+
+
+@pytest.mark.parametrize(
+    "text,left",
+    [
+        (f"a {KEY} b", "a … b"),
+        (f"x{KEY}y", "x…y"),
+        (f"/v3/parts/match?apikey={KEY}&queries=[]", "/v3/parts/match?apikey=…&queries=[]"),
+        ("https://x/?apikey=another-key#part", "https://x/?apikey=…#part"),
+        ("https://x/?q=https%3A%2F%2Fy%2F%3FAPIKEY%3Dzzz&r=1", "https://x/?q=https%3A%2F%2Fy%2F%3FAPIKEY%3D…&r=1"),
+        ("no key at all", "no key at all"),
+        ("", ""),
+    ],
+)
+def test_known_keys_and_whatever_is_given_as_one_are_hidden(redaction, text, left):
+    assert redaction.text(text) == left
+
+
+@pytest.mark.parametrize("secret", ["k/ey+with=signs", "schlüssel-ä-lang", 'quote"and\\slash', "percent%41key"])
+def test_every_spelling_of_a_key_is_hidden(secret):
+    from urllib.parse import quote, quote_plus
+
+    redaction = Redaction([secret])
+    for spelling in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret, safe="").lower()):
+        assert redaction.text(f"<{spelling}>") == "<…>"
+    body = json.dumps({"link": f"https://x/?k={secret}", secret: 1}).encode()
+    assert json.loads(redaction.body(body)) == {"link": "https://x/?k=…", "…": 1}
+
+
+def test_a_short_key_is_hidden_where_it_stands_by_itself_and_in_no_other_word():
+    redaction = Redaction(["demo"])
+    assert redaction.text("key demo, demolition, apikey=demo&x") == "key …, demolition, apikey=…&x"
+
+
+def test_the_longer_of_two_keys_leaves_nothing_of_itself():
+    assert Redaction(["secret-key-1", "secret-key-123"]).text("secret-key-123") == "…"
+
+
+def test_values_lose_keys_in_names_and_texts_and_no_numbers(redaction):
+    value = {KEY: [f"a{KEY}", 12, None, True], "apikey": "whatever it is", "deep": ({"x": KEY},)}
+    assert redaction.json(value) == {"…": ["a…", 12, None, True], "apikey": "…", "deep": [{"x": "…"}]}
+
+
+def test_a_key_made_of_digits_spoils_no_number_of_a_body():
+    body = b'{"in_stock_quantity": 12345678, "link": "https://x/?apikey=12345678", "uid": "12345678"}'
+    left = json.loads(Redaction(["12345678"]).body(body))
+    assert left == {"in_stock_quantity": 12345678, "link": "https://x/?apikey=…", "uid": "…"}
+
+
+def test_a_body_without_keys_keeps_every_byte(redaction):
+    for body in (b'{"price": 1.10, "name": "\xc3\xa4", "bad": "\xff"}', b"<html>\xff</html>", b"", b'cb({"a":1})'):
+        assert redaction.body(body) == body
+
+
+def test_a_field_called_apikey_is_hidden_in_a_body(redaction):
+    assert (
+        redaction.body(b'{"request": {"apikey" : "an\\"y", "q": "x"}}')
+        == '{"request": {"apikey" : "…", "q": "x"}}'.encode()
+    )
+
+
+def test_its_repr_shows_no_key(redaction):
+    assert KEY not in repr(redaction)
+
+
+def test_a_body_that_is_no_json_loses_its_keys_too(redaction):
+    assert redaction.body(f'cb({{"a":"{KEY}"}})'.encode()) == 'cb({"a":"…"})'.encode()
+
+
+def test_many_keys_are_not_looked_for_one_by_one_in_every_word():
+    redaction = Redaction([f"{number:016x}" for number in range(2000)])
+    body = json.dumps([{"uid": f"{n:x}", "name": "a part of some name"} for n in range(4000)]).encode()
+    began = time.process_time()
+    redaction.body(body)
+    assert time.process_time() - began < 5
