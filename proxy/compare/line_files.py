@@ -1,0 +1,100 @@
+"""Files of lines, plain or compressed with zstd or gzip, that may end in the middle: what is whole is read.
+
+A run that is interrupted leaves such files; recordings and progress are read with this. Where a file is cut, its last
+whole line is the last that is given.
+"""
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import zstandard
+
+ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
+CHUNK = 1 << 18
+LINE_MAX = 256 << 20  # bytes; a longer line is nothing that this program wrote
+
+
+class Lines:
+    """The lines of a file, without their ends. After the last one `cut` says whether the file ends in the middle.
+
+    Raises OSError where it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.cut = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as raw:
+            rest = b""
+            for chunk in self._chunks(raw):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+                if len(rest) > LINE_MAX:
+                    break
+            if rest:
+                self.cut = True
+
+    def _chunks(self, raw: io.BufferedReader) -> Iterator[bytes]:
+        start = raw.peek(4)
+        if start.startswith(ZSTD):
+            frames = Frames(raw)
+            yield from frames
+            self.cut = frames.cut
+            return
+        plain = gzip.GzipFile(fileobj=raw) if start.startswith(GZIP) else raw
+        try:
+            while chunk := plain.read1(CHUNK):  # what can be had: `read` gives up what it has where more is missing
+                yield chunk
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            self.cut = True
+
+
+class Frames:
+    """The text in the frames of a zstd file. After the last one `end` is how many bytes of the file are whole frames,
+    and `cut` says whether there are more.
+    """
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self.end = 0
+        self.cut = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        frame, read, pending = zstandard.ZstdDecompressor().decompressobj(), 0, b""
+        while chunk := pending or self._raw.read(CHUNK):
+            pending = b""
+            try:
+                text = frame.decompress(chunk)
+            except zstandard.ZstdError:
+                self.cut = True
+                return
+            read += len(chunk)
+            if frame.eof:
+                pending = frame.unused_data
+                self.end = read = read - len(pending)
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            yield text
+        self.cut = self.end < read
+
+
+def whole_frames(path: Path) -> int:
+    """How many bytes of a zstd file are whole frames: where more can be appended."""
+    with path.open("rb") as file:
+        frames = Frames(file)
+        for _ in frames:
+            pass
+        return frames.end
+
+
+def create(path: Path, *, append: bool = False) -> IO[bytes]:
+    """A file for its owner alone, to write to. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
+    descriptor = os.open(path, flags, 0o600)
+    os.chmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "wb")

@@ -1,0 +1,168 @@
+"""Answers out of a file: a recording of this program, or JSON lines of one's own, `{"url": …, "body": …}`.
+
+`Recorded` gives what a run needs again, call by call; `RecordedSide` stands in for the old side. A line that cannot be
+read is counted and left out.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from proxy import errors
+from proxy.compare.calls import Call, read_target
+from proxy.compare.line_files import Lines
+from proxy.compare.recording import FORMAT, Header, KeptReply, Line
+from proxy.compare.replies import Reply
+from proxy.compare.spool import Spool
+from proxy.upstream.taped import Noted
+
+
+class _Own(msgspec.Struct, frozen=True):
+    """A line that somebody wrote. `body` is JSON, or text that holds it."""
+
+    body: msgspec.Raw
+    url: str | None = None
+    path: str | None = None
+    status: int = 200
+
+
+class Junk(msgspec.Struct):
+    """Lines that are no answers: how many, and which is the first."""
+
+    lines: int = 0
+    first: int = 0
+
+    def add(self, number: int) -> None:
+        """One more."""
+        self.first = self.first or number
+        self.lines += 1
+
+
+class Recorded:
+    """A file of answers, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
+
+    `upstream` counts the answers of the GraphQL service in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError where the file cannot be read or holds no answer."""
+        self.path = path
+        self.header: Header | None = None
+        self.junk = Junk()
+        self.shared: list[Noted] = []
+        self.upstream = 0
+        self._documents: dict[str, str] = {}
+        self._spool = Spool()
+        self._any: dict[str, str] = {}
+        try:
+            self.cut = self._read_all()
+        except BaseException:
+            self._spool.close()
+            raise
+
+    def calls(self) -> Iterator[Call]:
+        """What was asked, in the order of the file."""
+        for text in self._spool:
+            line = msgspec.json.decode(text, type=Line)
+            if line.call is not None:
+                yield line.call
+
+    def line(self, call: Call) -> Line | None:
+        """What is recorded for a call: of its client, else of anybody who asked the same."""
+        exact = _key(call, call.client)
+        found = self._spool.get(exact) or self._spool.get(self._any.get(_key(call, ""), ""))
+        return None if found is None else msgspec.json.decode(found, type=Line)
+
+    def notes(self, line: Line) -> tuple[Noted, ...]:
+        """What the GraphQL service said for it."""
+        return tuple(each.noted(self._documents) for each in line.upstream)
+
+    def close(self) -> None:
+        """Forget what was read."""
+        self._spool.close()
+
+    def _read_all(self) -> bool:
+        """Whether the file is cut."""
+        lines = Lines(self.path)
+        try:
+            for number, line in enumerate(lines, 1):
+                self._read(number, line)
+        except OSError as error:
+            raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {error.strerror}") from error
+        if not len(self._spool):
+            first = f" (line {self.junk.first} is none, for one)" if self.junk.first else ""
+            raise errors.ConfigError(f"{self.path} holds no answer{first}")
+        return lines.cut
+
+    def _read(self, number: int, text: bytes) -> None:
+        if not text.strip():
+            return
+        if number == 1 and text.startswith(b'{"v3bridge-recording"'):
+            self.header = self._checked(text)
+            return
+        try:
+            line = _own(text) if self.header is None else msgspec.json.decode(text, type=Line)
+            self._take(line)
+        except (ValueError, KeyError, msgspec.MsgspecError):
+            self.junk.add(number)
+
+    def _take(self, line: Line) -> None:
+        if line.document is not None:
+            self._documents[line.document.id] = line.document.text
+        if line.shared is not None:
+            self.shared.append(line.shared.noted(self._documents))
+        if line.call is not None:
+            exact = _key(line.call, line.call.client)
+            self._any[_key(line.call, "")] = exact
+            self.upstream += len(line.upstream)
+            self._spool.add(exact, msgspec.json.encode(line))
+
+    def _checked(self, text: bytes) -> Header:
+        try:
+            header = msgspec.json.decode(text, type=Header)
+        except msgspec.MsgspecError:
+            raise errors.ConfigError(f"the header of {self.path} cannot be read") from None
+        if header.format != FORMAT:
+            raise errors.ConfigError(
+                f"{self.path} is a recording of format {header.format}; this program reads {FORMAT}"
+            )
+        return header
+
+
+class RecordedSide:
+    """The old side out of a file."""
+
+    live = False
+
+    def __init__(self, recorded: Recorded) -> None:
+        self.place = recorded.path.name
+        self._recorded = recorded
+
+    async def ask(self, call: Call, request_id: str) -> Reply:  # noqa: ARG002 - it is asked for nothing
+        """The recorded answer, or trouble where there is none."""
+        line = self._recorded.line(call)
+        if line is None or line.old is None:
+            return Reply(0, b"", 0.0, parts=0, trouble="has no answer to this call in its file")
+        return line.old.reply()
+
+
+def _own(text: bytes) -> Line:
+    """A line of somebody's own as one of ours. Raises ValueError or MsgspecError."""
+    own = msgspec.json.decode(text, type=_Own)
+    target = own.url or own.path or ""
+    path, query, _ = read_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
+    raw = bytes(own.body)
+    body = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
+    return Line(call=Call(path, query, client=""), old=KeptReply(own.status, body))
+
+
+def _has_prefix(target: str) -> bool:
+    return target.startswith(("/v3/", "/api/"))
+
+
+def _key(call: Call, client: str) -> str:
+    """The same for the same question, in whatever order its parameters stand."""
+    asked = msgspec.json.encode((client, call.path, sorted(call.query)))
+    return hashlib.blake2b(asked, digest_size=16).hexdigest()

@@ -1,0 +1,178 @@
+"""A recording: what both sides and the GraphQL service said to each call, redacted, as JSON lines in zstd.
+
+Its first line is a header. Then, each in a line (and a zstd frame) of its own, so that a file that is cut loses
+nothing but its last line: the calls; and, before the first call that needs them, GraphQL documents by their digest and
+answers that are the same for every call. Written by runs; recorded.py reads it.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+import proxy
+from proxy import errors
+from proxy.compare import lasting, line_files
+from proxy.compare.calls import Call
+from proxy.compare.redaction import Redaction
+from proxy.compare.replies import Reply
+from proxy.upstream.taped import Noted
+
+FORMAT = 1
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What was recorded. `made` is seconds since 1970; a side that was not asked is None."""
+
+    format: int = msgspec.field(default=FORMAT, name="v3bridge-recording")
+    by: str = f"v3bridge {proxy.__version__}"
+    made: float
+    old: str | None
+    new: str | None
+    source: str
+
+
+class KeptReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer of a side. `body` is its text, or base64 where it is no UTF-8."""
+
+    status: int
+    body: str
+    seconds: float = 0.0
+    content_type: str = ""
+    base64: bool = False
+
+    def reply(self) -> Reply:
+        """The answer as it came, but for keys. To read it costs nothing."""
+        body = base64.b64decode(self.body) if self.base64 else self.body.encode()
+        return Reply(self.status, body, self.seconds, self.content_type, 0)
+
+
+class KeptNote(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer of the GraphQL service; `document` is the digest of the query's text."""
+
+    operation: str
+    variables: msgspec.Raw
+    document: str
+    body: str
+    status: int = 200
+
+    def noted(self, documents: dict[str, str]) -> Noted:
+        """The note. Raises KeyError where the document is in no line before."""
+        variables = bytes(self.variables).decode()
+        return Noted(self.operation, variables, documents[self.document], self.status, self.body.encode())
+
+
+class KeptDocument(msgspec.Struct, frozen=True):
+    """A GraphQL document."""
+
+    id: str
+    text: str
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line: a call with its answers, or a document, or an answer that is `shared` by all calls.
+
+    `application` is the name of the one that answered the call, where the service ran beside the recorder.
+    """
+
+    call: Call | None = None
+    application: str | None = None
+    old: KeptReply | None = None
+    new: KeptReply | None = None
+    upstream: tuple[KeptNote, ...] = ()
+    document: KeptDocument | None = None
+    shared: KeptNote | None = None
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """What was said to one call, by whom it was asked of."""
+
+    call: Call
+    old: Reply | None = None
+    new: Reply | None = None
+    notes: tuple[Noted, ...] = ()
+    application: str | None = None
+
+
+class Recorder:
+    """Writes a recording. `known` are the calls (by id) that are in it already."""
+
+    def __init__(self, path: Path, header: Header, redaction: Redaction) -> None:
+        """Raises ConfigError where the file holds something else; one that was cut goes on after its last line."""
+        self._redaction = redaction
+        self._compressor = zstandard.ZstdCompressor(level=6)
+        self._documents: set[str] = set()
+        self.known: set[str] = set()
+        try:
+            begun = path.exists() and path.stat().st_size > 0
+            if begun:
+                self._go_on(path, header)
+            self._file = line_files.create(path, append=begun)
+        except OSError as error:
+            raise errors.ConfigError(f"the recording {path} cannot be written: {error.strerror}") from error
+        if not begun:
+            self._write(header)
+
+    def keep(self, answers: Answers, shared: Sequence[Noted] = ()) -> None:
+        """Write down a call. It is in the file when this returns."""
+        for note in shared:
+            self._write(Line(shared=self._note(note)))
+        line = Line(
+            call=lasting.call(answers.call, self._redaction),
+            application=answers.application,
+            old=self._reply(answers.old),
+            new=self._reply(answers.new),
+            upstream=tuple(self._note(each) for each in answers.notes),
+        )
+        self._write(line)
+        self.known.add(answers.call.id)
+
+    def close(self) -> None:
+        """Nothing more is kept."""
+        self._file.close()
+
+    def _go_on(self, path: Path, header: Header) -> None:
+        lines = line_files.Lines(path)
+        try:
+            found, *rest = lines
+            begun = msgspec.json.decode(found, type=Header)
+        except (ValueError, msgspec.MsgspecError):
+            raise errors.ConfigError(f"{path} is no recording, and is left as it is: name another file") from None
+        same = (begun.format, begun.old, begun.new, begun.source) == (FORMAT, header.old, header.new, header.source)
+        if not same:
+            raise errors.ConfigError(f"{path} holds the recording of another run, and is left as it is")
+        for each in rest:
+            line = msgspec.json.decode(each, type=Line)
+            if line.call is not None:
+                self.known.add(line.call.id)
+            if line.document is not None:
+                self._documents.add(line.document.id)
+        with path.open("rb+") as file:
+            file.truncate(line_files.whole_frames(path))
+
+    def _reply(self, reply: Reply | None) -> KeptReply | None:
+        if reply is None:
+            return None
+        body = self._redaction.body(reply.body)
+        try:
+            return KeptReply(reply.status, body.decode(), reply.seconds, reply.content_type)
+        except UnicodeDecodeError:
+            text = base64.b64encode(body).decode()
+            return KeptReply(reply.status, text, reply.seconds, reply.content_type, True)
+
+    def _note(self, noted: Noted) -> KeptNote:
+        digest = hashlib.blake2b(noted.document.encode(), digest_size=8).hexdigest()
+        if digest not in self._documents:
+            self._write(Line(document=KeptDocument(digest, noted.document)))
+            self._documents.add(digest)
+        body = self._redaction.body(noted.body).decode("utf-8", "replace")
+        variables = msgspec.Raw(self._redaction.body(noted.variables.encode()))
+        return KeptNote(noted.name, variables, digest, body, noted.status)
+
+    def _write(self, line: Any) -> None:
+        self._file.write(self._compressor.compress(msgspec.json.encode(line) + b"\n"))
+        self._file.flush()
