@@ -1,0 +1,183 @@
+"""The run itself: call after call asked of both sides, judged, noted and added up, until it is through or stopped.
+
+It stops before its budget is exceeded, when it is told to, and when a side only has trouble; whatever it has done by
+then is noted, and the same run goes on from there. Knows neither files of requests nor reports.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+import structlog
+
+from proxy import errors
+from proxy.compare import exchange as exchanging
+from proxy.compare.calls import Call
+from proxy.compare.comparison import Comparison
+from proxy.compare.judging import Pair
+from proxy.compare.lasting import lasting
+from proxy.compare.recording import Answers, Recorder
+from proxy.compare.redaction import Redaction
+from proxy.compare.replies import Reply
+from proxy.kit.clock import Clock
+from proxy.upstream.taped import Tape
+
+IN_A_ROW = 10  # calls that one side has trouble with, until the run gives up
+
+log = structlog.get_logger()
+
+
+class Judging(exchanging.Differing, Protocol):
+    """What makes a comparison of answers; judging.py does."""
+
+    def asks_twice(self, call: Call) -> bool:
+        """Whether the old side is asked twice, whatever comes of it."""
+
+    def compare(
+        self, call: Call, at: float, pair: Pair, *, old_again: Reply | None = None, new_again: Reply | None = None
+    ) -> Comparison:
+        """Judged, with causes."""
+
+
+class Standing(NamedTuple):
+    """How far a run is. `parts` are spent by it, also before it was interrupted."""
+
+    done: int
+    troubled: int
+    left_out: int
+    parts: int
+
+
+class Ended(NamedTuple):
+    """How a run ended. `stopped` is why it did before its end; `left_out` calls were not covered by the budget,
+    `troubled` ones could not be compared.
+    """
+
+    stopped: str | None
+    left_out: int
+    troubled: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call was asked."""
+        return self.stopped is None and not self.left_out
+
+
+class Notes(NamedTuple):
+    """Where a run writes what it does; each may be absent. `application` gives the name of the application that
+    serves a client, `tell` is told after every call."""
+
+    note: Callable[[str, Comparison], None] | None = None
+    add: Callable[[Comparison], None] | None = None
+    recorder: Recorder | None = None
+    tape: Tape | None = None
+    application: Callable[[str], str | None] = lambda _: None
+    tell: Callable[[Standing], None] = lambda _: None
+
+
+class Run:
+    """One run, `at_once` of its calls under way. Without a judge answers are recorded only."""
+
+    def __init__(
+        self,
+        exchanger: exchanging.Exchanger,
+        judge: Judging | None,
+        notes: Notes,
+        *,
+        redaction: Redaction,
+        clock: Clock,
+        at_once: int,
+        spent: Callable[[], int],
+    ) -> None:
+        self._exchanger = exchanger
+        self._judge = judge
+        self._notes = notes
+        self._redaction = redaction
+        self._clock = clock
+        self._at_once = at_once
+        self._spent = spent
+        self._counts: Counter[str] = Counter()
+        self._in_a_row: Counter[int] = Counter()
+        self._stopped: str | None = None
+
+    async def go(self, calls: Sequence[Call], stop: asyncio.Event) -> Ended:
+        """Ask all of them; no new one once `stop` is set. Raises ConfigError where notes cannot be written."""
+        queue = iter(calls)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(min(self._at_once, len(calls))):
+                    group.create_task(self._work(queue, stop), name=f"calls to compare, {number + 1}")
+        except* OSError as found:
+            words = getattr(found.exceptions[0], "strerror", None) or "the disk is in trouble"
+            raise errors.ConfigError(f"what was found cannot be written down: {words}") from None
+        return Ended(self._stopped, self._counts["left out"], self._counts["troubled"])
+
+    async def _work(self, queue: Iterator[Call], stop: asyncio.Event) -> None:
+        for call in queue:
+            if stop.is_set():
+                self._stopped = self._stopped or "interrupted"
+            if self._stopped is not None:
+                return
+            await self._one(call)
+            self._notes.tell(self._standing())
+
+    async def _one(self, call: Call) -> None:
+        twice = self._judge is not None and self._judge.asks_twice(call)
+        at = self._clock.now()
+        try:
+            found = await self._exchanger.exchange(call, twice=twice)
+        except exchanging.OutOfBudgetError:
+            self._counts["left out"] += 1
+            return
+        self._look(found)
+        self._counts["troubled" if found.trouble else "done"] += 1
+        if self._judge is not None:
+            self._note(call, self._judged(call, at, found))
+        if found.trouble is None:
+            self._record(call, found)
+
+    def _judged(self, call: Call, at: float, found: exchanging.Exchange) -> Comparison:
+        made = self._compared(call, at, found)
+        return lasting(msgspec.structs.replace(made, parts=found.cost), self._redaction)
+
+    def _compared(self, call: Call, at: float, found: exchanging.Exchange) -> Comparison:
+        if found.trouble is not None or found.old is None or found.new is None or self._judge is None:
+            return Comparison(call, at, trouble=found.trouble)
+        pair = Pair(found.old, found.new)
+        try:
+            return self._judge.compare(call, at, pair, old_again=found.old_again, new_again=found.new_again)
+        except Exception as error:  # one odd answer is not to end a run of thousands
+            log.error("two answers could not be compared", call=call.id, exc_info=error)
+            return Comparison(call, at, trouble=f"the two answers cannot be compared ({type(error).__name__})")
+
+    def _note(self, call: Call, comparison: Comparison) -> None:
+        """First what lasts, then what is added up."""
+        if self._notes.note is not None:
+            self._notes.note(call.id, comparison)
+        if self._notes.add is not None:
+            self._notes.add(comparison)
+
+    def _record(self, call: Call, found: exchanging.Exchange) -> None:
+        recorder, tape = self._notes.recorder, self._notes.tape
+        if recorder is None or call.id in recorder.known:
+            return
+        old, new = found.freshest
+        application = self._notes.application(call.client)
+        answers = Answers(call, old, new, found.notes, application)
+        recorder.keep(answers, tape.take_shared() if tape else ())
+
+    def _look(self, found: exchanging.Exchange) -> None:
+        """Give up on a side that only has trouble: calls that cannot be compared are not to be spent."""
+        if found.trouble is None:
+            self._in_a_row.clear()
+        elif found.of is not None and found.of.live:
+            side = id(found.of)
+            self._in_a_row[side] += 1
+            if self._in_a_row[side] >= IN_A_ROW:
+                self._stopped = self._stopped or f"{found.trouble}, {IN_A_ROW} times in a row"
+
+    def _standing(self) -> Standing:
+        counts = self._counts
+        return Standing(counts["done"], counts["troubled"], counts["left out"], self._spent())
