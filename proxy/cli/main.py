@@ -5,7 +5,7 @@ import sys
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import mappings, sandbox, serve, surface, usage
+from proxy.cli import compare, mappings, record, sandbox, serve, surface, usage
 
 app = typer.Typer(
     name="v3bridge",
@@ -19,6 +19,8 @@ app.command("sandbox")(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
 app.command("surface")(surface.surface)
 app.command("usage")(usage.usage)
+app.command("compare")(compare.compare)
+app.command("record")(record.record)
 
 
 @app.callback(invoke_without_command=True)

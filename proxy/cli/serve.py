@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.cli import shown
+from proxy.cli import embedded, shown
 from proxy.kit import clock, looping, shipped
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
@@ -45,7 +45,7 @@ async def _serve(settings: config.Config) -> None:
     async with AsyncExitStack() as stack:
         example = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
-            settings = await _with_sandbox(settings, stack)
+            settings, _ = await embedded.with_sandbox(settings, stack)
         url = await stack.enter_async_context(_answering(settings))
         shown.service(url, _key(settings), example)
         await stop.wait()
@@ -60,26 +60,6 @@ def _answering(settings: config.Config) -> AbstractAsyncContextManager[str]:
     from proxy.workers import supervisor
 
     return supervisor.running(settings, clock.SystemClock())
-
-
-async def _with_sandbox(settings: config.Config, stack: AsyncExitStack) -> config.Config:
-    """The configuration with the sandbox's addresses, and its ready account where an application names none."""
-    from proxy.sandbox import app
-    from proxy.sandbox import settings as sandbox
-
-    upstream = await stack.enter_async_context(app.running(sandbox.Settings()))
-    account = upstream.account
-    applications = {
-        name: msgspec.structs.replace(
-            entry,
-            client_id=entry.client_id or config.ClientId(account.client_id),
-            client_secret=entry.client_secret or config.Secret(account.client_secret),
-        )
-        for name, entry in settings.applications.items()
-    }
-    addresses = config.Upstream(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
-    store = config.StoreUrl("memory:")  # this sandbox begins anew with each start, and so does what is known of it
-    return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 
 
 def _key(settings: config.Config) -> str:

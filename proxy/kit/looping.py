@@ -5,14 +5,16 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end. Exit code 1 where a second signal cut it off."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
-            runner.run(main)
+            return runner.run(main)
         except asyncio.CancelledError:
             sys.exit(1)
 

@@ -1,0 +1,97 @@
+"""What a person chose of the options of `compare` and `record`, as a value, with what contradicts itself refused."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import typer
+
+from proxy import config
+from proxy.compare.asking import Limits
+from proxy.config import secret
+
+V3_RATE = 3.0  # calls a second, which v3 held its free tier to
+SANDBOX = "sandbox"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """The options by their names; see compare_options.py."""
+
+    old: str | None = None
+    new: str | None = None
+    config: Path | None = None
+    requests: Path | None = None
+    kind: str | None = None
+    rules: Path | None = None
+    sample: int | None = None
+    seed: int = 1
+    budget: int | None = None
+    yes: bool = False
+    old_key: str | None = None
+    new_key: str | None = None
+    old_rate: float | None = None
+    new_rate: float = 0.0
+    old_at_once: int = 4
+    new_at_once: int = 4
+    timeout: float = 60.0
+    replay: Path | None = None
+    record: Path | None = None
+    progress: Path | None = None
+    fresh: bool = False
+    shadow: bool = False
+    fail_on: str | None = None
+    html: Path | None = None
+    json: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+    log_level: str = "error"
+
+    @property
+    def old_limits(self) -> Limits:
+        """Of the old side. The embedded one has no rate."""
+        usual = 0.0 if self.old == SANDBOX else V3_RATE
+        return Limits(self.old_at_once, usual if self.old_rate is None else self.old_rate, self.timeout)
+
+    @property
+    def new_limits(self) -> Limits:
+        """Of the new side."""
+        return Limits(self.new_at_once, self.new_rate, self.timeout)
+
+    @property
+    def old_file(self) -> Path | None:
+        """The file of old answers, where the old side is one."""
+        return Path(self.old) if self.old and "://" not in self.old and self.old != SANDBOX else None
+
+    def check(self) -> None:
+        """Raises BadParameter for options that do not go together."""
+        if self.new is not None and self.config is not None:
+            raise typer.BadParameter(
+                "one new side is enough: a URL, or a configuration to start here", param_hint="--new"
+            )
+        if self.replay is not None:
+            self._check_replay()
+        elif not self.shadow and self.requests is None and self.old_file is None:
+            raise typer.BadParameter("what is to be asked? A log, HAR, URLs, a list of parts", param_hint="--requests")
+        if self.old == SANDBOX and self.config is None:
+            raise typer.BadParameter(
+                "the embedded old service needs --config with upstream: sandbox", param_hint="--old"
+            )
+
+    def _check_replay(self) -> None:
+        for name in ("new", "record", "progress", "budget"):
+            if getattr(self, name) is not None:
+                raise typer.BadParameter("asks nobody and costs nothing: it goes without this", param_hint=f"--{name}")
+
+
+def key(text: str | None, option: str) -> config.Secret | None:
+    """The apikey that `env:NAME` or `file:PATH` leads to. Raises BadParameter, which holds none."""
+    if text is None:
+        return None
+    if not text.startswith(("env:", "file:")):
+        raise typer.BadParameter(
+            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
+        )
+    try:
+        return config.Secret(secret.resolve(text, Path(), os.environ))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error

@@ -1,0 +1,34 @@
+"""The sandbox inside a command, and the configuration that is made to go with it."""
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy import config
+
+if TYPE_CHECKING:
+    from proxy.sandbox import app as sandbox_app
+    from proxy.sandbox import settings as sandbox_settings
+
+
+async def with_sandbox(
+    settings: config.Config, stack: AsyncExitStack, chosen: "sandbox_settings.Settings | None" = None
+) -> "tuple[config.Config, sandbox_app.Sandbox]":
+    """The configuration with the sandbox's addresses, and its ready account where an application names none."""
+    from proxy.sandbox import app
+    from proxy.sandbox import settings as sandbox
+
+    upstream = await stack.enter_async_context(app.running(chosen or sandbox.Settings()))
+    account = upstream.account
+    applications = {
+        name: msgspec.structs.replace(
+            entry,
+            client_id=entry.client_id or config.ClientId(account.client_id),
+            client_secret=entry.client_secret or config.Secret(account.client_secret),
+        )
+        for name, entry in settings.applications.items()
+    }
+    addresses = config.Upstream(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
+    store = config.StoreUrl("memory:")  # this sandbox begins anew with each start, and so does what is known of it
+    return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store), upstream

@@ -1,0 +1,56 @@
+"""What judges answers in a command, put together: settings, rules, causes, the walker, and who sums up."""
+
+import datetime
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import typer
+
+from proxy.compare import causes, diff, judging, loader, paths, rules, summary, thresholds
+from proxy.compare.settings import Settings
+from proxy.kit import shipped
+from proxy.kit.clock import Clock
+from proxy.mapping import loader as mapping
+
+SITE = "octopart"  # the usual one; it names a field and judges nothing
+
+
+class Judgement(NamedTuple):
+    """A judge, and what makes a result of what it finds."""
+
+    judge: judging.Judge
+    summary: summary.Summary
+
+
+def settings(file: Path | None, fail_on: str | None) -> Settings:
+    """The file's, or the shipped ones; with the thresholds of the command line where there are some."""
+    read = loader.load(file, os.environ)
+    if fail_on is None:
+        return read
+    try:
+        return msgspec.structs.replace(read, fail_on=thresholds.parse_list(fail_on))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--fail-on") from None
+
+
+def of(chosen: Settings, site: str | None, clock: Clock, redact: Callable[[str], str]) -> Judgement:
+    """Made for today. `site` is that of the service that is started here."""
+    why = causes.Causes(mapping.load(shipped.path("mappings"), site or SITE))
+    today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
+    book = rules.Rules(chosen.rules, why, today)
+    judge = judging.Judge(chosen, book, why, diff.documents, redact)
+    return Judgement(judge, summary.Summary(chosen, book, why, paths.subject))
+
+
+def digest(chosen: Settings, config_file: Path | None) -> str:
+    """The same for what judges alike: rules, noise, and where the service is started here its configuration and
+    mappings."""
+    found = hashlib.blake2b(repr((chosen.rules, chosen.noise, chosen.latency)).encode(), digest_size=16)
+    if config_file is not None:
+        for file in (config_file, *sorted(shipped.path("mappings").rglob("*"))):
+            found.update(file.read_bytes() if file.is_file() else b"")
+    return found.hexdigest()

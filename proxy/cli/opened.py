@@ -1,0 +1,132 @@
+"""What `compare` and `record` need before they ask anybody: the calls, both sides ready, and everybody's keys known."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import NamedTuple
+
+from proxy import config
+from proxy.cli import beside, choice, shown_compare, sides, what_is_asked
+from proxy.compare import addresses, estimate, exchange, run
+from proxy.compare.asking import Answering
+from proxy.compare.budget import Budget
+from proxy.compare.calls import Call
+from proxy.compare.judging import Judge
+from proxy.compare.progress_file import ProgressFile
+from proxy.compare.recorded import Recorded
+from proxy.compare.redaction import Redaction
+from proxy.compare.settings import Settings
+from proxy.kit import looping
+from proxy.kit.clock import Clock, SystemClock
+from proxy.telemetry import log
+
+
+class Opened(NamedTuple):
+    """Ready to go. `old` and `new` say where the sides are, also when they are gone; `service` is the configuration of
+    the one that is started here."""
+
+    chosen: choice.Choice
+    settings: Settings
+    asked: what_is_asked.Asked
+    ready: sides.Ready
+    service: config.Config | None
+    redaction: Redaction
+    old: str | None
+    new: str | None
+    clock: Clock
+    stop: asyncio.Event
+
+    @property
+    def limit(self) -> int | None:
+        """The budget, in parts."""
+        return self.settings.budget if self.chosen.budget is None else self.chosen.budget
+
+    @property
+    def site(self) -> str | None:
+        """Of the service that is started here."""
+        upstream = None if self.service is None else self.service.upstream
+        return upstream.site if isinstance(upstream, config.Upstream) else None
+
+
+class Left(NamedTuple):
+    """What is still to be asked, what it can cost, and what was spent before."""
+
+    calls: list[Call]
+    estimate: estimate.Estimate
+    spent: int = 0
+
+
+@asynccontextmanager
+async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Opened]:
+    """Read what is to be asked, and make both sides ready. Raises StartError for whatever is not as it should be."""
+    log.configure(chosen.log_level, "console", sys.stderr)
+    clock, stop = SystemClock(), looping.on_signal()
+    keys = sides.Keys(sides.clients(settings.keys), chosen)
+    async with AsyncExitStack() as stack:
+        file = chosen.replay or chosen.old_file
+        recorded = None if file is None else Recorded(file)
+        if recorded is not None:
+            stack.callback(recorded.close)
+        asked = what_is_asked.read(chosen, keys.clients, recorded)
+        service = None
+        if chosen.config is not None or chosen.replay is not None:
+            service = beside.load(chosen.config, replayed=chosen.replay is not None)
+        ready = await stack.enter_async_context(sides.ready(chosen, keys, recorded, service, clock))
+        yield Opened(
+            chosen,
+            settings,
+            asked,
+            ready,
+            service,
+            Redaction(keys.secrets()),
+            _place(chosen.old, ready.sides.old),
+            str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.new, ready.sides.new),
+            clock,
+            stop,
+        )
+
+
+def _place(given: str | None, side: Answering | None) -> str | None:
+    if given is not None and "://" in given:
+        return addresses.base_of(given)
+    return given or (None if side is None else side.place)
+
+
+async def go(
+    ready: Opened, left: Left, notes: run.Notes, judge: Judge | None = None, progress: ProgressFile | None = None
+) -> run.Ended | None:
+    """Show the plan, and do it, if it may be done. None where somebody said no."""
+    chosen, asked, free = ready.chosen, ready.asked, ready.ready.free
+    shown_compare.plan(
+        asked.name,
+        left.estimate,
+        distinct=asked.plan.distinct,
+        budget=ready.limit,
+        spent=left.spent,
+        free=free,
+        notes=tuple(map(ready.redaction.text, asked.notes)),
+    )
+    if not shown_compare.agree(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
+        return None
+    budget = Budget(ready.limit, left.spent)
+    exchanger = exchange.Exchanger(
+        ready.ready.sides,
+        budget=budget,
+        worst=(lambda _: 0) if chosen.replay else estimate.parts_at_worst,
+        paying=progress.asking if progress else lambda *_: None,
+        redaction=ready.redaction,
+        judge=judge,
+        tape=ready.ready.tape,
+    )
+    with shown_compare.bar(len(left.calls)) as tell:
+        running = run.Run(
+            exchanger,
+            judge,
+            notes._replace(tell=tell, tape=ready.ready.tape, application=ready.ready.application),
+            redaction=ready.redaction,
+            clock=ready.clock,
+            at_once=chosen.old_at_once + chosen.new_at_once,
+            spent=lambda: budget.spent,
+        )
+        return await running.go(left.calls, ready.stop)

@@ -1,0 +1,87 @@
+"""What `compare` and `record` show before and while they run: the plan with its cost, and a bar. On standard error, so
+that reports have the output for themselves."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from proxy.compare.estimate import Estimate
+from proxy.compare.run import Standing
+
+
+def console() -> Console:
+    """Where people look while a command runs."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def plan(
+    name: str,
+    left: Estimate,
+    *,
+    distinct: int,
+    budget: int | None,
+    spent: int,
+    free: bool,
+    notes: Sequence[str],
+) -> None:
+    """What is going to be asked, and what it can cost."""
+    screen = console()
+    table = Table("endpoint", "calls", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in left.rows:
+        table.add_row(row.endpoint, f"{row.calls}", f"{row.asked}", f"{row.parts}")
+    screen.print(table)
+    cost = f"{left.parts} parts at worst; {'no budget' if budget is None else f'budget {budget} parts'}"
+    before = f", {spent} spent before" if spent else ""
+    screen.print(Text(f"{left.calls} calls of {distinct}; {'none is paid for' if free else cost}{before}"))
+    for note in notes:
+        screen.print(Text(f"note: {note}"))
+
+
+def agree(left: Estimate, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:
+    """Whether to go on. Where nobody can be asked, only within a budget. Raises BadParameter where there is none."""
+    if yes or free or not left.parts:
+        return True
+    most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return typer.confirm(f"Up to {most} parts may be spent. Go on?", err=True)
+    if budget is None:
+        raise typer.BadParameter(
+            f"up to {left.parts} parts may be spent: say how many may, or --yes", param_hint="--budget"
+        )
+    return True
+
+
+@contextmanager
+def bar(calls: int) -> Iterator[Callable[[Standing], None]]:
+    """A bar while the block runs, and what moves it. Nothing where nobody looks."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[more]}"),
+        TimeRemainingColumn(),
+    )
+    screen = console()
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("comparing", total=calls, more="")
+
+        def tell(standing: Standing) -> None:
+            more = f"{standing.parts} parts"
+            more += f", {standing.troubled} in trouble" if standing.troubled else ""
+            done = standing.done + standing.troubled + standing.left_out
+            progress.update(task, completed=done, more=more)
+
+        yield tell
+
+
+def say(text: str) -> None:
+    """One line, whatever is in it."""
+    console().print(Text(text))

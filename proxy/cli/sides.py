@@ -1,0 +1,145 @@
+"""Both sides of a comparison, made ready to be asked: a service that runs, one that is started here, or a file."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import NamedTuple
+
+import typer
+
+from proxy import config
+from proxy.cli import beside, choice
+from proxy.compare import addresses, asking
+from proxy.compare.clients import ClientKeys, Clients
+from proxy.compare.exchange import Sides
+from proxy.compare.recorded import Recorded, RecordedSide
+from proxy.compare.replaying import ReplayedSide
+from proxy.compare.replies import SideName
+from proxy.compare.settings import Key
+from proxy.kit.clock import Clock
+from proxy.upstream.taped import Player, Tape
+
+EXAMPLE_KEY = "EXAMPLE_KEY"  # what the embedded old service takes
+
+
+class Ready(NamedTuple):
+    """The sides, the tape that is noted on, and what serves a client's calls, where the service runs here.
+
+    `free`: nothing that is asked is paid for.
+    """
+
+    sides: Sides
+    free: bool
+    tape: Tape | None = None
+    application: Callable[[str], str | None] = lambda _: None
+
+
+class Keys:
+    """The apikey of each client at each side: the one for all that the command was given, else the client's own."""
+
+    def __init__(self, clients: Clients, chosen: choice.Choice) -> None:
+        self.clients = clients
+        self._old = choice.key(chosen.old_key, "--old-key")
+        self._new = choice.key(chosen.new_key, "--new-key")
+        self._more: set[str] = set()
+
+    def key(self, client: str, side: SideName) -> str | None:
+        """What to send."""
+        for_all = self._old if side == "old" else self._new
+        return self.clients.key(client, side) if for_all is None else for_all.reveal()
+
+    def also(self, keys: Iterable[str]) -> None:
+        """Keys that were made here: nobody is to see them either."""
+        self._more.update(keys)
+
+    def secrets(self) -> tuple[str, ...]:
+        """All of them."""
+        given = (each.reveal() for each in (self._old, self._new) if each is not None)
+        return (*self.clients.secrets(), *given, *self._more)
+
+
+def clients(keys: Iterable[Key]) -> Clients:
+    """Clients by the settings' keys."""
+
+    def text(key: config.Secret | None) -> str | None:
+        return None if key is None else key.reveal()
+
+    return Clients(ClientKeys(key.name, key.source, text(key.old), text(key.new)) for key in keys)
+
+
+@asynccontextmanager
+async def ready(
+    chosen: choice.Choice, keys: Keys, recorded: Recorded | None, settings: config.Config | None, clock: Clock
+) -> AsyncIterator[Ready]:
+    """Open what was chosen. `settings` are those of the service that is to be started here."""
+    async with AsyncExitStack() as stack:
+        opening = _Opening(chosen, keys, clock, stack)
+        if chosen.replay is not None and recorded is not None and settings is not None:
+            yield await opening.replayed(recorded, settings)
+        elif settings is not None:
+            yield await opening.started(settings, recorded)
+        else:
+            old, new = await opening.old(recorded, None), None
+            if chosen.new is not None:
+                new = await opening.service(chosen.new, "new", "--new")
+            yield Ready(Sides(old, new), free=False)
+
+
+class _Opening:
+    """Opens sides, to be closed with `stack`."""
+
+    def __init__(self, chosen: choice.Choice, keys: Keys, clock: Clock, stack: AsyncExitStack) -> None:
+        self._chosen = chosen
+        self._keys = keys
+        self._clock = clock
+        self._stack = stack
+
+    async def old(self, recorded: Recorded | None, legacy: str | None) -> asking.Answering | None:
+        """The old side, None where there is none."""
+        chosen = self._chosen.old
+        if chosen == choice.SANDBOX:
+            if legacy is None:
+                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
+            return await self._side(legacy, self._chosen.old_limits, lambda _: EXAMPLE_KEY)
+        if chosen is not None and self._chosen.old_file is None:
+            return await self.service(chosen, "old", "--old")
+        return None if recorded is None else RecordedSide(recorded)
+
+    async def service(self, url: str, side: SideName, option: str) -> asking.Side:
+        """A service that runs already."""
+        limits = self._chosen.old_limits if side == "old" else self._chosen.new_limits
+        try:
+            base = addresses.base_of(url)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from None
+        return await self._side(base, limits, lambda client: self._keys.key(client, side))
+
+    async def started(self, settings: config.Config, recorded: Recorded | None) -> Ready:
+        """The service of a configuration, started here."""
+        tape = Tape()
+        free = settings.upstream == "sandbox"
+        service = await self._stack.enter_async_context(beside.recording(settings, tape))
+        self._keys.also(service.keys.values())
+        alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
+
+        def key(client: str) -> str | None:
+            return self._keys.key(client, "new") or alone
+
+        def application(client: str) -> str | None:
+            return service.application(key(client))
+
+        new = await self._side(service.url, self._chosen.new_limits, key)
+        old = await self.old(recorded, service.legacy)
+        return Ready(Sides(old, new), free, tape, application)
+
+    async def replayed(self, recorded: Recorded, settings: config.Config) -> Ready:
+        """The service of a configuration, which is played recorded answers to."""
+        player = Player()
+        service = await self._stack.enter_async_context(beside.playing(settings, player))
+        self._keys.also(service.keys.values())
+        side = await self._side(service.url, self._chosen.new_limits, service.keys.get)
+        new = ReplayedSide(recorded, side, player, service.keys)
+        return Ready(Sides(await self.old(recorded, None), new), free=True)
+
+    async def _side(self, base: str, limits: asking.Limits, key: Callable[[str], str | None]) -> asking.Side:
+        session = await self._stack.enter_async_context(asking.session(limits))
+        return asking.Side(addresses.base_of(base), limits, key, session, clock=self._clock)

@@ -1,0 +1,47 @@
+"""The calls of a run, from a file of requests or of answers, and what a reader should know of where they came from."""
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from proxy.cli import choice
+from proxy.compare import plan, sources
+from proxy.compare.clients import Clients
+from proxy.compare.recorded import Recorded
+
+
+class Asked(NamedTuple):
+    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known."""
+
+    plan: plan.Plan
+    name: str
+    place: str
+    seconds: float | None
+    notes: tuple[str, ...]
+
+
+def read(chosen: choice.Choice, clients: Clients, recorded: Recorded | None) -> Asked:
+    """Read it whole. Raises SourceError for a file with no call in it."""
+    rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
+    if chosen.requests is not None:
+        source = sources.open_source(chosen.requests, clients, kind=chosen.kind)
+        made = plan.make(source.calls(), chosen.sample, rng)
+        notes = (*_counted(source.junk), *_counted(source.skipped))
+        return Asked(made, source.name, str(chosen.requests.resolve()), source.seconds, notes)
+    if recorded is None:
+        raise AssertionError("checked before: there are requests or recorded answers")
+    made = plan.make(recorded.calls(), chosen.sample, rng)
+    return Asked(made, recorded.path.name, str(recorded.path.resolve()), None, tuple(of_recorded(recorded)))
+
+
+def of_recorded(recorded: Recorded) -> Iterator[str]:
+    """What is wrong with a file of answers."""
+    if recorded.cut:
+        yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
+    if recorded.junk.lines:
+        yield f"{recorded.path.name}: {recorded.junk.lines} lines are no answers, the first is {recorded.junk.first}"
+
+
+def _counted(counts: Iterable[sources.Count]) -> Iterator[str]:
+    for count in counts:
+        yield f"{count.times} × no request: {count.reason} (first: {count.first})"

@@ -1,0 +1,36 @@
+"""Reports of a result: on the terminal, and into the files that were asked for."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from proxy import errors
+from proxy.cli import choice, shown
+from proxy.compare.reports import as_json, html, junit, markdown, terminal
+from proxy.compare.result import Result
+
+
+def reports(result: Result, chosen: choice.Choice) -> None:
+    """All of them. Raises ConfigError for a file that cannot be written, when the others are."""
+    screen = Console()
+    terminal.render(result, screen if screen.is_terminal else Console(width=shown.FILE_WIDTH))
+    wanted: tuple[tuple[Path | None, Callable[[Result], str]], ...] = (
+        (chosen.html, html.render),
+        (chosen.json, as_json.render),
+        (chosen.markdown, markdown.render),
+        (chosen.junit, junit.render),
+    )
+    failed = [_write(path, render(result)) for path, render in wanted if path is not None]
+    for reason in failed:
+        if reason is not None:
+            raise errors.ConfigError(reason)
+
+
+def _write(path: Path, text: str) -> str | None:
+    """Why it could not be written, None where it was."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return f"the report {path} cannot be written: {error.strerror}"
+    return None
