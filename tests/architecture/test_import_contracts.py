@@ -43,6 +43,8 @@ OFFENCES = [
     ("errors", "import sqlite3", PURE),
     ("endpoints", "import asyncio", PURE),
     ("endpoints", "import proxy.model", LAYERS),
+    ("parameters", "import asyncio", PURE),
+    ("parameters", "import proxy.endpoints", LAYERS),
     ("gateway", "import proxy.compare", LAYERS),
     ("compare", "import proxy.web", LAYERS),
     ("compare.differences", "import aiohttp", JUDGING),

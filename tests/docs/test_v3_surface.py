@@ -11,7 +11,7 @@ from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.web.v3 import match
+from proxy.planning import queries
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3.description import envelopes, fields, markdown, parameters, shapes
 
@@ -68,9 +68,9 @@ def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book, name):
 
 
 def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults():
-    assert {key.name: key.default for key in parameters.QUERY} == match.DEFAULTS
+    assert {key.name: key.default for key in parameters.QUERY} == queries.DEFAULTS
     echo = next(each for each in envelopes.MATCH if each.name == "PartsMatchQuery")
-    assert [field.name for field in echo.fields] == list(match.DEFAULTS)
+    assert [field.name for field in echo.fields] == list(queries.DEFAULTS)
 
 
 class _Reads:

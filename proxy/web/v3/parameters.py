@@ -1,19 +1,15 @@
-"""Query strings as v3 clients really send them (contract v3-rest.md §2, §6) into frozen values.
+"""What all of v3's endpoints have in common of a query string: how a reply is written, and what it shows.
 
-Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
 Parameters of one endpoint are read in its own module.
 """
 
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
-from urllib.parse import unquote, unquote_to_bytes
 
-from proxy import errors, model
+from proxy import errors, model, parameters
 from proxy.mapping.loader import Rulebook
 
-TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
-FALSE = {"false", "0"}
 CALLBACK_MAX = 128
 NOTHING = frozenset({("",)})  # show[] with no known name: a view of no field
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
@@ -35,50 +31,8 @@ class Shape(NamedTuple):
     cuts: dict[model.Path, slice]
 
 
-class Parameters:
-    """The parameters of one request: names without their brackets, values in the order sent."""
-
-    def __init__(self, target: str) -> None:
-        """Of a request target as it came over the wire, absolute-form included."""
-        query = target.partition("?")[2]
-        if not query.isascii():
-            query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        self._values: dict[str, list[str]] = {}
-        for pair in query.split("&"):
-            if pair:
-                name, _, value = pair.partition("=")
-                self._values.setdefault(_bare(_text(name)), []).append(_text(value))
-
-    def text(self, name: str) -> str | None:
-        """The last value given, as PHP and Python servers alike read it; None where there is none."""
-        values = self._values.get(name)
-        return values[-1] if values else None
-
-    def texts(self, name: str) -> list[str]:
-        """All values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
-        return self._values.get(name, [])
-
-    def names(self, start: str) -> list[str]:
-        """The names that begin like this, such as `facet[`, in the order sent."""
-        return [name for name in self._values if name.startswith(start)]
-
-    def whole(self, name: str, default: int, maximum: int) -> int:
-        """A whole number from 0; absent or empty is the default. Raises BadRequest beyond its range."""
-        value = self.text(name)
-        if not value:
-            return default
-        if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) <= maximum):
-            raise errors.BadRequest(f"{name} must be a whole number between 0 and {maximum}, not {value[:40]!r}")
-        return int(value)
-
-    def flag(self, name: str) -> bool:
-        """A boolean; absent is false. Raises BadRequest for a value that is none."""
-        value = self.text(name)
-        if value is None or value.lower() in FALSE:
-            return False
-        if value.lower() in TRUE:
-            return True
-        raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
+class Parameters(parameters.Parameters):
+    """The parameters of one request, with those that shape its reply."""
 
     def style(self) -> Style:
         """pretty_print, callback and suppress_status_codes."""
@@ -108,24 +62,6 @@ class Parameters:
 
     def _slices(self) -> list[tuple[str, str]]:
         return [(name, values[-1]) for name, values in self._values.items() if name.startswith("slice[")]
-
-
-def _text(encoded: str) -> str:
-    """As a form is decoded (WHATWG URL §5.1). Nearly all is ASCII, and need not be searched for what is not."""
-    if "+" in encoded:
-        encoded = encoded.replace("+", " ")
-    if "%" not in encoded:
-        return encoded
-    return unquote_to_bytes(encoded).decode("utf-8", "replace") if encoded.isascii() else unquote(encoded)
-
-
-def _bare(name: str) -> str:
-    """`include[]`, `include[0]` and `include` are one name; `filter[fields][x][]` loses only its last brackets."""
-    if name.endswith("]"):
-        head, _, index = name[:-1].rpartition("[")
-        if not index or index.isdigit():
-            return head
-    return name
 
 
 def _paths(texts: Iterable[str], book: Rulebook, name: str) -> frozenset[model.Path]:

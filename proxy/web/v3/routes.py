@@ -13,6 +13,7 @@ from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.receipt import HIT, Receipt
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
+from proxy.planning import queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.v3 import match, replies, search
 from proxy.web.v3.parameters import Parameters, Style
@@ -109,8 +110,8 @@ class Surface:
 
     async def _match(self, endpoint: Endpoint, asked: Asked) -> Any:
         """contract v3-rest.md §4."""
-        raws = match.decode(asked.parameters.text("queries"))
-        request = model.PartsMatchRequest(tuple(map(match.query, raws)), asked.parameters.flag("exact_only"))
+        raws = queries.decode(asked.parameters.text("queries"))
+        request = model.PartsMatchRequest(tuple(map(queries.query, raws)), asked.parameters.flag("exact_only"))
         answers = await self._pipeline.match_parts(self._caller(endpoint, asked), request)
         return match.reply(raws, request, answers, self._msec(asked))
 

@@ -8,7 +8,7 @@ import msgspec
 from proxy import errors, model
 from proxy.gateway.kept import Answer
 from proxy.kit.encoding import Encoded
-from proxy.web.v3.parameters import Parameters
+from proxy.parameters import Parameters
 
 FACETS_MAX = 20  # facets, facet queries and stats of one request: each can be an operation of its own upstream
 FILTER_QUERIES_MAX = 20  # of one request: each is parsed while everybody waits

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proxy.endpoints import Endpoint
-from proxy.web.v3 import match
+from proxy.planning import queries
 
 Schema = dict[str, Any]
 
@@ -112,7 +112,7 @@ MATCH = (
     ),
     Envelope(
         "PartsMatchQuery",
-        tuple(Field(name, ANY, "as it was sent, of any JSON type; else the default") for name in match.DEFAULTS),
+        tuple(Field(name, ANY, "as it was sent, of any JSON type; else the default") for name in queries.DEFAULTS),
         "PartsMatchQuery",
     ),
     Envelope(

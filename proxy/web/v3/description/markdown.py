@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 
 from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
+from proxy.parameters import FALSE, TRUE
 from proxy.planning import criteria
-from proxy.web.v3 import parameters as readers
 from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
 from proxy.web.v3.description.parameters import Parameter
 from proxy.web.v3.description.wording import anchor, code, default, joined, kind, table, value
@@ -102,7 +102,7 @@ def _answer(endpoint: Endpoint) -> str:
 
 
 def _globals(book: loader.Rulebook) -> str:
-    yes, no = (code(sorted(words - {""})) for words in (readers.TRUE, readers.FALSE))
+    yes, no = (code(sorted(words - {""})) for words in (TRUE, FALSE))
     forms = (
         f"True is {yes}, in any case of letters, or a name without a value; false is {no}. Several texts are sent as "
         "`name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"

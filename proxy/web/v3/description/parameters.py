@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from proxy import model
 from proxy.endpoints import Endpoint
-from proxy.planning import lucene
-from proxy.web.v3 import match, routes, search
+from proxy.planning import lucene, queries
 from proxy.web.v3 import parameters as readers
+from proxy.web.v3 import routes, search
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
 FIELD = "<field>"  # stands for the name of a field
@@ -106,16 +106,16 @@ _NAMED = {
 }
 
 QUERY = (
-    *(Parameter(name, "text", meaning, "§4", match.DEFAULTS[name]) for name, meaning in _NAMED.items()),
+    *(Parameter(name, "text", meaning, "§4", queries.DEFAULTS[name]) for name, meaning in _NAMED.items()),
     Parameter(
         "start",
         "whole",
         f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
         "§4",
-        match.DEFAULTS["start"],
+        queries.DEFAULTS["start"],
         model.MATCH_WINDOW_MAX,
     ),
-    Parameter("limit", "whole", "parts at most", "§4", match.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
+    Parameter("limit", "whole", "parts at most", "§4", queries.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
     Parameter("reference", "any", "the caller's own, returned as it came, of any JSON type", "§4"),
 )
 

@@ -1,0 +1,79 @@
+"""Query strings as v3 clients really send them (contract v3-rest.md §2, §6): what the web reads requests by, and a
+comparison reads calls and what they may cost by.
+
+Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
+"""
+
+from urllib.parse import unquote, unquote_to_bytes
+
+from proxy import errors
+
+TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
+FALSE = {"false", "0"}
+
+
+def pairs(query: str) -> list[tuple[str, str]]:
+    """Names and values of a query string, decoded, in the order sent. What is no UTF-8 becomes a question mark."""
+    if not query.isascii():
+        query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    split = [pair.partition("=") for pair in query.split("&") if pair]
+    return [(_text(name), _text(value)) for name, _, value in split]
+
+
+def bare(name: str) -> str:
+    """`include[]`, `include[0]` and `include` are one name; `filter[fields][x][]` loses only its last brackets."""
+    if name.endswith("]"):
+        head, _, index = name[:-1].rpartition("[")
+        if not index or index.isdigit():
+            return head
+    return name
+
+
+class Parameters:
+    """The parameters of one request: names without their brackets, values in the order sent."""
+
+    def __init__(self, target: str) -> None:
+        """Of a request target as it came over the wire, absolute-form included."""
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs(target.partition("?")[2]):
+            self._values.setdefault(bare(name), []).append(value)
+
+    def text(self, name: str) -> str | None:
+        """The last value given, as PHP and Python servers alike read it; None where there is none."""
+        values = self._values.get(name)
+        return values[-1] if values else None
+
+    def texts(self, name: str) -> list[str]:
+        """All values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
+        return self._values.get(name, [])
+
+    def names(self, start: str) -> list[str]:
+        """The names that begin like this, such as `facet[`, in the order sent."""
+        return [name for name in self._values if name.startswith(start)]
+
+    def whole(self, name: str, default: int, maximum: int) -> int:
+        """A whole number from 0; absent or empty is the default. Raises BadRequest beyond its range."""
+        value = self.text(name)
+        if not value:
+            return default
+        if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) <= maximum):
+            raise errors.BadRequest(f"{name} must be a whole number between 0 and {maximum}, not {value[:40]!r}")
+        return int(value)
+
+    def flag(self, name: str) -> bool:
+        """A boolean; absent is false. Raises BadRequest for a value that is none."""
+        value = self.text(name)
+        if value is None or value.lower() in FALSE:
+            return False
+        if value.lower() in TRUE:
+            return True
+        raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
+
+
+def _text(encoded: str) -> str:
+    """As a form is decoded (WHATWG URL §5.1). Nearly all is ASCII, and need not be searched for what is not."""
+    if "+" in encoded:
+        encoded = encoded.replace("+", " ")
+    if "%" not in encoded:
+        return encoded
+    return unquote_to_bytes(encoded).decode("utf-8", "replace") if encoded.isascii() else unquote(encoded)
