@@ -24,7 +24,8 @@ for people and never hold an apikey, a secret or a token.
     │   └── StoreUnavailable   503  what is shared between workers cannot be reached
     └── StartError                  never seen by a client: the program does not start
         ├── ConfigError
-        └── MappingError
+        ├── MappingError
+        └── SourceError
 """
 
 # ruff: noqa: N818  (these are named by what has happened)
@@ -196,3 +197,7 @@ class ConfigError(StartError):
 
 class MappingError(StartError):
     """A mistake in the files of mappings/."""
+
+
+class SourceError(StartError):
+    """A file of requests, to be compared, of which nothing can be read. The message names the file and the reason."""

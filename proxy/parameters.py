@@ -4,6 +4,8 @@ comparison reads calls and what they may cost by.
 Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
 """
 
+from collections.abc import Iterable
+from typing import Self
 from urllib.parse import unquote, unquote_to_bytes
 
 from proxy import errors
@@ -35,8 +37,14 @@ class Parameters:
     def __init__(self, target: str) -> None:
         """Of a request target as it came over the wire, absolute-form included."""
         self._values: dict[str, list[str]] = {}
-        for name, value in pairs(target.partition("?")[2]):
-            self._values.setdefault(bare(name), []).append(value)
+        self._take(pairs(target.partition("?")[2]))
+
+    @classmethod
+    def of(cls, decoded: Iterable[tuple[str, str]]) -> Self:
+        """Of names and values that are decoded already."""
+        made = cls("")
+        made._take(decoded)
+        return made
 
     def text(self, name: str) -> str | None:
         """The last value given, as PHP and Python servers alike read it; None where there is none."""
@@ -68,6 +76,10 @@ class Parameters:
         if value.lower() in TRUE:
             return True
         raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
+
+    def _take(self, decoded: Iterable[tuple[str, str]]) -> None:
+        for name, value in decoded:
+            self._values.setdefault(bare(name), []).append(value)
 
 
 def _text(encoded: str) -> str:

@@ -1,14 +1,16 @@
 """v3 requests as they were asked, without their keys. Made by sources, asked of both sides, shown in reports."""
 
 import hashlib
+import re
 import shlex
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, unquote
 
 import msgspec
 
-from proxy import endpoints
+from proxy import endpoints, parameters
 
 SAFE = "[]{}:,*"  # characters that v3's clients leave as they are, and that read better so
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -46,7 +48,8 @@ class Call(msgspec.Struct, frozen=True):
         """Path and query as they are sent, with a key if there is one."""
         pairs = [*self.query, *([("apikey", apikey)] if apikey else [])]
         text = "&".join(f"{quote(name, safe=SAFE)}={quote(value, safe=SAFE)}" for name, value in pairs)
-        return f"{quote(self.path, safe='/' + SAFE)}?{text}" if text else self.path
+        path = quote(self.path, safe="/" + SAFE)
+        return f"{path}?{text}" if text else path
 
     def curl(self, base: str) -> str:
         """A line for a shell; the key is for people to fill in, from the environment."""
@@ -57,21 +60,42 @@ class Call(msgspec.Struct, frozen=True):
 def read_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:
     """Path without prefix, parameters without the apikey, and the apikey, of a request target or a URL.
 
-    Raises ValueError for what is no v3 request.
+    Read as the service reads them: raw or percent-encoded, what is no UTF-8 as a question mark. A `#` begins no
+    fragment: part numbers have it, and requests never do. Raises ValueError for what is no v3 request.
     """
-    if "://" in target[:12]:
-        target = "/" + target.split("://", 1)[1].partition("/")[2]
-    path, _, query = target.partition("?")
-    for prefix in sorted(endpoints.PREFIXES, key=len, reverse=True):
-        if path.startswith(prefix + "/"):
-            path = path.removeprefix(prefix)
-            break
-    else:
-        raise ValueError("its path does not begin with /v3 or /api/v3")
-    path = unquote_plus(path.replace("+", "%2B")).rstrip("/")
+    address, _, query = _sound(target).partition("?")
+    path = _without_prefix(_without_host(address))
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
-    pairs = [pair.partition("=") for pair in query.split("&") if pair]
-    read = [(unquote_plus(name), unquote_plus(value)) for name, _, value in pairs]
-    keys = [value for name, value in read if name == "apikey"]
-    return path, tuple(pair for pair in read if pair[0] != "apikey"), keys[-1] if keys else None
+    pairs, keys = [], []
+    for name, value in parameters.pairs(query):
+        if parameters.bare(name).lower() == "apikey":
+            keys.append(value)
+        else:
+            pairs.append((name, value))
+    return path, tuple(pairs), keys[-1] if keys and keys[-1] else None
+
+
+def _sound(text: str) -> str:
+    """Without halves of characters, but those that stand for single bytes of the file they were read from."""
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # JSON can hold half a character
+        return text.encode("utf-8", "replace").decode()
+
+
+def _without_host(address: str) -> str:
+    """The path of `/path`, `http://host/path` and `host/path`."""
+    scheme = _SCHEME.match(address)
+    rest = address[scheme.end() :] if scheme else address
+    return rest if rest.startswith("/") and not scheme else "/" + rest.partition("/")[2]
+
+
+def _without_prefix(path: str) -> str:
+    path = unquote(path)
+    for prefix in sorted(endpoints.PREFIXES, key=len, reverse=True):
+        if path.startswith(prefix + "/"):
+            return path.removeprefix(prefix).rstrip("/")
+    raise ValueError("its path does not begin with /v3 or /api/v3")

@@ -1,0 +1,71 @@
+"""Who asked, without their keys: sources name clients here, a run gets the keys to send from here.
+
+Keys are in memory only. No repr shows one, no name holds one, nothing is written.
+"""
+
+from collections.abc import Iterable
+
+from proxy import errors
+from proxy.compare.replies import SideName
+from proxy.compare.settings import Key
+from proxy.config import secret
+
+NO_KEY = "no key"
+OTHERS = secret.digest("*")  # a `source` that stands for every key that no other entry has
+
+
+class Clients:
+    """Names for keys, and keys for names. Keys that nobody has named become `key 1`, `key 2` as they appear.
+
+    An entry without `source` is for requests without a key, such as lists of parts; one with the source `*` is what all
+    that no other entry names are asked with, and they keep their names.
+    """
+
+    def __init__(self, known: Iterable[Key] = ()) -> None:
+        """Raises ConfigError where two entries have the same source."""
+        self._known: dict[str, Key] = {}
+        self._by_source: dict[secret.Digest | None, Key] = {}
+        self._names: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
+        self._numbered = 0
+        for entry in known:
+            self._add(entry)
+
+    def __repr__(self) -> str:
+        return f"Clients({', '.join(dict.fromkeys([*self._known, *self._seen]))}; keys hidden)"
+
+    def name(self, apikey: str | None) -> str:
+        """Who sent this key."""
+        if not apikey:
+            return self._by_source[None].name if None in self._by_source else NO_KEY
+        name = self._names.get(apikey)
+        if name is None:
+            known = self._by_source.get(secret.digest(apikey))
+            name = self._names[apikey] = known.name if known else self._next()
+            self._seen[name] = apikey
+        return name
+
+    def key(self, name: str, side: SideName) -> str | None:
+        """The key to send for a client: the one set for that side, else the one it was seen with."""
+        entry = self._known.get(name) or (self._by_source.get(OTHERS) if name in self._seen else None)
+        chosen = None if entry is None else {"old": entry.old, "new": entry.new}[side]
+        return chosen.reveal() if chosen else self._seen.get(name)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every key that can be sent, to be taken out of what is shown; the longest first."""
+        given = {key.reveal() for entry in self._known.values() for key in (entry.old, entry.new) if key}
+        return tuple(sorted(given | set(self._names), key=lambda key: (-len(key), key)))
+
+    def _add(self, entry: Key) -> None:
+        if entry.source in self._by_source:
+            other = self._by_source[entry.source].name
+            raise errors.ConfigError(f"the clients {other} and {entry.name} have the same source")
+        self._by_source[entry.source] = self._known[entry.name] = entry
+
+    def _next(self) -> str:
+        """A name that nobody has."""
+        while True:
+            self._numbered += 1
+            name = f"key {self._numbered}"
+            if name not in self._known:
+                return name

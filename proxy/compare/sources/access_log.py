@@ -1,0 +1,49 @@
+"""Access logs that hold the request line in quotes: nginx and Apache (common, combined and what is made of them), ELB,
+ALB, HAProxy, gunicorn, uvicorn.
+
+nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with blanks and all:
+`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`.
+"""
+
+import re
+from collections.abc import Iterator
+from io import BufferedReader
+
+from proxy.compare.sources import lines, moments
+from proxy.compare.sources.entries import Entry, Item, Unreadable
+
+REQUEST = re.compile(r'"([A-Z]{2,10}) (?=[/*]|\w+://|\S+:\d+ )')
+_END = re.compile(r' HTTP/\d(?:\.\d)?"(?:\s|$)')
+_END_OF_OLD = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 names no version; the status follows
+_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
+_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_CONTROLS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
+
+NONE = 'holds no request in quotes, such as "GET /v3/… HTTP/1.1"'
+LONG = "is longer than any request line"
+
+
+def read(stream: BufferedReader) -> Iterator[Item]:
+    """A request for each line."""
+    for number, line in lines.of(stream):
+        yield Unreadable(number, LONG) if line is None else _entry(number, line)
+
+
+def _entry(number: int, line: str) -> Item:
+    begin = REQUEST.search(line)
+    end = begin and (_END.search(line, begin.end()) or _END_OF_OLD.search(line, begin.end()))
+    if not begin or not end:
+        return Unreadable(number, NONE)
+    target = _plain(line[begin.end() : end.start()])
+    return Entry(number, target, begin[1], moments.within(line[: begin.start()]))
+
+
+def _plain(written: str) -> str:
+    """The target as it came over the wire. Where a quote stands by itself, nothing was escaped."""
+    if "\\" not in written or _QUOTE.search(written):
+        return written
+    return _ESCAPE.sub(_byte, written.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def _byte(found: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(found[1].decode()) if found[1] else _CONTROLS.get(found[2], found[2])

@@ -1,0 +1,119 @@
+"""Lists of parts (BOM) as parts/match: up to 20 queries a call, as BOM tools ask, with the row's number as reference.
+
+A part number is asked with its maker where there is a column for that, a seller's number with the seller. The columns
+are looked for in the first rows: exports begin with titles.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
+from urllib.parse import quote
+
+from proxy import model
+from proxy.compare.sources.entries import Entry, Item, Skipped, Unreadable
+
+HEADER_ROWS = 30
+TARGET_MAX = 8000  # characters; v3 refused longer ones (contract v3-rest.md §6)
+NUMBER_MAX = 200  # characters of one cell
+
+# By v3's key; what names a column best stands first.
+COLUMNS = {
+    "mpn": (
+        *("mpn", "manufacturer part number", "manufacturer part no", "manufacturer part", "manufacturer pn"),
+        *("manufacturer product number", "mfr part number", "mfr part no", "mfr part", "mfr pn", "mfr no"),
+        *("mfg part number", "mfg part no", "mfg part", "mfg pn", "part number", "part no", "partno", "pn"),
+    ),
+    "brand": ("manufacturer", "manufacturer name", "mfr", "mfr name", "mfg", "mfg name", "brand", "maker"),
+    "sku": (
+        *("sku", "distributor part number", "distributor pn", "supplier part number", "supplier pn"),
+        *("vendor part number", "vendor pn", "order code", "order number"),
+    ),
+    "seller": ("seller", "distributor", "supplier", "vendor"),
+}
+_KNOWN = [(key, [name.replace(" ", "") for name in names]) for key, names in COLUMNS.items()]
+NUMBERS = ("mpn", "sku")
+BESIDE = {"mpn": "brand", "sku": "seller"}
+PATH = "/v3/parts/match?queries="
+
+NO_NUMBER = "has no part number"
+LONG = f"has a part number of more than {NUMBER_MAX} characters"
+BROKEN = "has a line break in its part number: a quote may not be closed"
+AGAIN = "asks for the same part as a row before"
+
+Row = tuple[int, Sequence[str]]
+
+
+class _Query(NamedTuple):
+    row: int
+    text: str
+
+
+def read(rows: Iterable[Row]) -> Iterator[Item]:
+    """Calls for the rows of a table, with their numbers; blank rows say nothing."""
+    filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
+    first = list(islice(filled, HEADER_ROWS))
+    header = next((n for n, (_, row) in enumerate(first) if columns(row)), None)
+    if header is None:
+        yield _no_column(first)
+        return
+    waiting: list[_Query] = []
+    for found in _queries(chain(first[header + 1 :], filled), columns(first[header][1])):
+        if not isinstance(found, _Query):
+            yield found
+            continue
+        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, found])) > TARGET_MAX:
+            yield _call(waiting)
+            waiting = []
+        waiting.append(found)
+    if waiting:
+        yield _call(waiting)
+
+
+def columns(row: Sequence[str]) -> dict[str, int]:
+    """Where each of v3's keys stands, if this row is the header; nothing if it names no part number."""
+    names = ["".join(filter(str.isalnum, cell)).lower() for cell in row]
+    places = {key: [names.index(name) for name in known if name in names] for key, known in _KNOWN}
+    found = {key: at[0] for key, at in places.items() if at}
+    return found if any(key in found for key in NUMBERS) else {}
+
+
+def _no_column(first: list[Row]) -> Unreadable:
+    if not first:
+        return Unreadable(1, "there is no row in it")
+    number, row = first[0]
+    there = ", ".join(repr(cell.strip()[:40]) for cell in row[:20] if cell.strip())
+    known = ", ".join(name for key in NUMBERS for name in COLUMNS[key])
+    return Unreadable(number, f"no column of part numbers: there are {there}; one must be named like {known}")
+
+
+def _queries(rows: Iterable[Row], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:
+    asked = set[tuple[str, ...]]()
+    for number, row in rows:
+        cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
+        key = next((key for key in NUMBERS if any(map(str.isalnum, cells.get(key, "")))), None)
+        wrong = NO_NUMBER if key is None else _wrong(cells[key])
+        if key is None or wrong:
+            yield Unreadable(number, wrong or NO_NUMBER)
+            continue
+        query = {name: cells[name] for name in (key, BESIDE[key]) if cells.get(name)}
+        if (what := tuple(query.values())) in asked:
+            yield Skipped(number, AGAIN)
+            continue
+        asked.add(what)
+        yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
+
+
+def _wrong(cell: str) -> str | None:
+    if "\n" in cell or "\r" in cell:
+        return BROKEN
+    return LONG if len(cell) > NUMBER_MAX else None
+
+
+def _target(queries: list[_Query]) -> str:
+    return PATH + quote(f"[{','.join(each.text for each in queries)}]", safe="", errors="replace")
+
+
+def _call(queries: list[_Query]) -> Entry:
+    rows = sorted({queries[0].row, queries[-1].row})
+    return Entry("-".join(map(str, rows)), _target(queries))

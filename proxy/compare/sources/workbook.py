@@ -1,0 +1,84 @@
+"""Lists of parts as a workbook (.xlsx, .xlsm): the first sheet that has a column of part numbers.
+
+Read row by row: a stray cell in the last row of a sheet costs no memory.
+"""
+
+import io
+import warnings
+import zipfile
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from typing import Any
+
+from proxy.compare.sources import bom
+from proxy.compare.sources.entries import Item, Unreadable
+
+SIZE_MAX = 1 << 26  # bytes of the file
+UNPACKED_MAX = 1 << 28  # bytes of what is packed in it
+ROWS_MAX = 1 << 20  # as in Excel
+COLUMNS_MAX = 1 << 8
+
+LONG = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB, {UNPACKED_MAX >> 20} MiB unpacked)"
+MISSING = "is a workbook, and openpyxl, which reads them, is missing: pip install 'v3bridge[xlsx]', or save it as CSV"
+BROKEN = "is no workbook that can be read: damaged, locked, or of another program; save it as .xlsx or CSV"
+
+
+def read(stream: io.BufferedReader) -> Iterator[Item]:
+    """Calls of parts/match for the rows of a sheet."""
+    data = stream.read(SIZE_MAX + 1)
+    if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
+        yield Unreadable(1, LONG)
+        return
+    rows, wrong = _sheet_with_parts(data)
+    if rows or not wrong:
+        yield from bom.read(rows)
+    if wrong:
+        yield Unreadable(rows[-1][0] + 1 if rows else 1, wrong)
+
+
+def _unpacked(data: bytes) -> int:
+    """What it says that it comes to; 0 for what is no archive."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return 0
+
+
+def _sheet_with_parts(data: bytes) -> tuple[list[bom.Row], str | None]:
+    """The rows of the first sheet that has a column of part numbers, else of the first, and why there are no more."""
+    try:
+        import openpyxl
+    except ImportError:
+        return [], MISSING
+    sheets: list[list[bom.Row]] = []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of styles and extensions that nobody asked for
+            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            for sheet in book.worksheets:
+                sheets.append([])
+                _read_into(sheets[-1], sheet)
+                if _has_parts(sheets[-1]):
+                    return sheets[-1], None
+    except Exception:  # whatever openpyxl, and what it is made of, raise for a file that is damaged
+        return next(filter(_has_parts, sheets), []), BROKEN
+    return sheets[0] if sheets else [], None
+
+
+def _read_into(rows: list[bom.Row], sheet: Any) -> None:
+    """The rows that are not blank, with their numbers."""
+    sheet.reset_dimensions()  # what a sheet says of its size need not be so
+    for number, row in enumerate(sheet.iter_rows(max_row=ROWS_MAX, max_col=COLUMNS_MAX, values_only=True), 1):
+        if any(row):  # said first: a stray cell at the end of a sheet makes a million rows
+            rows.append((number, [_text(cell) for cell in row]))
+
+
+def _has_parts(rows: list[bom.Row]) -> bool:
+    return any(bom.columns(row) for _, row in rows[: bom.HEADER_ROWS])
+
+
+def _text(cell: Any) -> str:
+    """Numbers as they are shown. What Excel has taken for a date is no part number any more."""
+    if cell is None or isinstance(cell, date | time | timedelta):
+        return ""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
