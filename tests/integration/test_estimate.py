@@ -1,0 +1,73 @@
+"""What a comparison says that calls cost at worst, held against what the sandbox bills for them.
+
+Every call costs at most that; where the catalog has enough of what is asked for, it costs just that.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from integration.house import House, Starts
+from support import running_proxy
+
+from proxy.compare import estimate
+from proxy.compare.calls import Call
+
+TI = "9cf2558336484335"
+TEXTS = ({"mpn": "SN74S74N"}, {"mpn": "LM358"}, {"mpn": "SN74*"}, {"mpn": "SN74*N"}, {"mpn": "*74*"}, {"q": "resistor"})
+OTHERS = ({"sku": "67K1122"}, {"mpn_or_sku": "SN74S74N"}, {"mpn": "SN74S74N", "brand": "Texas Instruments"}, {"mpn": 5})
+EXACT = ("exact_only", "true")
+
+
+def match(*queries: dict[str, Any], more: tuple[tuple[str, str], ...] = ()) -> Call:
+    return Call("/parts/match", (("queries", json.dumps(queries)), *more))
+
+
+VARIETY = [
+    *(match({**text, "limit": limit}) for text in TEXTS for limit in (0, 1, 3, 20)),
+    *(match({**text, "start": 10, "limit": 10}) for text in TEXTS),
+    *(match(text, more=(EXACT,)) for text in (*TEXTS, *OTHERS)),
+    *(match(text) for text in OTHERS),
+    match(*TEXTS, *OTHERS),
+    match(*TEXTS, *OTHERS, more=(EXACT,)),
+    match(*[{**text, "limit": 20} for text in (*TEXTS, *OTHERS) for _ in range(2)]),
+    Call("/parts/match", (("queries", "nonsense"),)),
+    *(Call("/parts/search", (("q", "resistor"), ("limit", str(limit)))) for limit in (0, 1, 10, 100, 101)),
+    Call(
+        "/parts/search",
+        (("q", "resistor"), ("facet[fields][brand.name][include]", "1"), ("stats[avg_avail][include]", "1")),
+    ),
+    Call("/parts/get_multi", (("uid[]", TI), ("uid[]", TI), ("uid[]", "f" * 16), ("uid[]", "nonsense"))),
+    Call(f"/parts/{TI}"),
+    Call("/parts/ffffffffffffffff"),
+    Call("/brands/search", (("q", "texas"), ("limit", "100"))),
+    Call("/categories/get_multi", (("uid[]", "5c6a91606d4187ad"),)),
+]
+FULL = [
+    (match({"q": "resistor", "limit": 20}), 20),
+    (match({"q": "resistor"}, {"mpn": "SN74S74N", "limit": 1}), 4),
+    (match({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"}), 6),
+    (Call("/parts/search", (("q", "resistor"), ("limit", "50"))), 50),
+    (Call(f"/parts/{TI}"), 1),
+]
+
+
+async def billed(house: House, call: Call) -> int:
+    before = house.billed
+    await house.get("/v3" + call.target(running_proxy.KEY))
+    return house.billed - before
+
+
+@pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
+async def test_no_call_costs_more_than_was_said(start: Starts, single: str) -> None:
+    async with start(translation={"single_query": single}, sharing={"enabled": False}) as house:
+        costs = {call.target(): await billed(house, call) for call in VARIETY}
+    worst = {call.target(): estimate.parts_at_worst(call) for call in VARIETY}
+    assert {target: (cost, worst[target]) for target, cost in costs.items() if cost > worst[target]} == {}
+    assert sum(costs.values()) > 150
+
+
+async def test_calls_that_find_enough_cost_what_was_said(start: Starts) -> None:
+    async with start(sharing={"enabled": False}) as house:
+        assert [await billed(house, call) for call, _ in FULL] == [parts for _, parts in FULL]
+    assert [estimate.parts_at_worst(call) for call, _ in FULL] == [parts for _, parts in FULL]

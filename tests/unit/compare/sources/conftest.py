@@ -1,0 +1,48 @@
+"""Files of requests, written where a test can read them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from proxy.compare import sources
+from proxy.compare.calls import Call
+from proxy.compare.clients import Clients
+
+
+class Reading(NamedTuple):
+    """A file read to its end."""
+
+    calls: list[Call]
+    source: sources.Source
+    clients: Clients
+
+    @property
+    def targets(self) -> list[str]:
+        return [call.target() for call in self.calls]
+
+    @property
+    def junk(self) -> list[tuple[str, int, str]]:
+        return [(count.reason, count.times, count.first) for count in self.source.junk]
+
+    @property
+    def skipped(self) -> list[tuple[str, int, str]]:
+        return [(count.reason, count.times, count.first) for count in self.source.skipped]
+
+
+Read = Callable[..., Reading]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Reads text or bytes as a file of some name."""
+
+    def reading(name: str, content: str | bytes, kind: str | None = None, clients: Clients | None = None) -> Reading:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        known = clients or Clients()
+        source = sources.open_source(path, known, kind=kind)
+        return Reading(list(source.calls()), source, known)
+
+    return reading

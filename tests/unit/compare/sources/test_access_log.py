@@ -1,0 +1,153 @@
+"""Access logs of many servers, with what real ones have in them beside requests of v3."""
+
+import pytest
+
+NGINX = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "{}" 200 2326 "-" "python-requests/2.19.1"'
+APACHE = 'api.example.com:443 203.0.113.9 - frank [10/Oct/2018:15:55:36 +0200] "{}" 200 2326 "https://a/" "curl/7.5"'
+COMMON = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "{}" 200 2326'
+ELB = (
+    "2018-10-10T13:55:36.945958Z my-lb 192.168.131.39:2817 10.0.0.1:80 0.000073 0.001048 0.000057 200 200 0 29 "
+    '"{}" "curl/7.38.0" - -'
+)
+ALB = (
+    "h2 2018-10-10T13:55:36.186641Z app/my-lb/50dc6c495c0c9188 10.0.1.252:48160 10.0.0.66:9000 0.000 0.002 0.000 200 "
+    '200 5 257 "{}" "curl/7.46.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:e:targetgroup/t/73e2d6bc '
+    '"Root=1-58337327" "-" "-" 1 2018-10-10T13:55:36.364000Z "redirect" "https://example.com:80/" "-" "10.0.0.66:9000"'
+)
+UVICORN = 'INFO:     127.0.0.1:51234 - "{}" 200 OK'
+HAPROXY = (
+    "Oct 10 13:55:36 lb haproxy[14389]: 10.0.1.2:33317 [10/Oct/2018:13:55:36.655] in static/s1 10/0/30/69/109 200 2750 "
+    '- - ---- 1/1/1/1/0 0/0 {{1wt.eu}} {{}} "{}"'
+)
+SERVERS = [NGINX, APACHE, COMMON, ELB, ALB, UVICORN, HAPROXY]
+WANTED = '/parts/match?queries=[{"mpn":"X 1"}]&include[]=specs'
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_request_is_read_in_every_server_s_log(read, server):
+    line = server.format(
+        "GET /api/v3/parts/match?queries=%5B%7B%22mpn%22%3A%22X+1%22%7D%5D&include%5B%5D=specs HTTP/1.1"
+    )
+    found = read("access.log", line + "\n")
+    assert [(call.path, call.query) for call in found.calls] == [
+        ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
+    ]
+    assert (found.source.kind, found.junk, found.skipped) == ("log", [], [])
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        '/v3/parts/match?queries=[{"mpn":"X 1"}]&include[]=specs',
+        r"/v3/parts/match?queries=[{\x22mpn\x22:\x22X 1\x22}]&include[]=specs",
+        r"/v3/parts/match?queries=[{\"mpn\":\"X 1\"}]&include[]=specs",
+        '/v3/parts/match?&queries=[{"mpn":"X 1"}]&include[]=specs',
+        'http://octopart.com/api/v3/parts/match?queries=[{"mpn":"X 1"}]&include[]=specs',
+        "https://octopart.com:443/api/v3/parts/match/?queries=%5b{%22mpn%22:%22X+1%22}]&include%5B%5D=specs",
+    ],
+)
+@pytest.mark.parametrize("server", SERVERS)
+def test_quotes_and_blanks_survive_however_they_are_written(read, server, target):
+    (call,) = read("access.log", server.format(f"GET {target}&apikey=K HTTP/1.1")).calls
+    assert (call.path, call.query) == ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
+
+
+@pytest.mark.parametrize(
+    "written, value",
+    [
+        (r'[{"mpn":"6\" PIPE"}]', r'[{"mpn":"6\" PIPE"}]'),  # nothing escaped: the backslash is JSON's
+        (r"[{\"mpn\":\"6\\\" PIPE\"}]", r'[{"mpn":"6\" PIPE"}]'),  # Apache
+        (r"[{\x22mpn\x22:\x226\x5C\x22 PIPE\x22}]", r'[{"mpn":"6\" PIPE"}]'),  # nginx
+        (r"10k\xCE\xA9", "10kΩ"),
+        ("10kΩ", "10kΩ"),
+        ("10k%CE%A9", "10kΩ"),
+        (r"10k\xE9", "10k\ufffd"),
+        ("10k%E9", "10k\ufffd"),
+        ("LT1#PBF", "LT1#PBF"),
+    ],
+)
+def test_what_was_escaped_is_read_as_it_was_sent(read, written, value):
+    (call,) = read("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).calls
+    assert call.query == (("queries", value),)
+
+
+def test_bytes_that_are_no_utf_8_become_question_marks(read):
+    line = NGINX.format("GET /v3/brands/search?q=caf@ HTTP/1.1").encode().replace(b"@", b"\xe9")
+    assert read("access.log", line).calls[0].query == (("q", "caf\ufffd"),)
+
+
+def test_a_request_of_http_0_9_has_no_version(read):
+    assert read("access.log", NGINX.format("GET /v3/brands/search?q=x y")).targets == ["/brands/search?q=x%20y"]
+
+
+def test_what_is_no_request_of_v3_is_skipped_and_counted(read):
+    requests = [
+        "GET /v3/brands/search?q=x HTTP/1.1",
+        "GET /favicon.ico HTTP/1.1",
+        "GET /healthz HTTP/1.1",
+        "POST /v3/parts/search HTTP/1.1",
+        "OPTIONS * HTTP/1.1",
+        "CONNECT octopart.com:443 HTTP/1.1",
+        "HEAD /v3/brands/search?q=y HTTP/1.1",
+        "GET /v3/openapi.json HTTP/1.1",
+        "GET /v3/../etc/passwd HTTP/1.1",
+        "GET http://[::1/v3 HTTP/1.1",
+    ]
+    found = read("access.log", "\n".join(map(NGINX.format, requests)))
+    assert found.targets == ["/brands/search?q=x", "/brands/search?q=y"]
+    assert found.junk == []
+    assert found.skipped == [
+        ("its path does not begin with /v3 or /api/v3", 3, "access.log:2"),
+        ("its method is not GET or HEAD", 3, "access.log:4"),
+        ("its path is none of v3's", 2, "access.log:8"),
+    ]
+
+
+def test_junk_lines_are_counted_with_their_first_place_and_nothing_else_is_lost(read):
+    junk = [
+        r'203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "\x16\x03\x01\x00" 400 157 "-" "-"',
+        '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "-" 408 - "-" "-"',
+        "logrotate: -- MARK --",
+        NGINX.format("GET /v3/brands/search?q=cut HTTP/1.1")[:75],
+        "\x00\x01\ud800".encode("utf-8", "surrogatepass").decode("latin-1"),
+    ]
+    good = [NGINX.format(f"GET /v3/brands/search?q={n} HTTP/1.1") for n in range(5)]
+    found = read("access.log", "\n\n".join(line for pair in zip(good, junk, strict=True) for line in pair))
+    assert found.targets == [f"/brands/search?q={n}" for n in range(5)]
+    assert found.junk == [('holds no request in quotes, such as "GET /v3/… HTTP/1.1"', 5, "access.log:3")]
+
+
+def test_a_line_without_end_is_passed_over_and_the_next_one_read(read):
+    good = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
+    found = read("access.log", f'{good}\n"GET {"A" * 700_000}\n{good}')
+    assert len(found.calls) == 2
+    assert found.junk == [("is longer than any request line", 1, "access.log:2")]
+
+
+def test_a_hostile_line_takes_no_time_that_grows_with_its_square(read):
+    found = read("access.log", NGINX.format("GET /v3/brands/search?q=x HTTP/1.1") + "\n" + '"GET / ' * 37_000)
+    assert len(found.calls) == 1
+
+
+def test_the_time_between_first_and_last_is_known_across_zones(read):
+    lines = [NGINX.format("GET /v3/brands/search?q=x HTTP/1.1"), APACHE.format("GET /favicon.ico HTTP/1.1")]
+    later = NGINX.format("GET /v3/brands/search?q=y HTTP/1.1").replace("13:55:36", "14:00:00")
+    assert read("access.log", "\n".join([later, *lines])).source.seconds == 264
+
+
+def test_one_moment_is_no_time_between(read):
+    line = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
+    assert read("access.log", f"{line}\n{line}").source.seconds is None
+
+
+def test_a_date_that_does_not_exist_is_no_mistake(read):
+    line = NGINX.format("GET /v3/brands/search?q=x HTTP/1.1")
+    found = read("access.log", line.replace("10/Oct", "31/Feb") + "\n" + line.replace("10/Oct", "10/Okt"))
+    assert (len(found.calls), found.source.seconds) == (2, None)
+
+
+def test_the_parameters_of_jsonp_are_left_out(read):
+    lines = [f"GET /v3/brands/search?q=x&callback=jQuery{n}&_={n}&apikey=K HTTP/1.1" for n in range(3)]
+    found = read("access.log", "\n".join(map(NGINX.format, lines)))
+    assert len({call.id for call in found.calls}) == 1
+    assert found.targets[0] == "/brands/search?q=x"

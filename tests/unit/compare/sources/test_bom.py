@@ -1,0 +1,176 @@
+"""Lists of parts, as CSV and as workbooks."""
+
+import json
+
+import pytest
+from support.workbooks import workbook
+
+from proxy import errors
+from proxy.compare.sources import bom, delimited
+from proxy.compare.sources import workbook as workbooks
+
+
+def queries(found):
+    """The queries of each call."""
+    return [json.loads(call.values("queries")[0]) for call in found.calls]
+
+
+SMALL = "Qty,MPN,Manufacturer\n1,LM358N,Texas Instruments\n2,BC547,\n"
+WANTED = [[{"mpn": "LM358N", "brand": "Texas Instruments", "reference": "2"}, {"mpn": "BC547", "reference": "3"}]]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_csv_is_read_whatever_is_between_and_however_encoded(read, delimiter, encoding):
+    found = read("bom.csv", SMALL.replace(",", delimiter).encode(encoding))
+    assert (found.source.kind, queries(found)) == ("csv", WANTED)
+    assert (found.junk, found.calls[0].origin, found.calls[0].path) == ([], "bom.csv:2-3", "/parts/match")
+
+
+@pytest.mark.parametrize("name", ["bom", "bom.txt"])
+def test_csv_is_known_by_its_header(read, name):
+    assert read(name, SMALL).source.kind == "csv"
+
+
+def test_letters_beyond_ascii_are_read_in_each_encoding(read):
+    for encoding in ("utf-8", "utf-16", "cp1252"):
+        assert queries(read("bom.csv", "mpn,brand\nX-1µ,Würth\n".encode(encoding)))[0][0]["brand"] == "Würth"
+
+
+@pytest.mark.parametrize("name", [name for key in bom.NUMBERS for name in bom.COLUMNS[key]])
+@pytest.mark.parametrize(
+    "spelt", [str.upper, str.title, lambda name: name.replace(" ", "_"), lambda name: f" {name}. # "]
+)
+def test_a_column_is_known_by_many_names(read, name, spelt):
+    key = next(key for key in bom.NUMBERS if name in bom.COLUMNS[key])
+    assert queries(read("bom.csv", f"Line,{spelt(name)}\n1,ABC\n")) == [[{key: "ABC", "reference": "2"}]]
+
+
+def test_the_maker_s_number_is_taken_before_the_company_s_own(read):
+    found = read("bom.csv", "Part Number,Manufacturer Part Number\nINT-001,LM358N\n")
+    assert queries(found)[0][0]["mpn"] == "LM358N"
+
+
+def test_a_seller_s_number_is_asked_where_there_is_no_other(read):
+    found = read("bom.csv", "mpn,mfr,sku,seller\nLM358N,TI,67K1122,Newark\n,,67K1122,Newark\n")
+    assert queries(found)[0] == [
+        {"mpn": "LM358N", "brand": "TI", "reference": "2"},
+        {"sku": "67K1122", "seller": "Newark", "reference": "3"},
+    ]
+
+
+def test_a_header_below_titles_is_found_and_rows_keep_their_numbers(read):
+    found = read("bom.csv", "Project;Robot\nDate;1.5.2024\n\nPos;Mfr. Part No.\n1;LM358N\n\n2;BC547\n")
+    assert [each["reference"] for each in queries(found)[0]] == ["5", "7"]
+
+
+def test_twenty_queries_make_a_call(read):
+    found = read("bom.csv", "mpn\n" + "".join(f"PART{n}\n" for n in range(45)))
+    assert [len(each) for each in queries(found)] == [20, 20, 5]
+    assert [call.origin for call in found.calls] == ["bom.csv:2-21", "bom.csv:22-41", "bom.csv:42-46"]
+
+
+def test_a_call_stays_below_what_v3_took(read):
+    found = read("bom.csv", "mpn,brand\n" + "".join(f"{'Ω' * 60}{n},{'Ω' * 60}\n" for n in range(30)))
+    assert sum(map(len, queries(found))) == 30
+    assert max(len(call.target()) for call in found.calls) < 8000
+
+
+def test_rows_without_a_number_are_counted_and_rows_that_say_the_same_skipped(read):
+    rows = ["LM358N,TI", ",TI", "n/a ,", "--,TI", "LM358N,TI", '"AB\nCD",TI', f"{'X' * 201},TI", ",,,", "BC547"]
+    found = read("bom.csv", "mpn,brand\n" + "\n".join(rows))
+    assert [each["mpn"] for each in queries(found)[0]] == ["LM358N", "n/a", "BC547"]
+    assert found.junk == [(bom.NO_NUMBER, 2, "bom.csv:3"), (bom.BROKEN, 1, "bom.csv:7"), (bom.LONG, 1, "bom.csv:9")]
+    assert found.skipped == [(bom.AGAIN, 1, "bom.csv:6")]
+
+
+def test_a_quote_that_is_never_closed_is_said(read):
+    found = read("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100)
+    assert ([len(each) for each in queries(found)], found.junk) == ([1], [(bom.BROKEN, 1, "bom.csv:3")])
+    found = read("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100_000)
+    assert ([len(each) for each in queries(found)], found.junk) == ([1], [(delimited.BROKEN, 1, "bom.csv:3")])
+
+
+def test_without_a_column_of_part_numbers_those_there_are_and_those_known_are_listed(read):
+    with pytest.raises(errors.SourceError) as raised:
+        read("bom.csv", "Pos,Designator,Value\n1,R1,10k\n")
+    assert (
+        "bom.csv:1: no column of part numbers: there are 'Pos', 'Designator', 'Value'; one must be named like mpn, "
+        in (raised.value.message)
+    )
+
+
+def test_a_workbook_is_read_by_its_first_sheet_with_part_numbers(read):
+    cover = [["Robot"], ["made by", "me"]]
+    parts = [
+        ["Bill of materials"],
+        [],
+        ["Pos", "MPN", "Manufacturer"],
+        [1, "LM358N", "TI"],
+        [2, 7400, ""],
+        [3, 1.5, "A"],
+    ]
+    found = read("bom.xlsx", workbook(cover, parts))
+    assert queries(found) == [
+        [
+            {"mpn": "LM358N", "brand": "TI", "reference": "4"},
+            {"mpn": "7400", "reference": "5"},
+            {"mpn": "1.5", "brand": "A", "reference": "6"},
+        ]
+    ]
+    assert found.source.kind == "xlsx"
+
+
+def test_a_workbook_is_known_by_its_content(read):
+    assert read("parts", workbook([["mpn"], ["LM358N"]])).source.kind == "xlsx"
+
+
+def test_a_workbook_without_part_numbers_lists_its_columns(read):
+    with pytest.raises(errors.SourceError, match="there are 'Pos', 'Value'; one must be named like mpn"):
+        read("bom.xlsx", workbook([["Pos", "Value"], [1, "10k"]]))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [workbook([["mpn"], ["X"]])[:300], b"PK\x03\x04" + b"\0" * 99, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600],
+)
+def test_a_workbook_that_cannot_be_read_says_so(read, content):
+    with pytest.raises(errors.SourceError, match="is no workbook that can be read"):
+        read("bom.xlsx", content)
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked(read, monkeypatch):
+    monkeypatch.setattr(workbooks, "UNPACKED_MAX", 1000)
+    with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
+        read("bom.xlsx", workbook([["mpn"], ["X" * 10_000]]))
+
+
+def test_a_workbook_with_a_stray_cell_in_its_last_corner_is_read(read):
+    found = read(
+        "bom.xlsx", workbook([["mpn"], ["LM358N"]], last='<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>')
+    )
+    assert queries(found) == [[{"mpn": "LM358N", "reference": "2"}]]
+
+
+def test_a_workbook_with_more_rows_than_there_can_be_is_read_to_the_last(read):
+    row = '<row r="99999999999"><c r="A99999999999"><v>1</v></c></row>'
+    assert len(queries(read("bom.xlsx", workbook([["mpn"], ["LM358N"]], last=row)))) == 1
+
+
+def test_of_a_workbook_that_breaks_off_all_before_is_read(read):
+    found = read("bom.xlsx", workbook([["mpn"], *([f"PART{n}"] for n in range(9000))], last="<row><c"))
+    number = sum(map(len, queries(found)))
+    assert 1000 < number <= 9000
+    assert found.junk == [(workbooks.BROKEN, 1, f"bom.xlsx:{number + 2}")]
+
+
+def test_a_missing_reader_of_workbooks_says_what_to_install(read, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    with pytest.raises(errors.SourceError, match=r"pip install 'v3bridge\[xlsx\]'"):
+        read("bom.xlsx", workbook([["mpn"], ["X"]]))
+
+
+def test_a_csv_that_is_too_large_is_refused(read, monkeypatch):
+    monkeypatch.setattr(delimited, "SIZE_MAX", 100)
+    with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
+        read("bom.csv", "mpn\n" + "X\n" * 100)

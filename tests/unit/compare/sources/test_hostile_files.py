@@ -1,0 +1,78 @@
+"""Whatever is in a file: calls, or one clear error, never anything else."""
+
+import contextlib
+import json
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy import errors
+from proxy.compare import estimate, sources
+
+GOOD = {
+    "log": '1.2.3.4 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1" 200 1\n',
+    "json": '{"time": 1.7e9, "request": {"method": "GET", "uri": "/v3/parts/search?q=x"}, "apikey": "K"}\n',
+    "har": '{"log": {"entries": [{"startedDateTime": "2024-05-01T00:00:00Z", "request": {"url": "/v3/brands/x"}}]}}',
+    "urls": "12 https://octopart.com/api/v3/parts/search?q=x&apikey=K\n",
+    "csv": 'qty;mpn;brand\n1;"LM358";TI\n',
+    "recording": '{"v3bridge-recording": 1}\n{"call": {"path": "/brands/search", "query": [["q", "x"]], "times": 3}}\n',
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["url", "request", "path", "args", "ts", "apikey", "call", "method", "log"]), inner
+        )
+    ),
+)
+
+
+def attempt(read, content, kind):
+    """What comes of it holds together."""
+    with contextlib.suppress(errors.SourceError):
+        for call in read("file", content, kind).calls:
+            assert call.endpoint
+            assert call.target("K").isascii()
+            assert estimate.parts_at_worst(call) >= 0
+
+
+@pytest.mark.parametrize("kind", [None, *sources.KINDS])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(content=st.binary(max_size=300))
+def test_any_bytes_are_calls_or_a_clear_error(read, kind, content):
+    attempt(read, content, kind)
+
+
+@pytest.mark.parametrize("kind, good", GOOD.items())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@given(seed=st.integers(0, 2**32))
+def test_a_good_file_with_something_amiss_is_calls_or_a_clear_error(read, kind, good, seed):
+    random = Random(seed)
+    content = bytearray((good * random.randint(1, 3)).encode())
+    for _ in range(random.randint(1, 6)):
+        place = random.randrange(len(content))
+        content[place : place + random.randint(0, 3)] = random.randbytes(random.randint(0, 3)) or b'"'
+    attempt(read, bytes(content), random.choice([kind, None]))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(values=st.lists(JSON, min_size=1, max_size=4))
+def test_any_json_is_calls_or_a_clear_error(read, values):
+    text = "\n".join(map(json.dumps, values))
+    for kind in ("json", "har", "recording", None):
+        attempt(read, text, kind)
+
+
+@pytest.mark.parametrize("kind, good", GOOD.items())
+def test_the_good_files_are_good(read, kind, good):
+    found = read("file", good)
+    assert (found.source.kind, len(found.calls), found.junk) == (kind, 1, [])
+
+
+@pytest.mark.parametrize("moment", [10**400, -(10**400), 1e308, -1, 0, 1e30])
+def test_a_time_beyond_all_times_is_none(read, moment):
+    lines = [json.dumps({"url": "/v3/brands/x", "ts": each}) for each in (moment, 1.7e9)]
+    assert read("file", "\n".join(lines)).source.seconds is None
