@@ -6,9 +6,11 @@ answer already made (latency, cut, malformed, slow-loris, reset with `when=after
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+
+from proxy.sandbox import declared
 
 # The text of a Meta says what a figure accepts: error messages and docs/sandbox.md are made of it.
 Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]
@@ -158,13 +160,7 @@ MIX: tuple[tuple[Drawn, float], ...] = (
 )
 
 Declaration: TypeAlias = type[Fault] | type[Mixed]
-
-
-def word(kind: Declaration) -> str:
-    """The word by which a kind is declared and journalled."""
-    return str(kind.__struct_config__.tag)
-
-
+word = declared.word
 KINDS: dict[str, Declaration] = {
     word(kind): kind
     for kind in (
@@ -184,15 +180,3 @@ KINDS: dict[str, Declaration] = {
         Mixed,
     )
 }
-
-
-def accepted(kind: Declaration, figure: str) -> str:
-    """What a figure of a kind may be, in words."""
-    hint = get_type_hints(kind, include_extras=True)[figure]
-    return next(description for description in _descriptions(hint) if description)
-
-
-def _descriptions(hint: object) -> Iterator[str | None]:
-    for part in (hint, *getattr(hint, "__args__", ())):
-        for meta in getattr(part, "__metadata__", ()):
-            yield meta.description

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from proxy.sandbox import faults
+from proxy.sandbox import declared, faults
 from proxy.sandbox.injection import declarations, injector
 
 
@@ -84,7 +84,7 @@ def test_a_mistake_in_json_is_named_too(declared: object, complaint: str) -> Non
 @pytest.mark.parametrize("kind", faults.KINDS)
 def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
     declaration = faults.KINDS[kind]
-    assert all(faults.accepted(declaration, name) for name in declaration.__struct_fields__)
+    assert all(declared.accepted(declaration, name) for name in declaration.__struct_fields__)
 
 
 def test_the_first_that_strikes_ends_the_search_and_latency_meets_it_wherever_it_stands() -> None:
