@@ -1,4 +1,4 @@
-"""The sandbox as a whole: identity and query service on one port, joined here and nowhere else.
+"""The sandbox as a whole: identity, query and old v3 service on one port, joined here and nowhere else.
 
 `create_app` for whoever runs aiohttp applications, `running` for commands and tests that want addresses.
 """
@@ -20,8 +20,13 @@ from proxy.sandbox.catalog import store
 from proxy.sandbox.graphql import schema, service, surfaces, transport
 from proxy.sandbox.identity import endpoints, keys, tokens
 from proxy.sandbox.injection import exchanges, injector
+from proxy.sandbox.legacy_v3 import admin as legacy_admin
+from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
+from proxy.sandbox.legacy_v3 import service as legacy_service
 
 MAX_BODY = 8 * 2**20
+# Bytes of a request line or header: the old service says by itself what is too long for it.
+MAX_LINE = 65_536
 DOCUMENTS_KEPT = 256
 # Seconds that answers under way are given at the end: some faults would take minutes.
 SHUTDOWN = 1.0
@@ -49,7 +54,8 @@ class Traffic:
 class Sandbox:
     """A running sandbox. `account` is the first one; `port` the one that it listens on.
 
-    `faults` can be replaced at any moment, `journal` says what was asked and what came of it.
+    `faults` can be replaced at any moment, `journal` says what was asked and what came of it. `legacy` is the old v3
+    service: its disturbances can be replaced too, and it counts requests.
     """
 
     url: str
@@ -59,6 +65,12 @@ class Sandbox:
     requests: Traffic
     faults: injector.Injector
     journal: journal.Journal
+    legacy: legacy_service.Service
+
+    @property
+    def legacy_url(self) -> str:
+        """Where the old v3 service is, without its /v3."""
+        return self.url
 
     @property
     def graphql_url(self) -> str:
@@ -80,6 +92,7 @@ ACCOUNTING = web.AppKey("accounting", accounting.Accounting)
 TRAFFIC = web.AppKey("traffic", Traffic)
 FAULTS = web.AppKey("faults", injector.Injector)
 JOURNAL = web.AppKey("journal", journal.Journal)
+LEGACY = web.AppKey("legacy", legacy_service.Service)
 
 
 def create_app(
@@ -124,6 +137,9 @@ def create_app(
         seen=app[TRAFFIC].note_query,
     )
     transport.Transport(queries).add_routes(app.router, watch)
+    app[LEGACY] = legacy_service.Service(settings.legacy, opened, clock, settings.seed)
+    legacy_endpoints.Endpoints(app[LEGACY], app[JOURNAL]).add_routes(app.router)
+    legacy_admin.Admin(app[LEGACY]).add_routes(app.router)
     admin.Admin(drawing, app[JOURNAL]).add_routes(app.router)
     app.router.add_get("/", _index)
     if catalog is None:
@@ -146,7 +162,9 @@ async def running(
     taken."""
     app = create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
     # A caller that hangs up ends its request, which a fault may hold for minutes.
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN)
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN, max_line_size=MAX_LINE
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
@@ -154,7 +172,7 @@ async def running(
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{bound}"
         account = settings.accounts[0]
-        yield Sandbox(url, bound, account, app[ACCOUNTING], app[TRAFFIC], app[FAULTS], app[JOURNAL])
+        yield Sandbox(url, bound, account, app[ACCOUNTING], app[TRAFFIC], app[FAULTS], app[JOURNAL], app[LEGACY])
     finally:
         await runner.cleanup()
 
@@ -169,6 +187,8 @@ async def _index(request: web.Request) -> web.Response:
         "jwks": endpoints.JWKS_PATH,
         "faults": admin.FAULTS_PATH,
         "journal": admin.JOURNAL_PATH,
+        "legacy": legacy_endpoints.PREFIXES[0],
+        "disturbances": legacy_admin.PATH,
     }
     body = {"service": "sandbox", **{name: origin + path for name, path in paths.items()}}
     return web.Response(body=orjson.dumps(body), content_type="application/json")

@@ -80,9 +80,7 @@ def _made(declaration: type[K], figures: Mapping[str, Any], source: str, *, stri
     return declaration(**values)
 
 
-def _value(
-    declaration: type[K], field: msgspec.structs.FieldInfo, value: Any, source: str, *, strict: bool
-) -> Any:
+def _value(declaration: type[K], field: msgspec.structs.FieldInfo, value: Any, source: str, *, strict: bool) -> Any:
     try:
         return msgspec.convert(value, field.type, strict=strict)
     except msgspec.ValidationError:

@@ -1,11 +1,12 @@
 """What can be chosen about a sandbox, in one frozen value. Defaults follow the contract."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proxy.kit import windows
 from proxy.sandbox import faults as faults_of
 from proxy.sandbox.accounts import READY, Account
+from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 # Token requests a client id may make (contract graphql.md §4.1).
 TOKEN_WINDOWS = (
@@ -23,7 +24,7 @@ class Settings:
     `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
     (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
     token through, on the first account. `issuer` None: the address that the token request came to. `faults` are
-    there from the start.
+    there from the start. `legacy` is about the old v3 service.
     """
 
     parts: int | None = None
@@ -38,6 +39,7 @@ class Settings:
     audience: str = "https://api.nexar.com"
     site_url: str = "https://octopart.com"
     faults: tuple[faults_of.Fault, ...] = ()
+    legacy: legacy_settings.Settings = field(default_factory=legacy_settings.Settings)
 
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:

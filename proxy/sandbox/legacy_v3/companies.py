@@ -1,0 +1,71 @@
+"""Brands, manufacturers, sellers and categories as v3 objects (contract v3-rest.md §3.2).
+
+Made once each and shared by replies: nobody changes them.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from proxy.sandbox.catalog import records, store
+from proxy.sandbox.legacy_v3 import only_v3, uids
+
+Object = dict[str, Any]
+
+
+class Companies:
+    """The objects of one catalog, and who is credited for something."""
+
+    def __init__(self, catalog: store.Catalog, known: uids.Uids) -> None:
+        self._catalog, self.uids = catalog, known
+        self.brand = lru_cache(maxsize=None)(self._brand)
+        self.manufacturer = lru_cache(maxsize=None)(self._manufacturer)
+        self.seller = lru_cache(maxsize=None)(self._seller)
+        self.category = lru_cache(maxsize=None)(self._category)
+        self.credited = lru_cache(maxsize=1024)(self._credited)
+
+    def category_uid(self, category: records.Category) -> str:
+        """Its uid."""
+        return self.uids.of("Category", category.id, category.name)
+
+    def category_line(self, category: records.Category) -> list[str]:
+        """The uids from the root to the category itself."""
+        return [self.category_uid(each) for each in (*self._catalog.ancestors(category.id), category)]
+
+    def _brand(self, company: records.Company) -> Object:
+        return {**_named(company), "__class__": "Brand", "uid": self.uids.of("Brand", company.id, company.name)}
+
+    def _manufacturer(self, company: records.Company) -> Object:
+        uid = self.uids.of("Manufacturer", company.id, company.name)
+        return {**_named(company), "__class__": "Manufacturer", "uid": uid}
+
+    def _seller(self, company: records.Company) -> Object:
+        return {
+            "display_flag": company.display_flag,
+            "has_ecommerce": only_v3.sells_online(company),
+            **_named(company),
+            "__class__": "Seller",
+            "id": company.id,
+            "uid": self.uids.of("Seller", company.id, company.name),
+        }
+
+    def _category(self, category: records.Category) -> Object:
+        *line, uid = self.category_line(category)
+        return {
+            "parent_uid": line[-1] if line else None,
+            "name": category.name,
+            "num_parts": self._catalog.num_parts(category.id),
+            "ancestor_uids": line,
+            "uid": uid,
+            "children_uids": [self.category_uid(child) for child in self._catalog.children(category.id)],
+            "__class__": "Category",
+            "ancestor_names": [each.name for each in self._catalog.ancestors(category.id)],
+        }
+
+    def _credited(self, name: str) -> Object:
+        """An Attribution: who is credited is not always known."""
+        source = {"uid": self.uids.of_source(name), "__class__": "Source", "name": name}
+        return {"sources": [source] if name else [], "__class__": "Attribution", "first_acquired": None}
+
+
+def _named(company: records.Company) -> Object:
+    return {"homepage_url": company.homepage_url, "name": company.name}

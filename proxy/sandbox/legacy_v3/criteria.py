@@ -1,0 +1,153 @@
+"""filter[fields] and filter[queries] as criteria that all have to hold (contract v3-rest.md §1.1).
+
+A filter query is Lucene's `field:expression`; understood is what v3's clients are known to have sent: values, quoted
+values, ranges with both ends in, alternatives within one field, and several fields side by side.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from luqum import tree
+from luqum.exceptions import ParseError
+from luqum.parser import parser
+
+from proxy.sandbox.legacy_v3 import refusal
+
+LONGEST = 2_000
+_RANGE = re.compile(r"\[(.+) TO (.+)\]")
+
+
+class Criterion(NamedTuple):
+    """A field holds one of `values`, or a value from `low` to `high` (both in; None is open)."""
+
+    field: str
+    values: tuple[str, ...] = ()
+    low: str | None = None
+    high: str | None = None
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the ends count, and not the values."""
+        return not self.values
+
+    def holds(self, value: object) -> bool:
+        """Whether a single value is one of those."""
+        if not self.is_range:
+            return any(like(wanted)(text(value)) for wanted in self.values)
+        try:
+            low, high = (None if end is None else float(end) for end in (self.low, self.high))
+            number = float(str(value))
+        except ValueError:
+            return (self.low or "") <= text(value) and (self.high is None or text(value) <= self.high)
+        return (low is None or low <= number) and (high is None or number <= high)
+
+
+class _StrangeError(Exception):
+    """Something that v3 is not known to have understood."""
+
+
+def text(value: object) -> str:
+    """A value as people write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def like(pattern: str) -> Callable[[str], bool]:
+    """Whether a text is the pattern, in which * stands for anything. No piece of it is looked for twice."""
+    if "*" not in pattern:
+        return pattern.__eq__
+    first, *middle, last = map(re.escape, pattern.split("*"))
+    pieces = "".join(f"(?>.*?{piece})" for piece in middle if piece)
+    found = re.compile(f"{first}{pieces}.*{last}", re.DOTALL)
+    return lambda shown: found.fullmatch(shown) is not None
+
+
+def of_field(field: str, values: list[str]) -> Criterion:
+    """filter[fields]: clients send a range here too."""
+    found = _RANGE.fullmatch(values[0]) if len(values) == 1 else None
+    return Criterion(field, (), _end(found[1]), _end(found[2])) if found else Criterion(field, tuple(values))
+
+
+def of_query(query: str) -> list[Criterion]:
+    """filter[queries]."""
+    if len(query) > LONGEST:
+        raise refusal.bad(f"filter query is longer than {LONGEST} characters")
+    try:
+        return list(_read(parser.parse(query)))
+    except (ParseError, ValueError, ArithmeticError, RecursionError):
+        raise refusal.bad(f"filter query cannot be parsed: {query[:80]}") from None
+    except _StrangeError as strange:
+        raise refusal.bad(f"filter query is not supported ({strange}): {query[:80]}") from None
+
+
+def _read(node: tree.Item) -> Iterator[Criterion]:
+    if isinstance(node, tree.SearchField):
+        yield _one(node.name, node.expr)
+    elif isinstance(node, tree.Group | tree.Plus):
+        yield from _read(node.children[0])
+    elif isinstance(node, tree.AndOperation):
+        for child in node.children:
+            yield from _read(child)
+    elif isinstance(node, tree.OrOperation):
+        yield _either([found for child in node.children for found in _read(child)], len(node.children))
+    elif isinstance(node, tree.UnknownOperation):
+        yield from _beside(node.children)
+    else:
+        raise _StrangeError(type(node).__name__)
+
+
+def _beside(nodes: list[tree.Item]) -> Iterator[Criterion]:
+    """Fields side by side, with or without a lower-case and, or with an or."""
+    between = {str(node).strip().lower() for node in nodes if isinstance(node, tree.Word)}
+    found = [each for node in nodes if not isinstance(node, tree.Word) for each in _read(node)]
+    if not found or not between <= {"or", "and"} or len(between) > 1:
+        raise _StrangeError("words without a field")
+    yield from [_either(found, len(found))] if between == {"or"} else found
+
+
+def _either(found: list[Criterion], alternatives: int) -> Criterion:
+    if len({each.field for each in found}) > 1 or len(found) != alternatives or any(each.is_range for each in found):
+        raise _StrangeError("alternatives are of one field and no ranges")
+    return Criterion(found[0].field, tuple(value for each in found for value in each.values))
+
+
+def _one(field: str, node: tree.Item) -> Criterion:
+    if isinstance(node, tree.Range):
+        if not (node.include_low and node.include_high):
+            raise _StrangeError("a range without its ends")
+        return Criterion(field, (), _end(_word(node.low)), _end(_word(node.high)))
+    if isinstance(node, tree.FieldGroup | tree.Group):
+        return _one(field, node.children[0])
+    if isinstance(node, tree.OrOperation):
+        return Criterion(field, tuple(map(_word, node.children)))
+    if isinstance(node, tree.UnknownOperation):
+        return Criterion(field, _alternatives([_word(child) for child in node.children]))
+    return Criterion(field, (_word(node),))
+
+
+def _alternatives(words: list[str]) -> tuple[str, ...]:
+    """`X5R or X7R`, else one value of several words."""
+    between = {word.lower() for word in words[1::2]}
+    if "and" in between:
+        raise _StrangeError("and within a field")
+    return tuple(words[::2]) if between == {"or"} and len(words) % 2 else (" ".join(words),)
+
+
+def _word(node: tree.Item) -> str:
+    if isinstance(node, tree.Phrase):
+        return _unescaped(node.value[1:-1])
+    if isinstance(node, tree.Word):
+        return _unescaped(node.value)
+    if isinstance(node, tree.Prohibit) and isinstance(node.children[0], tree.Word):
+        word = node.children[0].value
+        if re.fullmatch(r"[0-9.]+([eE][-+]?[0-9]+)?", word):
+            return f"-{word}"
+    raise _StrangeError(type(node).__name__)
+
+
+def _unescaped(word: str) -> str:
+    return re.sub(r"\\(.)", r"\1", word)
+
+
+def _end(word: str) -> str | None:
+    return None if word == "*" else word

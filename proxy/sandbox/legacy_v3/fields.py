@@ -1,0 +1,90 @@
+"""The classes of v3 with their fields, as the contract's tables have them (contract v3-rest.md §3.1-3.5).
+
+A field's value is the class of the objects in it, "" for what is none. Read by show[], hide[], slice[], and wherever
+a field that a caller names has to exist.
+"""
+
+from collections.abc import Mapping
+
+Path = tuple[str, ...]
+
+# The objects of a field written so stand in an object of keys that are data.
+KEYED = "specs"
+ANY = "*"
+
+_ATTRIBUTED = {"attribution": "Attribution"}
+_ASSET = {"url": "", "mimetype": "", "metadata": "Metadata"}
+_COMPANY = dict.fromkeys(("uid", "name", "homepage_url"), "")
+_PICTURES = dict.fromkeys(("swatch_image", "small_image", "medium_image", "large_image"), "Asset")
+
+CLASSES: Mapping[str, Mapping[str, str]] = {
+    "Part": {
+        **dict.fromkeys(("uid", "mpn", "octopart_url", "redirected_uids", "short_description", "category_uids"), ""),
+        "manufacturer": "Manufacturer",
+        "brand": "Brand",
+        "offers": "PartOffer",
+        "external_links": "ExternalLinks",
+        "broker_listings": "BrokerListing",
+        "descriptions": "Description",
+        "imagesets": "ImageSet",
+        "datasheets": "Datasheet",
+        "compliance_documents": "ComplianceDocument",
+        "reference_designs": "ReferenceDesign",
+        "cad_models": "CADModel",
+        "specs": "SpecValue",
+    },
+    "Brand": _COMPANY,
+    "Manufacturer": _COMPANY,
+    "Seller": {**_COMPANY, **dict.fromkeys(("display_flag", "has_ecommerce", "id"), "")},
+    "Category": {
+        **dict.fromkeys(("uid", "name", "parent_uid", "children_uids", "ancestor_uids", "ancestor_names"), ""),
+        "num_parts": "",
+        "imagesets": "ImageSet",
+    },
+    "PartOffer": {
+        **dict.fromkeys(("sku", "eligible_region", "product_url", "octopart_rfq_url", "prices", "packaging"), ""),
+        **dict.fromkeys(("in_stock_quantity", "on_order_quantity", "on_order_eta", "factory_lead_days"), ""),
+        **dict.fromkeys(("factory_order_multiple", "order_multiple", "moq", "is_authorized", "last_updated"), ""),
+        **dict.fromkeys(("is_realtime", "multipack_quantity", "_naive_id", "_custom"), ""),
+        "seller": "Seller",
+    },
+    "ExternalLinks": dict.fromkeys(("product_url", "freesample_url", "evalkit_url"), ""),
+    "BrokerListing": {"seller": "Seller", "listing_url": "", "octopart_rfq_url": ""},
+    "Description": {"value": "", **_ATTRIBUTED},
+    "ImageSet": {**_PICTURES, **_ATTRIBUTED, "credit_string": "", "credit_url": ""},
+    "Asset": _ASSET,
+    "Metadata": dict.fromkeys(("size_bytes", "num_pages", "date_created", "last_updated", "width", "height"), ""),
+    "Datasheet": {**_ASSET, **_ATTRIBUTED},
+    "ComplianceDocument": {**_ASSET, **_ATTRIBUTED, "subtypes": ""},
+    "ReferenceDesign": {**_ASSET, **_ATTRIBUTED, "title": "", "description": ""},
+    "CADModel": {**_ASSET, **_ATTRIBUTED},
+    "SpecValue": {
+        **dict.fromkeys(("value", "min_value", "max_value", "display_value"), ""),
+        "metadata": "SpecMetadata",
+        **_ATTRIBUTED,
+    },
+    "SpecMetadata": {"key": "", "name": "", "datatype": "", "unit": "UnitOfMeasurement"},
+    "UnitOfMeasurement": {"name": "", "symbol": ""},
+    "Attribution": {"sources": "Source", "first_acquired": ""},
+    "Source": {"uid": "", "name": ""},
+}
+# What a reply has only when include[] names it (§2.3).
+INCLUDED: Mapping[str, frozenset[str]] = {
+    "Part": frozenset(
+        {
+            "external_links", "broker_listings", "short_description", "descriptions", "imagesets", "datasheets",
+            "compliance_documents", "reference_designs", "cad_models", "specs", "category_uids",
+        }
+    ),
+    "Category": frozenset({"imagesets"}),
+}  # fmt: skip
+
+
+def known(name: str, path: Path) -> bool:
+    """Whether objects of the class have a field at this path; below `specs` a path has a key, or `*`."""
+    if not path or path[0] not in CLASSES.get(name, {}):
+        return False
+    below, rest = CLASSES[name][path[0]], path[1:]
+    if path[0] == KEYED and rest:
+        rest = rest[1:]
+    return not rest or known(below, rest)

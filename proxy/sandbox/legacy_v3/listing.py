@@ -1,0 +1,125 @@
+"""Brands, sellers and categories: by uid, and searched (contract v3-rest.md §1.1). Aliases count, `*` is anything."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+from proxy.sandbox.legacy_v3 import asked, counting, criteria, refusal
+
+Object = dict[str, Any]
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object with its names in lower case, its own first."""
+
+    object: Object
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: the page, all hits, and the counts."""
+
+    page: list[Object]
+    hits: int
+    facets: Object
+    facet_queries: Object
+    stats: Object
+
+
+class Listing:
+    """All objects of one class."""
+
+    def __init__(self, objects: Iterable[tuple[Object, Iterable[str]]]) -> None:
+        """Objects with their aliases."""
+        self._all = [Listed(each, _lower(each["name"], aliases)) for each, aliases in objects]
+        self._by_uid = {each.object["uid"]: each.object for each in self._all}
+
+    def get(self, uid: str) -> Object | None:
+        """The object of a uid."""
+        return self._by_uid.get(uid)
+
+    def search(self, search: asked.Search) -> Found:
+        """A page of what matches, with the counts."""
+        matching = self._matching(search.q)
+        wanted = search.criteria
+        found = self._passing(matching, wanted)
+        keys = [(None if field == "score" else self._value(field), downwards) for field, downwards in search.order]
+        found = counting.ordered(found, keys)
+
+        def counted(field: str, on: asked.Count) -> list[Listed]:
+            """What a count is over."""
+            if not on.exclude_filter:
+                return found
+            return self._passing(matching, [each for each in wanted if each.field != field])
+
+        return Found(
+            [each.object for each in found[search.start : search.start + search.limit]],
+            len(found),
+            {field: self._facet(field, on, counted(field, on)) for field, on in search.facets.items() if on.include},
+            {query: {"count": len(self._passing(found, criteria.of_query(query)))} for query in search.facet_queries},
+            {field: self._stats(field, counted(field, on)) for field, on in search.stats.items() if on.include},
+        )
+
+    def _matching(self, q: str) -> list[Listed]:
+        """Best first: the name itself, its beginning, words of it, then those with an alias."""
+        typed = " ".join(q.casefold().split())
+        plain = typed.strip("* ")
+        if not plain:
+            return self._all
+        fits = partial(_is_like, criteria.like(typed)) if "*" in typed else partial(_has_words, _WORD.findall(typed))
+        found = [each for each in self._all if fits(each.names)]
+        return sorted(found, key=lambda each: (_closeness(each.names[0], plain), each.names[0]))
+
+    def _passing(self, found: list[Listed], wanted: list[criteria.Criterion]) -> list[Listed]:
+        for each in wanted:
+            values = self._value(each.field)
+            found = [one for one in found if any(map(each.holds, counting.several(values(one))))]
+        return found
+
+    def _value(self, field: str) -> Callable[[Listed], Any]:
+        """What reads the field of an object. Refuses one that the objects do not have."""
+        if self._all and (field not in self._all[0].object or field.startswith("_")):
+            raise refusal.bad(f"there is no field {field[:60]}")
+        get = methodcaller("get", field)
+        return lambda one: get(one.object)
+
+    def _facet(self, field: str, on: asked.Count, over: list[Listed]) -> Object:
+        values = [counting.several(value) for value in map(self._value(field), over)]
+        counts = Counter(each for some in values for each in some)
+        return counting.facet(counting.by_frequency(counts), sum(not some for some in values), on)
+
+    def _stats(self, field: str, over: list[Listed]) -> Object:
+        values = [value for value in map(self._value(field), over) if value is not None]
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+            raise refusal.bad(f"stats: {field[:60]} has no numbers")
+        return counting.stats(Counter(values), len(over) - len(values))
+
+
+def _lower(name: str, aliases: Iterable[str]) -> tuple[str, ...]:
+    return tuple(each.casefold() for each in (name, *aliases))
+
+
+def _is_like(like: Callable[[str], bool], names: tuple[str, ...]) -> bool:
+    """A name, or a word of one, is like the pattern."""
+    return any(like(text) for name in names for text in (name, *_WORD.findall(name)))
+
+
+def _has_words(typed: list[str], names: tuple[str, ...]) -> bool:
+    """Every word that was typed begins a word of some name."""
+    words = [word for name in names for word in _WORD.findall(name)]
+    return bool(typed) and all(any(word.startswith(start) for word in words) for start in typed)
+
+
+def _closeness(name: str, typed: str) -> int:
+    if name == typed:
+        return 0
+    if name.startswith(typed):
+        return 1
+    return 2 if _has_words(_WORD.findall(typed), (name,)) else 3

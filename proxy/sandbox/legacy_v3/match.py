@@ -1,0 +1,175 @@
+"""/parts/match (contract v3-rest.md §4): queries by part number, SKU or text, each with its own answer."""
+
+import json
+from typing import Any, NamedTuple
+
+from proxy.sandbox.catalog import matching, records, store
+from proxy.sandbox.legacy_v3 import criteria, refusal, shelf
+
+MOST_QUERIES, LIMIT, MOST_ITEMS, MOST_REACHED = 20, 3, 20, 100
+# Letters and digits that a number with a wildcard needs.
+LEAST_LITERAL = 3
+
+_DEFAULTS: dict[str, Any] = {
+    "q": "",
+    "sku": None,
+    "limit": LIMIT,
+    "reference": None,
+    "mpn_or_sku": None,
+    "mpn": None,
+    "brand": None,
+    "start": 0,
+    "seller": None,
+}
+_TEXTS = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku")
+
+
+class Found(NamedTuple):
+    """What one query found: copies of the page and all hits, or what is wrong with it."""
+
+    page: list[shelf.Copy]
+    hits: int
+    error: str | None = None
+
+
+class _MistakenError(Exception):
+    """What is wrong with a query, in words; the others are answered."""
+
+
+def read(queries: str | None) -> list[dict[str, Any]]:
+    """The queries with all keys of the echo, defaults where they were not sent."""
+    if not queries:
+        raise refusal.bad("queries argument is missing")
+    try:
+        found = json.loads(queries, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise refusal.bad("queries is not JSON") from None
+    if not isinstance(found, list) or len(found) > MOST_QUERIES:
+        raise refusal.bad(f"queries is not a list of at most {MOST_QUERIES} queries")
+    return [_with_defaults(each) for each in found]
+
+
+def echo(query: dict[str, Any]) -> dict[str, Any]:
+    """A PartsMatchQuery."""
+    return {**{name: query[name] for name in _DEFAULTS}, "__class__": "PartsMatchQuery"}
+
+
+class Matcher:
+    """Answers queries from one catalog."""
+
+    def __init__(self, catalog: store.Catalog, country: str) -> None:
+        self._catalog, self._country = catalog, country
+
+    def answer(self, query: dict[str, Any], there: shelf.Shelf, *, exact_only: bool) -> Found:
+        """The page of one query."""
+        try:
+            _check(query)
+        except _MistakenError as mistake:
+            return Found([], 0, str(mistake))
+        ids = self._ids(query, exact_only=exact_only)
+        copies = there.copies(ids)
+        return Found(copies[query["start"] : query["start"] + query["limit"]], len(copies))
+
+    def _ids(self, query: dict[str, Any], *, exact_only: bool) -> list[str]:
+        """All that match, best first: every filter has to hold."""
+        mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
+        patterns = [number for number in (mpn, either) if number and "*" in number]
+        plain = records.MatchQuery(
+            mpn=None if mpn in patterns else mpn or None,
+            sku=sku or None,
+            mpn_or_sku=None if either in patterns else either or None,
+            manufacturer=query["brand"] or None,
+            seller=query["seller"] or None,
+        )
+        found = [self._like(pattern, query, exact_only=exact_only) for pattern in patterns]
+        if plain.mpn or plain.sku or plain.mpn_or_sku:
+            found.append(self._equal(plain, exact_only=exact_only))
+        if query["q"].strip():
+            found.append(list(self._catalog.search(query["q"], _conditions(query)).ids))
+        if not found:
+            found.append(list(self._catalog.match(plain, records.Conditions()).ids))
+        first, *others = found
+        return [id_ for id_ in first if all(id_ in other for other in others)]
+
+    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> list[str]:
+        """Letters and digits are compared, in any case; with `exact_only` every sign."""
+        found = list(self._catalog.match(plain, records.Conditions()).ids)
+        return [id_ for id_ in found if self._is_exact(id_, plain)] if exact_only else found
+
+    def _is_exact(self, id_: str, plain: records.MatchQuery) -> bool:
+        part = self._catalog.part(id_)
+        if part is None:
+            return False
+        mpns, skus = {part.mpn, *part.aka_mpns}, self._skus(part)
+        return (
+            (plain.mpn is None or plain.mpn in mpns)
+            and (plain.sku is None or plain.sku in skus)
+            and (plain.mpn_or_sku is None or plain.mpn_or_sku in mpns | skus)
+        )
+
+    def _skus(self, part: records.Part) -> set[str]:
+        listed = self._catalog.sellers_of(part, self._country)
+        return {offer.sku for seller in listed for offer in seller.offers}
+
+    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> list[str]:
+        """Numbers like a pattern in which * stands for anything."""
+        compared = str if exact_only else matching.normalise
+        pieces = pattern.split("*")
+        like = criteria.like("*".join(map(compared, pieces)))
+        longest = max(pieces, key=lambda piece: len(matching.normalise(piece)))
+        found = []
+        for id_ in self._catalog.search_mpn(longest, _conditions(query)).ids:
+            part = self._catalog.part(id_)
+            if part and any(like(compared(number)) for number in (part.mpn, *part.aka_mpns)):
+                found.append(id_)
+        return found
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _with_defaults(query: Any) -> dict[str, Any]:
+    given = {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else {}
+    known = {**_DEFAULTS, **{name: given[name] for name in _DEFAULTS if name in given}}
+    return known if isinstance(query, dict) else {**known, "": "a query is an object"}
+
+
+def _check(query: dict[str, Any]) -> None:
+    if "" in query:
+        raise _MistakenError(query[""])
+    for name in _TEXTS:
+        if query[name] is not None and not isinstance(query[name], str):
+            raise _MistakenError(f"{name} is not a string")
+    if not any((query[name] or "").strip() for name in _TEXTS):
+        raise _MistakenError("Missing search filters")
+    _check_page(query)
+    for name in ("mpn", "sku", "mpn_or_sku"):
+        if query[name]:
+            _check_number(name, query[name])
+
+
+def _check_page(query: dict[str, Any]) -> None:
+    start, limit = query["start"], query["limit"]
+    for name in ("start", "limit"):
+        if type(query[name]) is not int or query[name] < 0:
+            raise _MistakenError(f"{name} is not an integer from 0 on")
+    if limit > MOST_ITEMS:
+        raise _MistakenError(f"limit is more than {MOST_ITEMS}")
+    if start + limit > MOST_REACHED:
+        raise _MistakenError(f"start and limit are more than {MOST_REACHED} together")
+
+
+def _check_number(name: str, number: str) -> None:
+    letters = len(matching.normalise(number))
+    if not letters:
+        raise _MistakenError(f"{name} has no letters or digits")
+    if "*" in number and name == "sku":
+        raise _MistakenError("sku has a wildcard")
+    if "*" in number and letters < LEAST_LITERAL:
+        raise _MistakenError(f"{name} has fewer than {LEAST_LITERAL} letters and digits beside its wildcard")
+
+
+def _conditions(query: dict[str, Any]) -> records.Conditions:
+    named = (("manufacturer_id", query["brand"]), ("distributor_id", query["seller"]))
+    return records.Conditions(tuple((key, (name,)) for key, name in named if name))

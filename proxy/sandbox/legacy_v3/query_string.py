@@ -1,0 +1,50 @@
+"""Query strings as v3's clients send them (contract v3-rest.md §2, §6): arrays in four spellings, booleans in seven."""
+
+import re
+from urllib.parse import parse_qsl
+
+from proxy.sandbox.legacy_v3 import refusal
+
+_BRACKETS = re.compile(r"(.+?)\[\d*\]", re.DOTALL)
+_YES, _NO = ("true", "1", ""), ("false", "0")
+
+
+class QueryString:
+    """The parameters of one request target. An array's name has no brackets at its end."""
+
+    def __init__(self, target: str) -> None:
+        query = target.partition("?")[2].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        self._pairs = [(_plain(name), value) for name, value in parse_qsl(query, keep_blank_values=True)]
+
+    def all(self, name: str) -> list[str]:
+        """Every value of an array that is not empty, in the order sent."""
+        return [value for key, value in self._pairs if key == name and value]
+
+    def one(self, name: str) -> str | None:
+        """The last value; None where there is none."""
+        return next((value for key, value in reversed(self._pairs) if key == name), None)
+
+    def like(self, pattern: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
+        """Every parameter whose name is wholly what the pattern says, in the order sent."""
+        return [(found, value) for key, value in self._pairs if (found := pattern.fullmatch(key))]
+
+    def flag(self, name: str) -> bool:
+        """A boolean; absent is false, a bare name is true."""
+        value = self.one(name)
+        if value is None or value.lower() in _NO:
+            return False
+        if value.lower() not in _YES:
+            raise refusal.bad(f"{name} is not a boolean: {value[:40]}")
+        return True
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A whole number from 0 to `most`."""
+        value = self.one(name) or str(default)
+        if not re.fullmatch("[0-9]{1,9}", value) or int(value) > most:
+            raise refusal.bad(f"{name} is not an integer from 0 to {most}: {value[:40]}")
+        return int(value)
+
+
+def _plain(name: str) -> str:
+    found = _BRACKETS.fullmatch(name)
+    return found[1] if found else name

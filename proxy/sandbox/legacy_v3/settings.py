@@ -1,0 +1,29 @@
+"""What can be chosen about the old v3 service, in one frozen value. Defaults follow the contract."""
+
+from dataclasses import dataclass
+
+from proxy.sandbox.legacy_v3 import disturbances as disturbances_of
+
+# The apikey that is served when nobody hands one in: the one of the shipped configuration.
+READY = "EXAMPLE_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`requests_per_second` is what each apikey may ask; None is no limit. `country` and `currency` are those that the
+    service takes its callers for. `disturbances` are there from the start."""
+
+    apikeys: tuple[str, ...] = (READY,)
+    requests_per_second: int | None = 3
+    country: str = "US"
+    currency: str = "USD"
+    disturbances: tuple[disturbances_of.Disturbance, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.apikeys or not all(self.apikeys) or len(set(self.apikeys)) != len(self.apikeys):
+            raise ValueError("apikeys of the old service must be some, not empty and each there once")
+        if self.requests_per_second is not None and self.requests_per_second < 1:
+            raise ValueError(f"requests_per_second must be 1 or more, or None, not {self.requests_per_second}")
+
+    def __repr__(self) -> str:
+        return f"Settings({len(self.apikeys)} apikeys, requests_per_second={self.requests_per_second})"
