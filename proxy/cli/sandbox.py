@@ -2,8 +2,10 @@
 
 import dataclasses
 import random
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +13,9 @@ from proxy import errors
 from proxy.cli import shown
 from proxy.kit import looping
 from proxy.workers import listening
+
+if TYPE_CHECKING:
+    from proxy.sandbox import settings
 
 
 def sandbox(
@@ -29,38 +34,76 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='A fault, such as "5xx share=0.05 status=503"; see docs/sandbox.md.'),
     ] = None,
+    legacy_rate: Annotated[
+        int, typer.Option(min=0, help="Requests a second that an apikey of the old v3 service may make; 0: no limit.")
+    ] = 3,
+    disturb: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
+    ] = None,
 ) -> None:
     """Start the sandbox and print its URLs and one ready client id and secret."""
-    looping.run(_sandbox(host, port, parts=parts, catalog=catalog, part_limit=part_limit, seed=seed, texts=fault or []))
+    chosen = partial(
+        _settings,
+        parts=parts,
+        catalog=catalog,
+        part_limit=part_limit,
+        seed=seed,
+        faults=fault or [],
+        rate=legacy_rate or None,
+        disturbances=disturb or [],
+    )
+    looping.run(_sandbox(host, port, chosen))
 
 
-async def _sandbox(
-    host: str,
-    port: int,
+def _settings(
     *,
     parts: int | None,
     catalog: Path | None,
     part_limit: int | None,
     seed: int,
-    texts: list[str],
-) -> None:
-    from proxy.sandbox import accounts, app, settings
+    faults: list[str],
+    rate: int | None,
+    disturbances: list[str],
+) -> "settings.Settings":
+    """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
+    from proxy.sandbox import accounts, settings
     from proxy.sandbox.injection import declarations
+    from proxy.sandbox.legacy_v3 import disturbances as kinds
+    from proxy.sandbox.legacy_v3 import settings as legacy
+
+    plan = accounts.READY if part_limit is None else dataclasses.replace(accounts.READY, part_limit=part_limit)
+    return settings.Settings(
+        parts=parts,
+        catalog=catalog,
+        seed=seed,
+        accounts=(plan,),
+        faults=tuple(fault for text in faults for fault in declarations.parse(text)),
+        legacy=legacy.Settings(
+            requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)
+        ),
+    )
+
+
+async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings]") -> None:
+    from proxy.sandbox import app
 
     stop = looping.on_signal()
     try:
-        faults = tuple(fault for text in texts for fault in declarations.parse(text))
-        plan = accounts.READY if part_limit is None else dataclasses.replace(accounts.READY, part_limit=part_limit)
-        chosen = settings.Settings(parts=parts, catalog=catalog, seed=seed, accounts=(plan,), faults=faults)
-        rng = random.Random(seed)  # noqa: S311 (it is to be foreseen)
-        async with app.running(chosen, host, port, rng=rng) as upstream:
+        settings = chosen()
+        rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
+        async with app.running(settings, host, port, rng=rng) as upstream:
             account = upstream.account
             shown.upstream(
-                upstream.url,
-                upstream.graphql_url,
-                upstream.token_url,
-                account.client_id,
-                account.client_secret,
+                {
+                    "sandbox": upstream.url,
+                    "legacy_url": f"{upstream.legacy_url}/v3",
+                    "legacy_apikey": upstream.legacy.apikeys[0],
+                    "graphql_url": upstream.graphql_url,
+                    "token_url": upstream.token_url,
+                    "client_id": account.client_id,
+                    "client_secret": account.client_secret,
+                }
             )
             await stop.wait()
     except OSError as error:

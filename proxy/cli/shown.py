@@ -23,17 +23,11 @@ def service(url: str, apikey: str, example: bool) -> None:
     console.print(Text(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n"))
 
 
-def upstream(url: str, graphql_url: str, token_url: str, client_id: str, client_secret: str) -> None:
-    """The sandbox's addresses and its ready application."""
+def upstream(addresses: dict[str, str]) -> None:
+    """What the sandbox is reached by: addresses, its ready application, and an apikey of the old service."""
     console = Console(soft_wrap=True, highlight=False)
     table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in (
-        ("sandbox", url),
-        ("graphql_url", graphql_url),
-        ("token_url", token_url),
-        ("client_id", client_id),
-        ("client_secret", client_secret),
-    ):
+    for name, value in addresses.items():
         table.add_row(Text(name, style="dim"), Text(value))
     console.print(table)
 

@@ -48,7 +48,15 @@ def _parts_in_all(shown):
 def test_it_prints_addresses_and_credentials_that_bring_a_token(opens):
     shown = opens()
     answer = shown.token()
-    assert shown.names == ["sandbox", "graphql_url", "token_url", "client_id", "client_secret"]
+    assert shown.names == [
+        "sandbox",
+        "legacy_url",
+        "legacy_apikey",
+        "graphql_url",
+        "token_url",
+        "client_id",
+        "client_secret",
+    ]
     assert (answer["token_type"], answer["expires_in"]) == ("Bearer", 86_400)
     assert _parts_in_all(shown) >= 300
 
@@ -98,15 +106,44 @@ def test_the_same_seed_strikes_the_same_requests(opens):
     assert first == same != other
 
 
+def _old_brands(shown, times):
+    """The statuses of so many requests to the old v3 service, as its address and apikey are printed."""
+    url = f"{shown.values['legacy_url']}/brands/search?q=texas&apikey={shown.values['legacy_apikey']}"
+    statuses = []
+    for _ in range(times):
+        try:
+            with urllib.request.urlopen(url, timeout=30) as response:
+                statuses.append(response.status)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                statuses.append(refused.code)
+    return statuses
+
+
+def test_the_old_service_answers_where_it_says_and_is_as_slow_to_serve_as_it_is_told(opens):
+    assert _old_brands(opens("--legacy-rate", "0"), 8) == [200] * 8
+    assert 429 in _old_brands(opens("--legacy-rate", "1"), 20)
+
+
+def test_disturbances_of_the_old_service_are_there_from_the_start(opens):
+    assert _old_brands(opens("--disturb", "errors share=1 status=502"), 1) == [502]
+
+
 @pytest.mark.parametrize(
-    "text, complaint",
+    "option, text, complaint",
     [
-        ("5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
-        ("missing-field field=SupPart.colour", "fault missing-field: the schema has no SupPart.colour"),
+        (
+            "--disturb",
+            "errors status=418",
+            "disturbance 'errors status=418': status must be 500, 502 or 503; it is '418'",
+        ),
+        ("--disturb", "flapping field=colour", "disturbance flapping: parts have no field colour"),
+        ("--fault", "5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
+        ("--fault", "missing-field field=SupPart.colour", "fault missing-field: the schema has no SupPart.colour"),
     ],
 )
-def test_a_fault_that_cannot_be_is_named(runs, text, complaint):
-    done = runs("sandbox", "--port", "0", "--fault", text)
+def test_a_fault_or_disturbance_that_cannot_be_is_named(runs, option, text, complaint):
+    done = runs("sandbox", "--port", "0", option, text)
     assert (done.returncode, done.stderr) == (2, f"v3bridge: {complaint}\n")
 
 

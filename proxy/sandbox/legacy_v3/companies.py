@@ -62,9 +62,9 @@ class Companies:
         }
 
     def _credited(self, name: str) -> Object:
-        """An Attribution: who is credited is not always known."""
+        """An Attribution: one source, though its name is not always known."""
         source = {"uid": self.uids.of_source(name), "__class__": "Source", "name": name}
-        return {"sources": [source] if name else [], "__class__": "Attribution", "first_acquired": None}
+        return {"sources": [source], "__class__": "Attribution", "first_acquired": None}
 
 
 def _named(company: records.Company) -> Object:

@@ -27,8 +27,14 @@ class Field:
     key: str = ""
     sort: str = ""
     shown: Callable[[Any], str] = str
-    values: Callable[[records.Part], list[Any]] = lambda _part: []
+    values: Callable[[records.Part], list[Any]] | None = None
     attribute: records.Attribute | None = None
+
+    def values_of(self, part: records.Part) -> list[Any]:
+        """Its values of a part. Refused where a part's cannot be told one by one."""
+        if self.values is None:
+            raise refusal.bad(f"{self.name} can only be filtered by whole values and counted")
+        return self.values(part)
 
 
 class PartFields:
@@ -66,7 +72,7 @@ class PartFields:
 
     def passes(self, part: records.Part, wanted: Iterable[criteria.Criterion]) -> bool:
         """Whether a part meets criteria."""
-        return all(any(map(each.holds, self.of(each.field).values(part))) for each in wanted)
+        return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in wanted)
 
     def _catalog_filter(self, field: Field, wanted: criteria.Criterion) -> CatalogFilter | None:
         if field.counted == "spec":

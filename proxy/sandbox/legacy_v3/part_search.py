@@ -1,8 +1,9 @@
 """/parts/search (contract v3-rest.md §1.1, §3.6): which parts a search finds, and what it counts."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from proxy.sandbox.catalog import records, store
@@ -69,7 +70,7 @@ class PartSearch:
         return records.Ranked(tuple(dict.fromkeys(copy.id for copy in there.copies(ids))))
 
     def _key(self, field: part_fields.Field, there: shelf.Shelf) -> Callable[[str], Any]:
-        return lambda id_: next(iter(field.values(there.part(shelf.Copy(id_)))), None)
+        return lambda id_: next(iter(field.values_of(there.part(shelf.Copy(id_)))), None)
 
     def _over(
         self, search: asked.Search, on: asked.Count, excluded: Callable[[str], bool], there: shelf.Shelf
@@ -85,7 +86,7 @@ class PartSearch:
     def _facet(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
         field, hits = self._fields.of(name), self._over(search, on, name.__eq__, there)
         counts = self._counted(field, hits, there)
-        return counting.facet(counts, self._missing(field, hits, counts, there), on)
+        return counting.facet(counts, self._missing(field, hits, counts), on)
 
     def _counted(self, field: part_fields.Field, hits: records.Ranked, there: shelf.Shelf) -> counting.Counts:
         """(value, hits that have it), most frequent first."""
@@ -101,16 +102,23 @@ class PartSearch:
         }.get(field.counted)
         if counted is not None:
             return [(field.shown(named), count) for named, count in counted(hits)]
-        values = (value for id_ in hits.ids for value in field.values(there.part(shelf.Copy(id_))))
-        return counting.by_frequency(Counter(values))
+        return counting.by_frequency(Counter(self._values(field, hits, there)))
 
-    def _missing(
-        self, field: part_fields.Field, hits: records.Ranked, counts: counting.Counts, there: shelf.Shelf
-    ) -> int:
+    def _values(self, field: part_fields.Field, hits: records.Ranked, there: shelf.Shelf) -> Iterator[Any]:
+        """Every value that some hit has of the field."""
+        return (value for id_ in hits.ids for value in field.values_of(there.part(shelf.Copy(id_))))
+
+    def _missing(self, field: part_fields.Field, hits: records.Ranked, counts: counting.Counts) -> int:
         """Hits without a value."""
-        if field.counted != "seller":
-            return max(0, len(hits.ids) - sum(count for _, count in counts))
-        return sum(not self._fields.sellers(there.part(shelf.Copy(id_))) for id_ in hits.ids)
+        if field.counted == "seller":  # a part counts for each of its sellers
+            return len(set(hits.ids) - self._listed)
+        return max(0, len(hits.ids) - sum(count for _, count in counts))
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        """The parts that somebody lists."""
+        anybody = tuple(seller.id for seller in self._catalog.sellers())
+        return frozenset(self._catalog.search("", records.Conditions((("distributor_id", anybody),))).ids)
 
     def _stats(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
         field, hits = self._fields.of(name), self._over(search, on, name.__eq__, there)
@@ -118,8 +126,9 @@ class PartSearch:
             buckets = self._catalog.spec_counts(hits, field.key).buckets
             numbers = {number: count for _, number, count in buckets if number is not None}
         else:
-            values = (value for id_ in hits.ids for value in field.values(there.part(shelf.Copy(id_))))
-            numbers = Counter(value for value in values if isinstance(value, int | float))
+            numbers = Counter(self._values(field, hits, there))
+            if not all(isinstance(number, int | float) for number in numbers):
+                raise refusal.bad(f"stats: {name[:60]} has no numbers")
         return counting.stats(numbers, len(hits.ids) - sum(numbers.values()))
 
     def _drilldown(self, search: asked.Search, there: shelf.Shelf) -> dict[str, Object]:
@@ -135,9 +144,7 @@ class PartSearch:
         for rank, name in enumerate(names[: on.limit], 1):
             field = self._fields.of(name)
             counts = self._counted(field, hits, there)
-            ranked[name] = counting.facet(
-                counts, self._missing(field, hits, counts, there), asked.Count(True, False), rank
-            )
+            ranked[name] = counting.facet(counts, self._missing(field, hits, counts), asked.Count(True, False), rank)
         return ranked
 
     def _metadata(self, names: list[str]) -> Object:

@@ -114,7 +114,7 @@ class Parts:
                 "__class__": "CADModel",
                 "url": url,
                 "metadata": {},
-                "attribution": self._known.credited(""),
+                "attribution": {"sources": [], "__class__": "Attribution", "first_acquired": None},
             }
             for url in (_downloads(part.cad) if part.cad else ())
         ]
