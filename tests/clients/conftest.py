@@ -1,5 +1,7 @@
 """Other people's v3 clients, as they are on PyPI, against `v3bridge serve` on its embedded sandbox.
 
+Most of it runs against the sandbox's old v3 service too (`services.both`): it must please the same clients.
+
 None of their code is replaced. Set from outside are where they connect (contract v3-rest.md §7), the clock of one's
 retries, and the parameters that another would carry from one test into the next. They block, so the proxy has a process
 of its own.
@@ -14,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import retrying
+from clients import services
 from octopart.client import OctopartClient
 from pyoctopart.octopart import Octopart
 
@@ -29,9 +32,9 @@ def serve() -> Callable[..., AbstractContextManager[str]]:
 
 
 @pytest.fixture(scope="module")
-def proxy_url(serve: Callable[..., AbstractContextManager[str]]) -> Iterator[str]:
-    """The address of a proxy as shipped; each test file has its own, with all parts of its month."""
-    with serve() as url:
+def proxy_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a proxy as shipped, or of the old service; each test file has its own, with all of its month."""
+    with _running(*getattr(request, "param", services.PROXY)) as url:
         yield url
 
 
@@ -86,9 +89,13 @@ def pyoctopart_client(proxy_url: str, monkeypatch: pytest.MonkeyPatch) -> Octopa
     return Octopart(KEY)
 
 
+def _served(*arguments: str) -> AbstractContextManager[str]:
+    return _running(*services.PROXY, *arguments)
+
+
 @contextmanager
-def _served(*arguments: str) -> Iterator[str]:
-    command = [sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments]
+def _running(*arguments: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "proxy", *arguments, "--port", "0"]
     with (
         tempfile.TemporaryFile("w+") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
@@ -100,7 +107,7 @@ def _served(*arguments: str) -> Iterator[str]:
                 process.kill()
                 process.wait()
                 log.seek(0)
-                pytest.fail(f"v3bridge serve printed no address: {log.read()}", pytrace=False)
+                pytest.fail(f"v3bridge {arguments[0]} printed no address: {log.read()}", pytrace=False)
             yield printed[0]
         finally:
             process.terminate()

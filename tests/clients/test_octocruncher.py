@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import services
 from octocruncher import OctoCruncher
+
+pytestmark = services.both
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,11 @@
 
 import octopart
 import pytest
+from clients import services
 from octopart.client import OctopartClient
 from octopart.exceptions import OctopartError
+
+pytestmark = services.both
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning"),

@@ -6,7 +6,10 @@ from typing import Any
 
 import octopart
 import pytest
+from clients import services
 from octopart.models import Imageset, Part, PartOffer
+
+pytestmark = services.both
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning"),

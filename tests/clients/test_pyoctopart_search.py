@@ -1,8 +1,11 @@
 """pyoctopart 0.6.0, `parts_search`, and the parameters of earlier calls that it sends along."""
 
 import pytest
+from clients import services
 from pyoctopart.exceptions import OctopartRangeArgumentError
 from pyoctopart.octopart import Octopart
+
+pytestmark = services.both
 
 
 def test_search_gives_the_whole_reply_and_its_results(pyoctopart_client: Octopart) -> None:
