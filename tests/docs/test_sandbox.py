@@ -13,6 +13,9 @@ import pytest
 from proxy.sandbox import accounts, admin, app, faults, journal, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.injection import declarations
+from proxy.sandbox.legacy_v3 import disturbances
+from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
+from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 ADDRESS = "http://127.0.0.1:8081"
 ORDINARY = {"on": "graphql", "share": 1.0, "count": None}
@@ -57,6 +60,29 @@ def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page)
     assert "`quota` and `missing-field` hold for every request" in page.text
 
 
+def test_the_table_has_every_disturbance_with_its_figures(page):
+    rows = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in page.table("disturbance")}
+    assert rows == {
+        word: [f"{field.name}={field.default}" for field in msgspec.structs.fields(kind)]
+        for word, kind in disturbances.KINDS.by_word.items()
+    }
+
+
+async def test_every_example_of_a_disturbance_is_taken(page, sandbox):
+    texts = [line for block in page.blocks("disturbances") for line in block.text.splitlines()]
+    kinds = {text.split()[0] for text in texts}
+    assert kinds == set(disturbances.KINDS.by_word)
+    sandbox.legacy.disturbances.replace([disturbances.KINDS.parse(text) for text in texts])
+
+
+def test_what_is_said_of_the_old_service_is_so(page):
+    chosen = legacy_settings.Settings()
+    assert chosen.apikeys == ("EXAMPLE_KEY",)
+    assert "An apikey, `EXAMPLE_KEY`" in page.text
+    assert f"may make {chosen.requests_per_second} requests in a second" in page.text
+    assert f"more than {legacy_endpoints.LONGEST_TARGET} bytes" in page.text
+
+
 def test_the_part_limit_is_that_of_the_account_that_is_ready(page):
     assert f"{accounts.READY.part_limit} in a month unless `--part-limit`" in page.text
 
@@ -76,7 +102,7 @@ async def test_every_example_is_taken_by_a_sandbox(page, sandbox):
 
 async def test_every_curl_line_works(page, sandbox):
     lines = [line for block in page.blocks("sh") for line in block.text.splitlines() if line.startswith("curl")]
-    assert len(lines) == 5
+    assert len(lines) == 9
     async with aiohttp.ClientSession() as session:
         for line in lines:
             words = shlex.split(line)

@@ -7,12 +7,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+from support import old_service
 from support.sandbox_caller import Caller, Starts
 
 from proxy.kit import clock
 from proxy.sandbox import app, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
+from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 
 @pytest.fixture(scope="session")
@@ -52,4 +54,25 @@ def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.Ma
 async def caller(start: Starts) -> AsyncIterator[Caller]:
     """A caller of a sandbox with the usual settings."""
     async with start() as ready:
+        yield ready
+
+
+@pytest.fixture
+def start_old(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> old_service.Starts:
+    """Starts a sandbox whose old v3 service has these settings; without a limit of requests unless one is given."""
+
+    @asynccontextmanager
+    async def started(**chosen: Any) -> AsyncIterator[old_service.OldService]:
+        legacy = legacy_settings.Settings(**{"requests_per_second": None, **chosen})
+        running = app.running(settings.Settings(legacy=legacy), clock=turned, catalog=catalog, key=signing_key)
+        async with running as sandbox, aiohttp.ClientSession() as session:
+            yield old_service.OldService(sandbox, session)
+
+    return started
+
+
+@pytest.fixture
+async def old(start_old: old_service.Starts) -> AsyncIterator[old_service.OldService]:
+    """The old v3 service with nothing that disturbs it."""
+    async with start_old() as ready:
         yield ready

@@ -1,0 +1,208 @@
+"""What makes comparisons with the old service hard: each disturbance does what it says, and nothing else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.old_service import OldService, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import declared
+from proxy.sandbox.legacy_v3 import disturbances, drawing
+
+PART = "/parts/5ec397c9af088104"
+SEARCH = "/parts/search?q=resistor&limit=100"
+Change = Callable[[dict[str, Any]], Any]
+
+
+def _without(parts: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """The parts, their offers without these fields."""
+    return [
+        {**part, "offers": [{k: v for k, v in offer.items() if k not in names} for offer in part["offers"]]}
+        for part in parts
+    ]
+
+
+async def _parts(old: OldService) -> list[dict[str, Any]]:
+    return [result["item"] for result in (await old.read(SEARCH))["results"]]
+
+
+def _offers(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [offer for part in parts for offer in part["offers"]]
+
+
+async def test_prices_drift_from_period_to_period_and_come_back(old: OldService, turned: clock.ManualClock) -> None:
+    before = await _parts(old)
+    old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(share=0.3, percent=10, seconds=60)])
+    drifted = await _parts(old)
+    assert drifted == await _parts(old)
+    assert _without(drifted, "prices") == _without(before, "prices")
+    moved = [
+        (float(now[1]), float(was[1]))
+        for new, offer in zip(_offers(drifted), _offers(before), strict=True)
+        for currency in offer["prices"]
+        for now, was in zip(new["prices"][currency], offer["prices"][currency], strict=True)
+        if now != was
+    ]
+    assert moved
+    assert all(abs(now - was) <= 0.1 * was + 1e-5 for now, was in moved)
+    turned.advance(60)
+    later = await _parts(old)
+    changed = [
+        [new["prices"] != offer["prices"] for new, offer in zip(_offers(each), _offers(before), strict=True)]
+        for each in (drifted, later)
+    ]
+    assert any(first and not second for first, second in zip(*changed, strict=True))
+    old.sandbox.legacy.disturbances.lift()
+    assert await _parts(old) == before
+
+
+async def test_stock_drifts_and_codes_stay(old: OldService) -> None:
+    before = await _parts(old)
+    old.sandbox.legacy.disturbances.replace([disturbances.StockDrift(share=1, percent=20)])
+    drifted = await _parts(old)
+    assert _without(drifted, "in_stock_quantity") == _without(before, "in_stock_quantity")
+    for new, offer in zip(_offers(drifted), _offers(before), strict=True):
+        was, now = offer["in_stock_quantity"], new["in_stock_quantity"]
+        assert (now != was) is (was > 0)
+        assert abs(now - was) <= max(0.2 * was + 1, 1)
+
+
+async def test_a_period_of_no_seconds_is_one_request(old: OldService) -> None:
+    old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
+    assert await _parts(old) != await _parts(old)
+
+
+@pytest.mark.parametrize(
+    "field, empty", [("offers.packaging", None), ("offers.prices", {}), ("manufacturer", {}), ("mpn", None)]
+)
+async def test_a_field_flaps_from_request_to_request(old: OldService, field: str, empty: object) -> None:
+    *way, name = field.split(".")
+
+    def values(parts: list[dict[str, Any]]) -> list[Any]:
+        return [each[name] for each in (_offers(parts) if way else parts)]
+
+    before = values(await _parts(old))
+    old.sandbox.legacy.disturbances.replace([disturbances.Flapping(share=0.5, field=field)])
+    first, second = values(await _parts(old)), values(await _parts(old))
+    for found in (first, second):
+        assert all(value in (empty, was) for value, was in zip(found, before, strict=True))
+    assert [empty] * len(first) != first != before
+    assert first != second
+
+
+async def test_offers_are_reordered_and_stay_so(old: OldService) -> None:
+    before = await old.read(PART)
+    old.sandbox.legacy.disturbances.replace([disturbances.ReorderedOffers()])
+    mixed = await old.read(PART)
+    assert mixed["offers"] != before["offers"]
+    assert sorted(map(repr, mixed["offers"])) == sorted(map(repr, before["offers"]))
+    assert await old.read(PART) == mixed
+
+
+async def test_fewer_parts_are_missing_wherever_they_are_asked_for(old: OldService) -> None:
+    before = await old.read(SEARCH)
+    old.sandbox.legacy.disturbances.replace([disturbances.FewerParts(share=0.3)])
+    after = await old.read(SEARCH)
+    gone = {each["item"]["uid"] for each in before["results"]} - {each["item"]["uid"] for each in after["results"]}
+    assert gone
+    assert after["hits"] == before["hits"] - len(gone)
+    some = gone.pop()
+    assert (await old.get(f"/parts/{some}")).status == 404
+    assert await old.read(f"/parts/get_multi?uid[]={some}") == {}
+    mpn = next(each["item"]["mpn"] for each in before["results"] if each["item"]["uid"] == some)
+    assert some not in {item["uid"] for item in await old.items({"mpn": mpn, "limit": 20})}
+    assert [each for each in before["results"] if each in after["results"]] == after["results"]
+
+
+async def test_more_parts_have_twins_that_can_be_asked_for(old: OldService) -> None:
+    before = await _parts(old)
+    old.sandbox.legacy.disturbances.replace([disturbances.MoreParts(share=0.3)])
+    body = await old.read(SEARCH)
+    after = [each["item"] for each in body["results"]]
+    twins = [part for part in after if part not in before]
+    assert [part for part in after if part in before] == before
+    assert body["hits"] == len(after) == len(before) + len(twins) > len(before)
+    for twin in twins:
+        assert await old.read(f"/parts/{twin['uid']}") == twin
+    found = await old.items({"mpn": twins[0]["mpn"], "limit": 20})
+    assert twins[0] in found
+    assert {item["mpn"] for item in found} == {twins[0]["mpn"]}
+    old.sandbox.legacy.disturbances.lift()
+    assert (await old.get(f"/parts/{twins[0]['uid']}")).status == 404
+
+
+@pytest.mark.parametrize("body, kind", [("html", "text/html; charset=utf-8"), ("json", "application/json")])
+async def test_a_share_of_the_requests_fails(start_old: Starts, body: Any, kind: str) -> None:
+    async with start_old(disturbances=(disturbances.Errors(share=0.4, status=502, body=body),)) as old:
+        replies = [await old.get(PART) for _ in range(30)]
+        failed = [reply for reply in replies if reply.status != 200]
+        assert {(reply.status, reply.headers["Content-Type"]) for reply in failed} == {(502, kind)}
+        assert 0 < len(failed) < 30
+        assert old.sandbox.journal.totals.faults == {"errors": len(failed)}
+        if body == "json":
+            assert failed[0].json["__class__"] == "ServerErrorResponse"
+
+
+async def test_replies_are_slow(old: OldService) -> None:
+    before = await old.read(PART)
+    old.sandbox.legacy.disturbances.replace([disturbances.Slowness(ms=1)])
+    assert await old.read(PART) == before
+    assert old.sandbox.journal.totals.faults == {"slowness": 1}
+
+
+def test_a_slow_reply_is_as_late_as_was_declared() -> None:
+    drawn = drawing.Disturbances([disturbances.Slowness(ms=250, share=0.5)], clock.ManualClock(), seed=1)
+    assert {drawn.begin().delay for _ in range(40)} == {0.0, 0.25}
+
+
+def test_the_same_seed_strikes_the_same_and_another_does_not() -> None:
+    def strikes(seed: int) -> list[bool]:
+        declared = [disturbances.FewerParts(share=0.5)]
+        draws = drawing.Disturbances(declared, clock.ManualClock(), seed).begin()
+        return [draws.lacks(str(number)) for number in range(64)]
+
+    assert strikes(1) == strikes(1) != strikes(2)
+    assert 16 < sum(strikes(1)) < 48
+
+
+@pytest.mark.parametrize("kind", disturbances.KINDS.by_word)
+def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
+    declaration = disturbances.KINDS.by_word[kind]
+    assert all(declared.accepted(declaration, name) for name in declaration.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("drift", "no kind 'drift'; there are price-drift, "),
+        ("price-drift percent=0", "percent must be per cent, above 0 and up to 90; it is '0'"),
+        ("fewer-parts seconds=1", "it has no 'seconds'; it has share"),
+        ("errors share", "'share' is not name=value"),
+    ],
+)
+def test_a_mistake_is_named(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
+        disturbances.KINDS.parse(text)
+    assert complaint in str(caught.value)
+
+
+async def test_they_are_declared_listed_and_lifted_over_http(old: OldService) -> None:
+    url = f"{old.sandbox.url}/admin/legacy"
+    drift = {"kind": "price-drift", "share": 0.5, "percent": 5.0, "seconds": 60}
+    async with old.session.put(url, json=["price-drift share=0.5", {"kind": "fewer-parts"}]) as response:
+        assert (await response.json())["disturbances"] == [drift, {"kind": "fewer-parts", "share": 0.1}]
+    for body, complaint in (
+        (b"[", "the body is not JSON: "),
+        (b'["flapping field=colour"]', "parts have no field colour"),
+        (b'["slowness", "slowness"]', "there can be one"),
+        (b'{"kind": "slowness"}', "disturbances must be a list, not "),
+    ):
+        async with old.session.put(url, data=body) as response:
+            assert response.status == 400
+            assert complaint in (await response.json())["error"]
+    async with old.session.get(url) as response:
+        assert len((await response.json())["disturbances"]) == 2
+    async with old.session.delete(url) as response:
+        assert (await response.json())["disturbances"] == []
+    assert old.sandbox.legacy.disturbances.declared == ()

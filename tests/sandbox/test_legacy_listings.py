@@ -1,0 +1,129 @@
+"""The old service's brands, sellers and categories: by uid, several at once, and searched (§1, §1.1, §3.2)."""
+
+import statistics
+
+import pytest
+from support.old_service import OldService
+
+
+async def _names(old: OldService, target: str) -> list[str]:
+    return [result["item"]["name"] for result in (await old.read(target))["results"]]
+
+
+async def test_one_is_answered_bare_with_the_uid_and_the_keys_on_record(old: OldService) -> None:
+    assert await old.read("/brands/2239e3330e2df5fe") == {
+        "__class__": "Brand",
+        "uid": "2239e3330e2df5fe",
+        "name": "Texas Instruments",
+        "homepage_url": "http://ti.com",
+    }
+    digikey = {
+        "__class__": "Seller",
+        "uid": "2c3be9310496fffc",
+        "id": "459",
+        "name": "Digi-Key",
+        "display_flag": "US",
+        "has_ecommerce": True,
+        "homepage_url": "http://www.digikey.com",
+    }
+    assert await old.read("/sellers/2c3be9310496fffc") == await old.read("/seller/2c3be9310496fffc") == digikey
+
+
+async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(old: OldService) -> None:
+    resistors = await old.read("/categories/5c6a91606d4187ad")
+    assert resistors["ancestor_names"] == ["Electronic Parts", "Passive Components"]
+    assert resistors["ancestor_uids"] == ["8a1e4714bb3951d9", "7542b8484461ae85"]
+    assert resistors["parent_uid"] == "7542b8484461ae85"
+    children = await old.read("/categories/get_multi?" + "&".join(f"uid[]={uid}" for uid in resistors["children_uids"]))
+    assert {child["parent_uid"] for child in children.values()} == {resistors["uid"]}
+    root = await old.read("/categories/8a1e4714bb3951d9")
+    assert (root["parent_uid"], root["ancestor_uids"]) == (None, [])
+
+
+async def test_imagesets_of_categories_are_there_when_they_are_included(old: OldService) -> None:
+    assert "imagesets" not in await old.read("/categories/5c6a91606d4187ad")
+    with_pictures = await old.read("/categories/5c6a91606d4187ad?include[]=imagesets")
+    assert with_pictures["imagesets"][0]["__class__"] == "ImageSet"
+    assert (await old.read("/categories/8a1e4714bb3951d9?include[]=imagesets"))["imagesets"] == []
+
+
+async def test_get_multi_is_keyed_by_uid_and_leaves_unknown_ones_out(old: OldService) -> None:
+    found = await old.read("/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uid=a5e060ea85e77627")
+    assert {uid: seller["name"] for uid, seller in found.items()} == {
+        "2c3be9310496fffc": "Digi-Key",
+        "a5e060ea85e77627": "Mouser",
+    }
+
+
+@pytest.mark.parametrize("uids", [[], [f"{number:016x}" for number in range(101)]])
+async def test_get_multi_wants_one_to_a_hundred_uids(old: OldService, uids: list[str]) -> None:
+    assert (await old.get("/brands/get_multi?" + "&".join(f"uid[]={uid}" for uid in uids))).status == 400
+
+
+async def test_a_name_comes_before_an_alias(old: OldService) -> None:
+    names = await _names(old, "/brands/search?q=texas")
+    assert names[0] == "Texas Instruments"
+    assert {"Burr Brown", "Klixon"} <= set(names)
+
+
+async def test_every_word_may_be_a_beginning_and_stars_stand_for_anything(old: OldService) -> None:
+    assert (await _names(old, "/brands/search?q=tex+instr"))[0] == "Texas Instruments"
+    assert "Newark" in await _names(old, "/sellers/search?q=*ewar*")
+    assert await _names(old, "/sellers/search?q=ewark") == []
+
+
+async def test_a_search_pages_sorts_filters_and_counts(old: OldService) -> None:
+    body = await old.read(
+        "/categories/search?q=&limit=3&start=1&sortby=num_parts+desc,name+asc"
+        "&filter[fields][parent_uid][]=8a1e4714bb3951d9&filter[queries][]=num_parts:[1+TO+*]"
+        "&facet[fields][parent_uid][include]=1&stats[num_parts][include]=true&facet[queries][]=num_parts:[1+TO+1]"
+    )
+    everything = await old.read("/categories/search?q=&limit=100&filter[fields][parent_uid]=8a1e4714bb3951d9")
+    numbers = [each["item"]["num_parts"] for each in everything["results"] if each["item"]["num_parts"]]
+    assert [each["item"]["num_parts"] for each in body["results"]] == sorted(numbers, reverse=True)[1:4]
+    assert body["hits"] == len(numbers)
+    facet = body["facet_results"]["fields"]["parent_uid"]
+    assert facet["facets"] == [{"value": "8a1e4714bb3951d9", "count": len(numbers)}]
+    stats = body["stats_results"]["num_parts"]
+    assert (stats["count"], stats["min"], stats["max"]) == (len(numbers), min(numbers), max(numbers))
+    assert stats["stddev"] == pytest.approx(statistics.stdev(numbers))
+    assert body["facet_results"]["queries"] == {"num_parts:[1 TO 1]": {"count": numbers.count(1)}}
+
+
+async def test_a_count_can_leave_its_own_filter_out(old: OldService) -> None:
+    target = "/sellers/search?q=&filter[fields][display_flag][]=GB&facet[fields][display_flag][include]=1"
+    narrow = (await old.read(target))["facet_results"]["fields"]["display_flag"]
+    wide = (await old.read(f"{target}&facet[fields][display_flag][exclude_filter]=1"))["facet_results"]["fields"]
+    assert [each["value"] for each in narrow["facets"]] == ["GB"]
+    assert wide["display_flag"]["facets"][0]["value"] == "US"
+
+
+async def test_the_echo_has_the_defaults_and_snippets_are_null(old: OldService) -> None:
+    body = await old.read("/brands/search?q=texas&limit=1&filter[fields][name]=Texas+Instruments")
+    assert body["request"] == {
+        "__class__": "SearchRequest",
+        "q": "texas",
+        "start": 0,
+        "limit": 1,
+        "sortby": "score desc",
+        "filter": {"fields": {"name": ["Texas Instruments"]}, "queries": []},
+        "facet": {"fields": {}, "queries": []},
+        "stats": {},
+    }
+    assert set(body) == {
+        "__class__", "request", "results", "hits", "msec", "facet_results", "stats_results", "spec_metadata"
+    }  # fmt: skip
+    assert body["results"][0]["snippet"] is None
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "limit=101", "start=1001", "limit=ten", "sortby=colour+asc", "sortby=name+up", "filter[fields][colour][]=red",
+        "facet[fields][colour][include]=1", "stats[name][include]=1", "filter[queries][]=red",
+        "facet[fields][name][include]=maybe",
+    ],
+)  # fmt: skip
+async def test_what_makes_no_sense_is_a_400(old: OldService, mistake: str) -> None:
+    reply = await old.get(f"/brands/search?q=&{mistake}")
+    assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")

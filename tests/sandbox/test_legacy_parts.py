@@ -1,0 +1,166 @@
+"""The old service's parts: classes with their keys, redirects, click links, what include[] and show[] do (§2, §3)."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.old_service import OldService, Starts
+
+from proxy.sandbox.legacy_v3 import fields
+
+TEXAS = "5ec397c9af088104"
+INCLUDES = "".join(f"&include[]={name}" for name in fields.INCLUDED["Part"])
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Everything that has a class."""
+    if isinstance(value, dict):
+        if "__class__" in value:
+            yield value
+        for each in value.values():
+            yield from _objects(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _objects(each)
+
+
+async def _parts(old: OldService) -> list[dict[str, Any]]:
+    """Every part of the catalog with all there is of it."""
+    found: list[dict[str, Any]] = []
+    while True:
+        body = await old.read(f"/parts/search?q=&limit=100&start={len(found)}{INCLUDES}")
+        found += [result["item"] for result in body["results"]]
+        if len(found) >= body["hits"]:
+            return found
+
+
+async def test_every_object_has_exactly_the_keys_of_its_class(old: OldService) -> None:
+    seen = set()
+    for each in _objects(await _parts(old)):
+        name = each["__class__"]
+        assert set(each) - {"__class__"} == set(fields.CLASSES[name]), name
+        seen.add(name)
+    assert seen == set(fields.CLASSES) - {"Metadata", "Category"}
+
+
+async def test_fields_that_are_not_included_are_absent(old: OldService) -> None:
+    part = await old.read(f"/parts/{TEXAS}")
+    assert set(part) == {"__class__", *fields.CLASSES["Part"]} - fields.INCLUDED["Part"]
+
+
+async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(old: OldService) -> None:
+    offers = [offer for part in await _parts(old) for offer in part["offers"]]
+    breaks = [steps for offer in offers for steps in offer["prices"].values()]
+    assert len(breaks) > 500
+    for steps in breaks:
+        assert all(type(quantity) is int and re.fullmatch(r"\d+\.\d{5}", amount) for quantity, amount in steps)
+        assert [step[0] for step in steps] == sorted({step[0] for step in steps})
+
+
+async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old: OldService) -> None:
+    for part in await _parts(old):
+        ranks = []
+        for offer in part["offers"]:
+            prices, stock = offer["prices"], offer["in_stock_quantity"]
+            group = 3 if not prices else 2 if "USD" not in prices else int(stock <= 0 and stock != -2)
+            ranks.append((not offer["is_authorized"], group))
+        assert ranks == sorted(ranks)
+
+
+async def test_click_links_carry_the_callers_key(start_old: Starts) -> None:
+    async with start_old(apikeys=("first001", "second02")) as old:
+        for key in ("first001", "second02"):
+            part = (await old.get(f"/parts/{TEXAS}", key)).json
+            links = [offer["product_url"] for offer in part["offers"]]
+            assert all(re.search(rf"\?country=US&ak={key}&sig=[0-9a-f]{{7}}&sid=\d+&ppid=\d+&", link) for link in links)
+
+
+async def test_a_redirected_uid_leads_to_the_part_that_is_left(old: OldService) -> None:
+    part = await old.read("/parts/103cdb613d20cffb")
+    assert part["uid"] == "bd4d768f82c5628a"
+    assert "103cdb613d20cffb" in part["redirected_uids"]
+    several = await old.read("/parts/get_multi?uid[]=103cdb613d20cffb&uid[]=bd4d768f82c5628a&uid[]=ffffffffffffffff")
+    assert several == {"103cdb613d20cffb": part, "bd4d768f82c5628a": part}
+
+
+async def test_what_only_v3_had_is_there(old: OldService) -> None:
+    parts = await _parts(old)
+    offers = [offer for part in parts for offer in part["offers"]]
+    for name in ("octopart_rfq_url", "on_order_eta", "_custom", "factory_order_multiple", "multipack_quantity"):
+        assert any(offer[name] for offer in offers), name
+    assert {offer["seller"]["has_ecommerce"] for offer in offers} == {True}
+    assert all(sheet["metadata"]["size_bytes"] for part in parts for sheet in part["datasheets"])
+    assert any(part["external_links"]["evalkit_url"] for part in parts)
+    assert any(each["seller"]["has_ecommerce"] is False for part in parts for each in part["broker_listings"])
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "include[]=specs&include[]=datasheets",
+        "include%5B%5D=specs&include[1]=datasheets",
+        "include=specs&include=datasheets",
+    ],
+)
+async def test_arrays_come_in_every_spelling(old: OldService, spelling: str) -> None:
+    part = await old.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
+    assert {"specs", "datasheets"} <= set(part)
+
+
+@pytest.mark.parametrize(
+    "shape, keys",
+    [
+        ("show[]=mpn&show[]=uid", {"mpn", "uid"}),
+        ("show[]=short_description", set()),
+        ("show[]=short_description&include[]=short_description", {"short_description"}),
+        ("show[]=colour", set()),
+        ("show[]=colour&show[]=mpn", {"mpn"}),
+        (
+            "hide[]=offers&hide[]=colour",
+            {"__class__", "brand", "manufacturer", "mpn", "octopart_url", "redirected_uids", "uid"},
+        ),
+    ],
+)
+async def test_show_picks_and_hide_drops(old: OldService, shape: str, keys: set[str]) -> None:
+    assert set(await old.read(f"/parts/{TEXAS}?{shape}")) == keys
+
+
+async def test_dotted_paths_reach_inside_and_leave_no_class_where_fields_are_picked(old: OldService) -> None:
+    part = await old.read(
+        f"/parts/{TEXAS}?show[]=offers.seller.name&show[]=brand&show[]=specs.pin_count.value&include=specs"
+    )
+    whole = await old.read(f"/parts/{TEXAS}?include[]=specs")
+    assert part == {
+        "offers": [{"seller": {"name": offer["seller"]["name"]}} for offer in whole["offers"]],
+        "brand": whole["brand"],
+        "specs": {"pin_count": {"value": whole["specs"]["pin_count"]["value"]}},
+    }
+    hidden = await old.read(f"/parts/{TEXAS}?hide[]=specs.*.metadata&hide[]=offers.prices&include[]=specs")
+    assert not any("metadata" in spec for spec in hidden["specs"].values())
+    assert not any("prices" in offer for offer in hidden["offers"])
+
+
+@pytest.mark.parametrize(
+    "text, cut", [("[0:2]", slice(0, 2)), ("1:3", slice(1, 3)), (":-1", slice(None, -1)), ("3:1", slice(0, 0))]
+)
+async def test_slice_cuts_a_list(old: OldService, text: str, cut: slice) -> None:
+    whole = await old.read(f"/parts/{TEXAS}")
+    part = await old.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[colour]=0:1")
+    assert part == {**whole, "offers": whole["offers"][cut]}
+
+
+async def test_specs_have_v3s_keys_datatypes_and_numbers_in_si_units(old: OldService) -> None:
+    (part,) = await old.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
+    resistance = part["specs"]["resistance"]
+    assert (resistance["value"], resistance["display_value"]) == (["10000.0"], "10 kΩ")
+    assert resistance["metadata"] == {
+        "__class__": "SpecMetadata",
+        "key": "resistance",
+        "name": "Resistance",
+        "datatype": "decimal",
+        "unit": {"__class__": "UnitOfMeasurement", "name": "ohms", "symbol": "Ω"},
+    }
+    flip_flop = await old.read(f"/parts/{TEXAS}?include[]=specs")
+    assert flip_flop["specs"]["pin_count"]["value"] == ["14"]
+    assert flip_flop["specs"]["pin_count"]["metadata"]["datatype"] == "integer"

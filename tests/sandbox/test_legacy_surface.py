@@ -1,0 +1,130 @@
+"""How the old service speaks HTTP: prefixes, keys, its rate, errors, JSONP, pretty print (§2, §5, §6)."""
+
+import asyncio
+import gzip
+import json
+
+import pytest
+import yarl
+from support.old_service import KEY, OldService, Starts
+
+from proxy.kit import clock
+
+DIGIKEY = "/sellers/2c3be9310496fffc"
+FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'
+
+
+async def test_both_prefixes_answer_and_a_slash_at_the_end_does_no_harm(old: OldService) -> None:
+    wanted = (await old.get(DIGIKEY)).body
+    for path in (f"{DIGIKEY}/", f"/api/v3{DIGIKEY}", f"/api/v3{DIGIKEY}/"):
+        assert (await old.get(path)).body == wanted
+    assert (await old.get("/sellers/get_multi/?uid[]=2c3be9310496fffc")).json == {
+        "2c3be9310496fffc": json.loads(wanted)
+    }
+
+
+async def test_an_unknown_key_gets_the_403_on_record_and_no_key_a_400(old: OldService) -> None:
+    reply = await old.get(DIGIKEY, key="01234567")
+    assert (reply.status, reply.body, reply.headers["Content-Type"]) == (403, FORBIDDEN, "application/json")
+    assert (await old.get(DIGIKEY, key=None)).status == 400
+    assert (await old.get(DIGIKEY, key="")).status == 400
+
+
+@pytest.mark.parametrize(
+    "path, method, status",
+    [
+        ("/parts/ffffffffffffffff", "GET", 404),
+        ("/parts/nothing", "GET", 404),
+        ("/brands/5EC397C9AF088104", "GET", 404),
+        ("/manufacturers/search", "GET", 404),
+        ("/parts/match", "POST", 405),
+        (DIGIKEY, "DELETE", 405),
+    ],
+)
+async def test_what_is_not_there_is_an_error_in_json(old: OldService, path: str, method: str, status: int) -> None:
+    reply = await old.get(path, method=method)
+    assert (reply.status, reply.json["__class__"]) == (status, "ClientErrorResponse")
+
+
+async def test_a_key_may_ask_three_times_a_second_and_another_is_not_held_up(
+    start_old: Starts, turned: clock.ManualClock
+) -> None:
+    async with start_old(requests_per_second=3, apikeys=("one", "two")) as old:
+        statuses = [(await old.get(DIGIKEY, key="one")).status for _ in range(5)]
+        assert statuses == [200, 200, 200, 429, 429]
+        assert (await old.get(DIGIKEY, key="two")).status == 200
+        turned.advance(1)
+        assert (await old.get(DIGIKEY, key="one")).status == 200
+        assert old.sandbox.legacy.requests("one") == 4
+
+
+async def test_http_requests_are_counted_by_key_whatever_they_are_answered(start_old: Starts) -> None:
+    async with start_old(apikeys=("one", "two")) as old:
+        for path in (DIGIKEY, "/parts/ffffffffffffffff", "/parts/match"):
+            await old.get(path, key="two")
+        await old.get(DIGIKEY, key="three")
+        assert (old.sandbox.legacy.requests("one"), old.sandbox.legacy.requests("two")) == (0, 3)
+        async with old.session.get(f"{old.sandbox.url}/admin/legacy") as response:
+            assert (await response.json())["requests"] == {"key 1": 0, "key 2": 3}
+
+
+async def test_the_journal_has_every_request_and_no_key(old: OldService) -> None:
+    await old.get(DIGIKEY)
+    await old.get("/parts/ffffffffffffffff")
+    entries = old.sandbox.journal.entries
+    assert [(each.service, each.operation, each.status, each.parts) for each in entries] == [
+        ("legacy", "/sellers/{uid}", 200, 0),
+        ("legacy", "/parts/{uid}", 404, 0),
+    ]
+    assert KEY not in repr(entries) + repr(old.sandbox)
+
+
+async def test_pretty_print_is_alphabetical_four_deep_and_escaped(old: OldService) -> None:
+    plain = await old.get("/parts/search?q=10+kOhm+resistor&include[]=specs&limit=2")
+    for spelling in ("true", "1", "True"):
+        pretty = await old.get(f"/parts/search?q=10+kOhm+resistor&include[]=specs&limit=2&pretty_print={spelling}")
+        assert pretty.body == json.dumps(pretty.json, indent=4, sort_keys=True).encode()
+    assert plain.json["results"] == pretty.json["results"]
+    assert list(plain.json) != sorted(plain.json)
+
+
+async def test_a_callback_wraps_the_answer_and_an_empty_one_does_not(old: OldService) -> None:
+    reply = await old.get(f"{DIGIKEY}?callback=app.show")
+    assert reply.headers["Content-Type"] == "application/javascript"
+    text = reply.body.decode()
+    assert (text[:9], text[-2:]) == ("app.show(", ");")
+    assert json.loads(text[9:-2])["name"] == "Digi-Key"
+    assert (await old.get(f"{DIGIKEY}?callback=")).json["name"] == "Digi-Key"
+    assert (await old.get(f"{DIGIKEY}?callback=alert(1)")).status == 400
+
+
+async def test_errors_can_come_with_status_200(old: OldService) -> None:
+    for spelling in ("1", "True"):
+        reply = await old.get(f"/parts/nothing?suppress_status_codes={spelling}")
+        assert (reply.status, reply.json["__class__"]) == (200, "ClientErrorResponse")
+    assert (await old.get("/parts/nothing?suppress_status_codes=False")).status == 404
+
+
+async def test_a_target_of_more_than_8_kilobytes_is_a_414_in_html(old: OldService) -> None:
+    reply = await old.get(f"/parts/search?q={'x' * 8200}")
+    assert (reply.status, reply.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
+
+
+async def test_long_answers_are_gzipped_for_who_takes_it(old: OldService) -> None:
+    url = yarl.URL(f"{old.sandbox.legacy_url}/v3/parts/5ec397c9af088104?apikey={KEY}")
+    async with old.session.get(url, headers={"Accept-Encoding": "gzip"}, auto_decompress=False) as response:
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert json.loads(gzip.decompress(await response.read()))["mpn"] == "SN74S74N"
+    async with old.session.get(url, headers={"Accept-Encoding": "identity"}) as response:
+        assert "Content-Encoding" not in response.headers
+
+
+@pytest.mark.parametrize("origin", [b"", b"http://octopart.com"])
+async def test_raw_quotes_a_bare_ampersand_and_absolute_targets_are_read(old: OldService, origin: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", old.sandbox.port)
+    target = b'/api/v3/parts/match?&queries=[{"mpn":"SN74S74N"}]&include[]=specs&apikey=' + KEY.encode()
+    writer.write(b"GET " + origin + target + b" HTTP/1.1\r\nHost: octopart.com\r\nConnection: close\r\n\r\n")
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.startswith(b"HTTP/1.1 200")
+    assert json.loads(body)["results"][0]["hits"] == 4
