@@ -21,6 +21,7 @@ JUDGING = "What judges answers does no I/O"
 REDIS = "Only stores.redis knows redis"
 BACKENDS = "Store backends don't know each other"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
+OLD_SERVICE = "The old v3 service is a witness of its own"
 
 OFFENCES = [
     ("kit", "import proxy.errors", LAYERS),
@@ -58,6 +59,8 @@ OFFENCES = [
     ("stores.redis", "import proxy.stores.sqlite", BACKENDS),
     ("sandbox.catalog", "from graphql import build_schema", CATALOG),
     ("sandbox.catalog", "import aiohttp", CATALOG),
+    ("sandbox.legacy_v3", "import proxy.sandbox.graphql", OLD_SERVICE),
+    ("sandbox.legacy_v3", "from graphql import build_schema", OLD_SERVICE),
 ]
 INNER = [
     *(
@@ -87,6 +90,8 @@ INNER = [
         )
     ),
     "sandbox.catalog",
+    "sandbox.graphql",
+    "sandbox.legacy_v3",
     "stores.memory",
     "stores.redis",
     "stores.sqlite",
