@@ -3,6 +3,7 @@
 `create_app` for whoever runs aiohttp applications, `running` for commands and tests that want addresses.
 """
 
+import logging
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from aiohttp import web
+from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import accounting, accounts, admin, journal
@@ -163,7 +164,12 @@ async def running(
     app = create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN, max_line_size=MAX_LINE
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=SHUTDOWN,
+        max_line_size=MAX_LINE,
+        logger=_without_request_lines(),
     )
     await runner.setup()
     try:
@@ -192,6 +198,17 @@ async def _index(request: web.Request) -> web.Response:
     }
     body = {"service": "sandbox", **{name: origin + path for name, path in paths.items()}}
     return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+
+def _without_request_lines() -> logging.Logger:
+    """aiohttp's log, but for requests that it cannot parse: it would repeat them, and an apikey of the old service."""
+    log = logging.getLogger(__name__)
+    log.addFilter(_was_http)  # one filter is added once
+    return log
+
+
+def _was_http(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], http_exceptions.HttpProcessingError))
 
 
 def _closing(catalog: store.Catalog) -> Any:

@@ -119,6 +119,16 @@ async def test_long_answers_are_gzipped_for_who_takes_it(old: OldService) -> Non
         assert "Content-Encoding" not in response.headers
 
 
+async def test_a_line_that_is_no_http_is_refused_and_its_key_is_not_logged(
+    old: OldService, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", old.sandbox.port)
+    writer.write(f"GET /v3/parts/match?apikey={KEY}&q=two words HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+    assert (await reader.readline()).startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
+    writer.close()
+    assert KEY not in caplog.text
+
+
 @pytest.mark.parametrize("origin", [b"", b"http://octopart.com"])
 async def test_raw_quotes_a_bare_ampersand_and_absolute_targets_are_read(old: OldService, origin: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", old.sandbox.port)

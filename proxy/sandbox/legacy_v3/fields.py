@@ -13,7 +13,8 @@ KEYED = "specs"
 ANY = "*"
 
 _ATTRIBUTED = {"attribution": "Attribution"}
-_ASSET = {"url": "", "mimetype": "", "metadata": "Metadata"}
+_ASSET = dict.fromkeys(("url", "mimetype", "metadata"), "")
+_DOCUMENT = {**_ASSET, "metadata": "DocumentMetadata"}
 _COMPANY = dict.fromkeys(("uid", "name", "homepage_url"), "")
 _PICTURES = dict.fromkeys(("swatch_image", "small_image", "medium_image", "large_image"), "Asset")
 
@@ -53,9 +54,9 @@ CLASSES: Mapping[str, Mapping[str, str]] = {
     "Description": {"value": "", **_ATTRIBUTED},
     "ImageSet": {**_PICTURES, **_ATTRIBUTED, "credit_string": "", "credit_url": ""},
     "Asset": _ASSET,
-    "Metadata": dict.fromkeys(("size_bytes", "num_pages", "date_created", "last_updated", "width", "height"), ""),
-    "Datasheet": {**_ASSET, **_ATTRIBUTED},
-    "ComplianceDocument": {**_ASSET, **_ATTRIBUTED, "subtypes": ""},
+    "DocumentMetadata": dict.fromkeys(("size_bytes", "num_pages", "date_created", "last_updated"), ""),
+    "Datasheet": {**_DOCUMENT, **_ATTRIBUTED},
+    "ComplianceDocument": {**_DOCUMENT, **_ATTRIBUTED, "subtypes": ""},
     "ReferenceDesign": {**_ASSET, **_ATTRIBUTED, "title": "", "description": ""},
     "CADModel": {**_ASSET, **_ATTRIBUTED},
     "SpecValue": {

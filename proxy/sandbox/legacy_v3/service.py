@@ -1,6 +1,7 @@
 """The old v3 service without its HTTP: from a query string to what is answered (contract v3-rest.md §1-§4)."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from proxy.kit import clock as clocks
 from proxy.sandbox.catalog import store
@@ -23,11 +24,12 @@ Object = dict[str, Any]
 MOST_UIDS = 100
 
 
-class Caller(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Caller:
     """One request: what it says, whose it is, what strikes it, and when it came, in the clock's monotonic seconds."""
 
     given: query_string.QueryString
-    apikey: str
+    apikey: str = field(repr=False)
     draws: drawing.Draws
     started: float
 
