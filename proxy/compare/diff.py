@@ -1,0 +1,134 @@
+"""What differs between two answers, each difference once, at the place where it is. Pure, and quick where little does.
+
+Stops at what is the same, walks what is not, and matches the elements of lists by what identifies them. Judges nothing:
+which differences count, and why they came about, is for others.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from proxy.compare import exact, identity, matching, paths, spelling
+from proxy.compare.differences import Difference, Kind
+from proxy.compare.replies import Document
+
+UID = re.compile(r"[0-9a-f]{16}")
+# What only looks like a number in these is a name: the part numbers 1.5 and 1.50 are two.
+NAMES = frozenset(("uid", "mpn", "sku", "id", "_naive_id", "name", "reference", "q", "mpn_or_sku", "brand", "seller"))
+JSON_TYPES = {dict: "object", list: "list", str: "text", int: "number", Decimal: "number", bool: "boolean"}
+
+
+class Pair(NamedTuple):
+    """Two values that belong together. `name` is the field they are in, `within` the field around that."""
+
+    old: Any
+    new: Any
+    path: str = paths.ROOT
+    place: str = paths.ROOT
+    name: str = ""
+    within: str = ""
+
+
+def documents(old: Document, new: Document) -> list[Difference]:
+    """That of the values, and keys that stand twice on one side only. Where in the answer they stand is not known."""
+    once = set(old.twice).symmetric_difference(new.twice)
+    words = {True: "twice", False: "once"}
+    return diff(old.value, new.value) + [
+        Difference("twice", where, where, words[key in old.twice], words[key in new.twice])
+        for key in dict.fromkeys((*old.twice, *new.twice))
+        if key in once and (where := paths.field("**", key))
+    ]
+
+
+def diff(old: Any, new: Any) -> list[Difference]:
+    """The differences of two JSON values as replies.read gives them, in the order of the old one."""
+    found: list[Difference] = []
+    pending = [] if exact.same(old, new) else [Pair(old, new)]
+    while pending:
+        differences, pairs = _step(pending.pop())
+        found += differences
+        pending += reversed(pairs)
+    return found
+
+
+def _step(pair: Pair) -> tuple[list[Difference], list[Pair]]:
+    """What differs in two values that are not the same, and the pairs in them that are not the same either."""
+    if type(pair.old) is dict and type(pair.new) is dict:
+        return _objects(pair)
+    if type(pair.old) is list and type(pair.new) is list:
+        return _lists(pair)
+    kind = _kind(pair.old, pair.new, pair.name)
+    return [Difference(kind, pair.path, pair.place, pair.old, pair.new)], []
+
+
+def _objects(pair: Pair) -> tuple[list[Difference], list[Pair]]:
+    old, new = pair.old, pair.new
+    by_uid = pair.path == paths.ROOT and all(map(UID.fullmatch, (*old, *new)))
+
+    def at(key: str) -> tuple[str, str]:
+        if by_uid:
+            return paths.each(pair.path), paths.element(pair.place, key)
+        return paths.field(pair.path, key), paths.field(pair.place, key)
+
+    found = [Difference("missing", *at(key), old=old[key]) for key in old if key not in new]
+    found += [Difference("extra", *at(key), new=new[key]) for key in new if key not in old]
+    shared = [(key, value, new[key]) for key, value in old.items() if key in new]
+    return found, [Pair(was, now, *at(key), key, pair.name) for key, was, now in shared if not exact.same(was, now)]
+
+
+def _lists(pair: Pair) -> tuple[list[Difference], list[Pair]]:
+    known = identity.of(pair.name, pair.within, (*pair.old[:1], *pair.new[:1]))
+    matched = matching.match(pair.old, pair.new, known)
+    old, new = _places(pair, matched, known)
+    path = paths.each(pair.path)
+    found = [Difference("missing", path, old[at], old=pair.old[at]) for at in matched.missing]
+    found += [Difference("extra", path, new[at], new=pair.new[at]) for at in matched.extra]
+    if matched.moved:
+        start = len("" if pair.place == paths.ROOT else pair.place)
+        before, after = ([old[at][start:] for at in order] for order in matched.orders())
+        found.append(Difference("order", pair.path, pair.place, before, after))
+    pairs = [Pair(pair.old[was], pair.new[now], path, old[was], pair.name, pair.within) for was, now in matched.changed]
+    return found, [each for whole in pairs for each in _inside(whole)]
+
+
+def _inside(element: Pair) -> Iterator[Pair]:
+    """What is compared of an element: of a price break its amount and its quantity, each by itself."""
+    old, new = element.old, element.new
+    if type(old) is not list or type(new) is not list:
+        yield element
+    elif element.within == "prices" and len(old) == 2 == len(new):
+        for at, path, place in (
+            (0, paths.field(element.path, "quantity"), paths.field(element.place, "quantity")),
+            (1, element.path, element.place),
+        ):
+            if not exact.same(old[at], new[at]):
+                yield Pair(old[at], new[at], path, place, "prices")
+    else:
+        yield element._replace(name="", within="")
+
+
+def _places(pair: Pair, matched: matching.Matching, known: identity.Identity) -> tuple[list[str], dict[int, str]]:
+    """The places of all old elements, and of those that only the new side has; no two are the same."""
+    turns: Counter[str | None] = Counter()
+
+    def place(element: Any, at: int) -> str:
+        label = str(at) if known.by_position else known.label(element)
+        turns[label] += 1
+        return paths.element(pair.place, label, turns[label])
+
+    old = [place(element, at) for at, element in enumerate(pair.old)]
+    if known.by_position:
+        turns.clear()
+    return old, {at: place(pair.new[at], at) for at in matched.extra}
+
+
+def _kind(old: Any, new: Any, name: str) -> Kind:
+    """That of two values which are not the same, at least one of them no object and no list."""
+    kinds = {JSON_TYPES.get(type(old)), JSON_TYPES.get(type(new))}
+    if len(kinds) > 1:
+        return "type"
+    if kinds == {"text"}:
+        return "format" if name not in NAMES and spelling.same(old, new) else "value"
+    return "format" if kinds == {"number"} and old == new else "value"

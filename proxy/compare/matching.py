@@ -1,0 +1,123 @@
+"""Which element of one list belongs to which of another. Pure; used by diff. Loses none, pairs none twice."""
+
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+from proxy.compare import exact
+from proxy.compare.identity import Identity
+
+Pairs = list[tuple[int, int]]
+
+
+class Matching(NamedTuple):
+    """Indexes, old and new. `missing` and `extra` stand on one side only; `moved`: what belongs together stands in
+    another order.
+    """
+
+    same: Pairs
+    changed: Pairs
+    missing: list[int]
+    extra: list[int]
+    moved: bool
+
+    def orders(self) -> tuple[list[int], list[int]]:
+        """The old indexes of what both sides have, in the order of each side."""
+        pairs = sorted([*self.same, *self.changed])
+        return [old for old, _ in pairs], [old for old, _ in sorted(pairs, key=lambda pair: pair[1])]
+
+
+def match(old: Sequence[Any], new: Sequence[Any], identity: Identity) -> Matching:
+    """What is the same at both ends first, then what is the same anywhere, then by each key, then by position."""
+    rest = _Rest(old, new, identity)
+    same = rest.in_place() if identity.by_position and len(old) == len(new) else rest.ends()
+    same += rest.anywhere()
+    keyed = [pair for key in identity.keys for pair in rest.by(key)]
+    moved = _moved([*same, *keyed])
+    changed = sorted([*keyed, *rest.leftover()])
+    if identity.by_position:  # what has moved together with others was not looked for anywhere
+        same += [(was, now) for was, now in changed if exact.same(old[was], new[now])]
+        changed = sorted(set(changed).difference(same))
+    return Matching(sorted(same), changed, rest.old_left, rest.new_left, moved)
+
+
+class _Rest:
+    """What is not paired yet, as indexes in order."""
+
+    def __init__(self, old: Sequence[Any], new: Sequence[Any], identity: Identity) -> None:
+        self._old, self._new, self._identity = old, new, identity
+        self.old_left, self.new_left = list(range(len(old))), list(range(len(new)))
+
+    def ends(self) -> Pairs:
+        """Both ends, so that one element more or less among equal ones is one difference, and nothing has moved."""
+        sizes = len(self._old), len(self._new)
+        most = min(sizes)
+        head = self._same(range(most))
+        tail = self._same(range(-1, head - most - 1, -1))
+        starts = [(place, place) for place in range(head)]
+        return self._take(starts + [(sizes[0] - place, sizes[1] - place) for place in range(tail, 0, -1)])
+
+    def in_place(self) -> Pairs:
+        """What is the same at its place."""
+        return self._take([(place, place) for place in self.old_left if exact.same(self._old[place], self._new[place])])
+
+    def anywhere(self) -> Pairs:
+        """What is the same to the last digit. In lists known by position that would tear apart what stands at one
+        place, unless one side has fewer, or nothing but the order differs.
+        """
+        if len(self.old_left) == 1 == len(self.new_left):
+            return []
+        left = self.old_left, self.new_left
+        found = self.by(exact.form)
+        if self._identity.by_position and len(self._old) == len(self._new) and self.old_left:
+            self.old_left, self.new_left = left
+            return []
+        return found
+
+    def by(self, key: Callable[[Any], Hashable]) -> Pairs:
+        """What has an equal key, in the order in which it comes."""
+        if not self.old_left or not self.new_left:
+            return []
+        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        for place in self.new_left:
+            waiting[key(self._new[place])].append(place)
+        waiting.pop(None, None)
+        keys = ((place, waiting.get(key(self._old[place]))) for place in self.old_left)
+        return self._take([(place, others.popleft()) for place, others in keys if others])
+
+    def leftover(self) -> Pairs:
+        """What stands at the same place, or, where nothing identifies it, comes in the same turn."""
+        if self._identity.by_position:
+            places = set(self.new_left)
+            return self._take([(place, place) for place in self.old_left if place in places])
+        if len(self._old) == 1 == len(self._new) and self.old_left and self._may_be_one():
+            return self._take([(0, 0)])
+        unknown = (
+            [place for place in left if self._identity.unknown(side[place])]
+            for side, left in ((self._old, self.old_left), (self._new, self.new_left))
+        )
+        return self._take(list(zip(*unknown, strict=False)))
+
+    def _may_be_one(self) -> bool:
+        """Whether two lone elements can be one: not where both are objects that something tells apart."""
+        lone = self._old[0], self._new[0]
+        return not all(type(each) in (dict, list) and not self._identity.unknown(each) for each in lone)
+
+    def _same(self, places: range) -> int:
+        """How many in a row are the same."""
+        for count, place in enumerate(places):
+            if not exact.same(self._old[place], self._new[place]):
+                return count
+        return len(places)
+
+    def _take(self, found: Pairs) -> Pairs:
+        olds, news = {old for old, _ in found}, {new for _, new in found}
+        self.old_left = [place for place in self.old_left if place not in olds]
+        self.new_left = [place for place in self.new_left if place not in news]
+        return found
+
+
+def _moved(pairs: Pairs) -> bool:
+    places = [new for _, new in sorted(pairs)]
+    return any(later < earlier for earlier, later in itertools.pairwise(places))

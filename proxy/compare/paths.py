@@ -1,0 +1,101 @@
+"""How a place in an answer is written, and what a program reads there. Rules, thresholds and reports share it.
+
+`results[*].items[*].offers[*].prices.USD[*]`; the whole answer is `$`. A key that is no plain name is quoted as JSON:
+`facet_results.fields["specs.resistance.value"]`, so that no key of anybody's data can pass for a path.
+"""
+
+import hashlib
+import json
+import re
+from typing import Literal, get_args
+
+Subject = Literal[
+    "part",
+    "offer",
+    "price",
+    "stock",
+    "spec",
+    "datasheet",
+    "description",
+    "category",
+    "facet",
+    "hits",
+    "envelope",
+    "other",
+]
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
+
+ROOT = "$"
+ANY = "[*]"
+MOST = 100  # characters of a key or a name that are shown
+NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+STEP = re.compile(r'\.?([A-Za-z_$][\w-]*|\*\*|\[\*\]|\["(?:[^"\\]|\\.)*"(?:…[0-9a-f]{16})?\])', re.ASCII)
+ENVELOPE = frozenset(("$", "request", "msec", "user_country", "user_currency", "reference", "error", "snippet"))
+STOCK = frozenset(("in_stock_quantity", "on_order_quantity", "on_order_eta"))
+FIELDS: dict[str, Subject] = {
+    "hits": "hits",
+    "offers": "offer",
+    "specs": "spec",
+    "datasheets": "datasheet",
+    "descriptions": "description",
+    "short_description": "description",
+    "category_uids": "category",
+    "facet_results": "facet",
+    "stats_results": "facet",
+    "spec_metadata": "facet",
+    **dict.fromkeys(STOCK, "stock"),
+    "prices": "price",
+}
+
+
+def field(path: str, key: str) -> str:
+    """The path of an object's field."""
+    if not NAME.fullmatch(key) or len(key) > MOST:
+        return ("" if path == ROOT else path) + f"[{_quoted(key)}]"
+    return key if path == ROOT else f"{path}.{key}"
+
+
+def element(path: str, label: str | None, turn: int = 1) -> str:
+    """The place of an element, by what identifies it, and the how manyeth of those that nothing else tells apart."""
+    start = "" if path == ROOT else path
+    if label is None:
+        return f"{start}[#{turn}]"
+    plain = label and label.isprintable() and len(label) <= MOST and not any(mark in label for mark in '[]"#*')
+    return f"{start}[{label if plain else _quoted(label)}{f' #{turn}' if turn > 1 else ''}]"
+
+
+def each(path: str) -> str:
+    """The path that all elements of a list share."""
+    return ANY if path == ROOT else path + ANY
+
+
+def steps(path: str) -> tuple[str, ...]:
+    """A path's steps as they are written: names, quoted keys in their brackets, `[*]` and `**`."""
+    return tuple(STEP.findall(path))
+
+
+def subject(path: str, answered: str = "Part") -> Subject:
+    """What a program reads there. `part` and `offer` are the whole of one, or the list of them; a field of theirs that
+    has no word of its own is `other`. `answered` is the object of the call's endpoint: a brand is no part.
+    """
+    names = [step for step in steps(path) if step not in (ANY, "**", "results", "items", "item")]
+    if not names:
+        return _whole(answered)
+    if names[0] in ENVELOPE or path in ("__class__", "results[*].__class__"):
+        return "envelope"
+    if names[0] == "offers" and len(names) > 1:
+        return "price" if names[1] == "prices" else "stock" if names[1] in STOCK else "other"
+    return FIELDS.get(names[0], "other")
+
+
+def _whole(answered: str) -> Subject:
+    words: dict[str, Subject] = {"Part": "part", "Category": "category"}
+    return words.get(answered, "other")
+
+
+def _quoted(text: str) -> str:
+    """JSON, all in ASCII. What is cut keeps a digest, outside the quotes, where no text can forge one."""
+    if len(text) <= MOST:
+        return json.dumps(text)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{json.dumps(text[:MOST])}…{digest}"

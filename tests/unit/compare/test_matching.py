@@ -1,0 +1,41 @@
+"""Every element of two lists is in one pair or on one side."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support import v3_answers
+
+from proxy.compare import exact, identity, matching
+
+NAMES = st.sampled_from(["results", "items", "offers", "queries", "imagesets", "broker_listings", "other"])
+ELEMENTS = st.lists(
+    st.one_of(
+        v3_answers.SCALARS,
+        st.fixed_dictionaries(
+            {}, optional={name: st.sampled_from([1, "1", "a", None]) for name in ("uid", "sku", "reference")}
+        ),
+        st.tuples(st.sampled_from([1, 2, "1"]), st.sampled_from(["0.5", "0.50"])).map(list),
+    ),
+    max_size=6,
+)
+
+
+@given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
+def test_no_element_is_lost_and_none_is_paired_twice(old, new, name, within):
+    found = matching.match(old, new, identity.of(name, within, [*old, *new]))
+    pairs = [*found.same, *found.changed]
+    assert sorted([*(was for was, _ in pairs), *found.missing]) == list(range(len(old)))
+    assert sorted([*(now for _, now in pairs), *found.extra]) == list(range(len(new)))
+
+
+@given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
+def test_same_pairs_are_the_same_and_changed_ones_are_not(old, new, name, within):
+    found = matching.match(old, new, identity.of(name, within, [*old, *new]))
+    assert all(exact.same(old[was], new[now]) for was, now in found.same)
+    assert not any(exact.same(old[was], new[now]) for was, now in found.changed)
+
+
+@given(ELEMENTS, ELEMENTS)
+def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(old, new):
+    found = matching.match(old, new, identity.of("other", "", []))
+    left = {exact.form(new[at]) for at in found.extra}
+    assert not left.intersection(exact.form(old[at]) for at in found.missing)
