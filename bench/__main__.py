@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import bom, latency, mapper, service
+from bench import bom, diff, latency, mapper, service
 
-BENCHES = {"mapper": mapper, "service": service, "latency": latency, "bom": bom}
+BENCHES = {"mapper": mapper, "service": service, "latency": latency, "bom": bom, "diff": diff}
 GOALS = {
     "mapper, compiled / by hand": "≤ 1.30",
     "service, answers and sharing off / floor": "≥ 0.85",
@@ -21,6 +21,7 @@ GOALS = {
     "sharing on, all ask the same / floor": "≥ 2.00",
     "hits / constant body": "≥ 0.70",
     "the same by CPU time a reply, hits": "≥ 0.70",
+    "diff of a 255 KB pair, few changes (ms)": "≤ 2.00",
 }
 HEAD = """# Results
 

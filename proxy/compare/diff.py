@@ -19,6 +19,8 @@ UID = re.compile(r"[0-9a-f]{16}")
 NAMES = frozenset(("uid", "mpn", "sku", "id", "_naive_id", "name", "reference", "q", "mpn_or_sku", "brand", "seller"))
 JSON_TYPES = {dict: "object", list: "list", str: "text", int: "number", Decimal: "number", bool: "boolean"}
 
+Label = tuple[str | None, int]  # what identifies an element, and its turn among those that it does not tell apart
+
 
 class Pair(NamedTuple):
     """Two values that belong together. `name` is the field they are in, `within` the field around that."""
@@ -45,7 +47,8 @@ def documents(old: Document, new: Document) -> list[Difference]:
 def diff(old: Any, new: Any) -> list[Difference]:
     """The differences of two JSON values as replies.read gives them, in the order of the old one."""
     found: list[Difference] = []
-    pending = [] if exact.same(old, new) else [Pair(old, new)]
+    whole = type(old) is type(new) and type(old) in (dict, list)  # what is the same in them is not even walked
+    pending = [Pair(old, new)] if whole or not exact.same(old, new) else []
     while pending:
         differences, pairs = _step(pending.pop())
         found += differences
@@ -54,7 +57,7 @@ def diff(old: Any, new: Any) -> list[Difference]:
 
 
 def _step(pair: Pair) -> tuple[list[Difference], list[Pair]]:
-    """What differs in two values that are not the same, and the pairs in them that are not the same either."""
+    """What differs in two values, scalars that are not the same among them, and the pairs that differ further in."""
     if type(pair.old) is dict and type(pair.new) is dict:
         return _objects(pair)
     if type(pair.old) is list and type(pair.new) is list:
@@ -65,10 +68,9 @@ def _step(pair: Pair) -> tuple[list[Difference], list[Pair]]:
 
 def _objects(pair: Pair) -> tuple[list[Difference], list[Pair]]:
     old, new = pair.old, pair.new
-    by_uid = pair.path == paths.ROOT and all(map(UID.fullmatch, (*old, *new)))
 
     def at(key: str) -> tuple[str, str]:
-        if by_uid:
+        if pair.path == paths.ROOT and UID.fullmatch(key):  # get_multi answers by uid
             return paths.each(pair.path), paths.element(pair.place, key)
         return paths.field(pair.path, key), paths.field(pair.place, key)
 
@@ -81,15 +83,18 @@ def _objects(pair: Pair) -> tuple[list[Difference], list[Pair]]:
 def _lists(pair: Pair) -> tuple[list[Difference], list[Pair]]:
     known = identity.of(pair.name, pair.within, (*pair.old[:1], *pair.new[:1]))
     matched = matching.match(pair.old, pair.new, known)
-    old, new = _places(pair, matched, known)
+    old, new = _labels(pair, matched, known)
     path = paths.each(pair.path)
-    found = [Difference("missing", path, old[at], old=pair.old[at]) for at in matched.missing]
-    found += [Difference("extra", path, new[at], new=pair.new[at]) for at in matched.extra]
+
+    def at(label: Label) -> tuple[str, str]:
+        return path, paths.element(pair.place, *label)
+
+    found = [Difference("missing", *at(old[each]), old=pair.old[each]) for each in matched.missing]
+    found += [Difference("extra", *at(label), new=pair.new[each]) for each, label in new.items()]
     if matched.moved:
-        start = len("" if pair.place == paths.ROOT else pair.place)
-        before, after = ([old[at][start:] for at in order] for order in matched.orders())
+        before, after = ([paths.element(paths.ROOT, *old[each]) for each in order] for order in matched.orders())
         found.append(Difference("order", pair.path, pair.place, before, after))
-    pairs = [Pair(pair.old[was], pair.new[now], path, old[was], pair.name, pair.within) for was, now in matched.changed]
+    pairs = (Pair(pair.old[was], pair.new[now], *at(old[was]), pair.name, pair.within) for was, now in matched.changed)
     return found, [each for whole in pairs for each in _inside(whole)]
 
 
@@ -109,19 +114,18 @@ def _inside(element: Pair) -> Iterator[Pair]:
         yield element._replace(name="", within="")
 
 
-def _places(pair: Pair, matched: matching.Matching, known: identity.Identity) -> tuple[list[str], dict[int, str]]:
-    """The places of all old elements, and of those that only the new side has; no two are the same."""
+def _labels(pair: Pair, matched: matching.Matching, known: identity.Identity) -> tuple[list[Label], dict[int, Label]]:
+    """Those of all old elements, and of those that only the new side has; no two are the same."""
+    if known.by_position:
+        return [(str(at), 1) for at in range(len(pair.old))], {at: (str(at), 1) for at in matched.extra}
     turns: Counter[str | None] = Counter()
 
-    def place(element: Any, at: int) -> str:
-        label = str(at) if known.by_position else known.label(element)
+    def next_of(element: Any) -> Label:
+        label = known.label(element)
         turns[label] += 1
-        return paths.element(pair.place, label, turns[label])
+        return label, turns[label]
 
-    old = [place(element, at) for at, element in enumerate(pair.old)]
-    if known.by_position:
-        turns.clear()
-    return old, {at: place(pair.new[at], at) for at in matched.extra}
+    return [next_of(each) for each in pair.old], {at: next_of(pair.new[at]) for at in matched.extra}
 
 
 def _kind(old: Any, new: Any, name: str) -> Kind:

@@ -20,6 +20,11 @@ KEYS = st.one_of(
     st.sampled_from(["a.b", "[*]", "*", '"', "$", "", "seller", "reference", "USD"]),
     st.text(max_size=2),
 )
+PLAIN_JSON = st.recursive(  # without what only those who keep spellings tell apart
+    st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text("ab1", max_size=2)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text("ab", max_size=2), inner, max_size=3)),
+    max_leaves=8,
+)
 ANY_JSON = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEYS, inner, max_size=4)),
@@ -73,6 +78,14 @@ def offer(rng: random.Random, number: int) -> dict[str, Any]:
         "packaging": rng.choice([None, "Reel", "Tube"]),
         "is_authorized": rng.random() < 0.5,
     }
+
+
+def is_uid(key: str) -> bool:
+    return len(key) == 16 and key.startswith("0000")
+
+
+def is_break(value: list[Any]) -> bool:
+    return len(value) == 2 and isinstance(value[0], int)
 
 
 WORDS = ["a", "SN74S74N", "1.50", "Ω", "x.y", "10 kΩ", "<b>", "0402"]

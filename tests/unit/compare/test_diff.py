@@ -219,6 +219,15 @@ def test_the_uids_of_get_multi_are_data():
     ]
 
 
+def test_a_uid_is_data_beside_an_error_as_well():
+    new = {"__class__": "ClientErrorResponse", "message": "no"}
+    assert seen({"aa00000000000001": part()}, new) == [
+        ("missing", "[*]", "[aa00000000000001]"),
+        ("extra", "__class__", "__class__"),
+        ("extra", "message", "message"),
+    ]
+
+
 def test_a_missing_field_is_one_difference_however_much_is_in_it():
     old = of_offers(offer(prices={"USD": [[1, "1.0"], [2, "2.0"]], "EUR": [[1, "1.0"]]}))
     assert seen(old, of_offers(offer(prices={"EUR": [[1, "1.0"]]}))) == [

@@ -1,0 +1,37 @@
+"""The same to the last digit: what Python takes for equal and what orjson cannot write included."""
+
+import itertools
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from support import v3_answers
+
+from proxy.compare import exact
+
+ALL_DIFFERENT = [
+    *(True, False, None, 0, 1, 10, 10**25, -(10**25)),
+    *(Decimal("1"), Decimal("1.0"), Decimal("1.00"), Decimal("1E+1"), Decimal("10"), Decimal("-0"), Decimal("0")),
+    *("1", "1.0", "d1", "true", "", "\ud800", "\ud801", "Decimal('1')"),
+    *([], {}, [1], [True], [[1]], ["1"], [1, 1], {"a": 1}, {"a": "1"}, {"a": [1]}, {"b": 1}, {"a": 1, "b": 1}),
+    *({"\ud800": 1}, {"a": "\ud800"}, {"a": 10**25}),
+]
+
+
+@pytest.mark.parametrize("around", [lambda value: value, lambda value: [value], lambda value: {"x": [0, value]}])
+def test_values_that_are_written_otherwise_are_not_the_same(around):
+    for old, new in itertools.combinations(map(around, ALL_DIFFERENT), 2):
+        assert not exact.same(old, new)
+        assert exact.form(old) != exact.form(new)
+
+
+@pytest.mark.parametrize("inner", ["a", "\ud800", 10**25, Decimal("1.0")])
+def test_the_order_of_keys_says_nothing(inner):
+    old, new = {"a": {"x": inner, "y": 1}, "b": 2}, {"b": 2, "a": {"y": 1, "x": inner}}
+    assert exact.same(old, new)
+    assert exact.form(old) == exact.form(new)
+
+
+@given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
+def test_two_values_are_the_same_exactly_where_their_forms_are(old, new):
+    assert exact.same(old, new) == (exact.form(old) == exact.form(new))
