@@ -9,6 +9,8 @@ import json
 import re
 from typing import Literal, get_args
 
+from proxy.compare import patterns
+
 Subject = Literal[
     "part",
     "offer",
@@ -29,7 +31,6 @@ ROOT = "$"
 ANY = "[*]"
 MOST = 100  # characters of a key or a name that are shown
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-STEP = re.compile(r'\.?([A-Za-z_$][\w-]*|\*\*|\[\*\]|\["(?:[^"\\]|\\.)*"(?:…[0-9a-f]{16})?\])', re.ASCII)
 ENVELOPE = frozenset(("$", "request", "msec", "user_country", "user_currency", "reference", "error", "snippet"))
 STOCK = frozenset(("in_stock_quantity", "on_order_quantity", "on_order_eta"))
 FIELDS: dict[str, Subject] = {
@@ -69,28 +70,18 @@ def each(path: str) -> str:
     return ANY if path == ROOT else path + ANY
 
 
-def steps(path: str) -> tuple[str, ...]:
-    """A path's steps as they are written: names, quoted keys in their brackets, `[*]` and `**`."""
-    return tuple(STEP.findall(path))
-
-
-def subject(path: str, answered: str = "Part") -> Subject:
+def subject(path: str) -> Subject:
     """What a program reads there. `part` and `offer` are the whole of one, or the list of them; a field of theirs that
-    has no word of its own is `other`. `answered` is the object of the call's endpoint: a brand is no part.
+    has no word of its own is `other`. A path does not say what its answer is about: a whole brand is a `part`, too.
     """
-    names = [step for step in steps(path) if step not in (ANY, "**", "results", "items", "item")]
+    names = [step for step in patterns.steps(path) if step not in (ANY, "**", "results", "items", "item")]
     if not names:
-        return _whole(answered)
+        return "part"
     if names[0] in ENVELOPE or path in ("__class__", "results[*].__class__"):
         return "envelope"
     if names[0] == "offers" and len(names) > 1:
         return "price" if names[1] == "prices" else "stock" if names[1] in STOCK else "other"
     return FIELDS.get(names[0], "other")
-
-
-def _whole(answered: str) -> Subject:
-    words: dict[str, Subject] = {"Part": "part", "Category": "category"}
-    return words.get(answered, "other")
 
 
 def _quoted(text: str) -> str:

@@ -56,7 +56,7 @@ def _quickly(body: bytes) -> Document | None:
     try:
         value = FAST.decode(body)
         return Document(value) if orjson.dumps(value, _digits) == body else None
-    except (msgspec.DecodeError, orjson.JSONEncodeError, ArithmeticError, RecursionError):
+    except (msgspec.DecodeError, orjson.JSONEncodeError, UnicodeDecodeError, ArithmeticError, RecursionError):
         return None
 
 

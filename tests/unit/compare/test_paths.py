@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.compare import paths
+from proxy.compare import paths, patterns
 
 HOSTILE = st.one_of(
     st.text(max_size=5), st.text('.[]*"\\#$…a0', max_size=5), st.sampled_from(["a", "a.b", "[*]", "x" * 200])
@@ -40,7 +40,7 @@ def test_plain_names_are_joined_by_dots():
 def test_any_other_key_is_quoted_in_ascii(key, written):
     assert path(key) == written
     assert path("a", key, None) == f"a{written}[*]"
-    assert paths.steps(path("a", key, None)) == ("a", written, "[*]")
+    assert patterns.steps(path("a", key, None)) == ("a", written, "[*]")
 
 
 @given(st.lists(HOSTILE | st.none()), st.lists(HOSTILE | st.none()))
@@ -50,7 +50,7 @@ def test_two_ways_through_an_answer_never_have_one_path(one, other):
 
 @given(st.lists(HOSTILE | st.none(), min_size=1))
 def test_a_path_comes_apart_into_as_many_steps_as_it_has(keys):
-    assert len(paths.steps(path(*keys))) == len(keys)
+    assert len(patterns.steps(path(*keys))) == len(keys)
 
 
 @given(st.lists(st.tuples(HOSTILE | st.none(), st.integers(1, 3)), min_size=2, max_size=2, unique=True))
@@ -65,7 +65,7 @@ def test_what_is_long_is_cut_and_still_told_apart():
     assert one != other
     assert len(one) < 150
     assert path(one[2:-2]) != one
-    assert paths.steps(path("a", "x" * 1000, "b"))[2] == "b"
+    assert patterns.steps(path("a", "x" * 1000, "b"))[2] == "b"
 
 
 @pytest.mark.parametrize("text", ["Digi-Key 296-1-ND", "10", "10 kΩ ±5%", "a.b"])
@@ -120,9 +120,3 @@ def test_what_identifies_an_element_is_shown_as_it_is(text):
 def test_what_a_program_reads_there(where, what):
     assert paths.subject(where) == what
     assert what in paths.SUBJECTS
-
-
-@pytest.mark.parametrize("answered,what", [("Part", "part"), ("Category", "category"), ("Brand", "other")])
-def test_a_whole_brand_is_no_part(answered, what):
-    assert {paths.subject(where, answered) for where in ("results[*]", "results[*].item", "[*]")} == {what}
-    assert paths.subject("msec", answered) == "envelope"

@@ -89,6 +89,11 @@ def test_byte_order_marks_are_none_of_a_programs_business(mark, code):
     assert replies.read(mark + '{"a": "Ω"}'.encode(code)).value == {"a": "Ω"}
 
 
+@pytest.mark.parametrize("space", [b"", b" "])
+def test_halves_of_characters_are_read_however_they_are_written(space):
+    assert replies.read(b"[" + space + b'"\\ud800","\xed\xa0\x80"]').value == ["\ud800", "\ud800"]
+
+
 @pytest.mark.parametrize(
     "body,words",
     [
