@@ -62,8 +62,8 @@ def _maker(part: Any) -> Hashable:
 
 
 def _offer(seller: str, names: Sequence[str], element: Any) -> Hashable:
-    sold = text(_at(element, "seller", seller)), text(_at(element, "sku"))
-    return None if sold == (None, None) else (*sold, *(text(_at(element, name)) for name in names))
+    sku = text(_at(element, "sku"))
+    return sku and (text(_at(element, "seller", seller)), sku, *(text(_at(element, name)) for name in names))
 
 
 def _offer_label(offer: Any) -> str | None:

@@ -87,22 +87,24 @@ class _Rest:
         return self._take([(place, others.popleft()) for place, others in keys if others])
 
     def leftover(self) -> Pairs:
-        """What stands at the same place, or, where nothing identifies it, comes in the same turn."""
+        """What stands at the same place, or, where nothing identifies it on a side, comes in the same turn."""
         if self._identity.by_position:
             places = set(self.new_left)
             return self._take([(place, place) for place in self.old_left if place in places])
         if len(self._old) == 1 == len(self._new) and self.old_left and self._may_be_one():
             return self._take([(0, 0)])
-        unknown = (
-            [place for place in left if self._identity.unknown(side[place])]
-            for side, left in ((self._old, self.old_left), (self._new, self.new_left))
-        )
-        return self._take(list(zip(*unknown, strict=False)))
+        olds, news = self._unknown(self._old, self.old_left), self._unknown(self._new, self.new_left)
+        if len(olds) == len(self.old_left) or len(news) == len(self.new_left):  # one side lost what identifies them
+            olds, news = _objects(self._old, self.old_left), _objects(self._new, self.new_left)
+        return self._take(list(zip(olds, news, strict=False)))
+
+    def _unknown(self, side: Sequence[Any], left: list[int]) -> list[int]:
+        return [place for place in left if self._identity.unknown(side[place])]
 
     def _may_be_one(self) -> bool:
         """Whether two lone elements can be one: not where both are objects that something tells apart."""
-        lone = self._old[0], self._new[0]
-        return not all(type(each) in (dict, list) and not self._identity.unknown(each) for each in lone)
+        known = (_objects(side, [0]) and not self._identity.unknown(side[0]) for side in (self._old, self._new))
+        return not all(known)
 
     def _same(self, places: range) -> int:
         """How many in a row are the same."""
@@ -116,6 +118,10 @@ class _Rest:
         self.old_left = [place for place in self.old_left if place not in olds]
         self.new_left = [place for place in self.new_left if place not in news]
         return found
+
+
+def _objects(side: Sequence[Any], left: list[int]) -> list[int]:
+    return [place for place in left if type(side[place]) in (dict, list)]
 
 
 def _moved(pairs: Pairs) -> bool:

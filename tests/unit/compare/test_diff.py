@@ -141,6 +141,15 @@ def test_another_packaging_is_a_change_of_the_offer_where_its_sku_is_the_only_on
     ]
 
 
+def test_offers_that_lost_their_sku_are_compared_in_turn():
+    offers = [offer("1"), offer("2", MOUSER)]
+    lost = [{key: value for key, value in each.items() if key != "sku"} for each in offers]
+    assert seen(of_offers(*offers), of_offers(*lost)) == [
+        ("missing", OFFERS + "[*].sku", AT_OFFERS + "[Digi-Key 1].sku"),
+        ("missing", OFFERS + "[*].sku", AT_OFFERS + "[Mouser 2].sku"),
+    ]
+
+
 def test_a_seller_of_another_uid_is_known_by_its_name():
     renamed = offer(seller={**DIGI_KEY, "uid": "0" * 16})
     assert [each.path for each in diff.diff(of_offers(offer()), of_offers(renamed))] == [OFFERS + "[*].seller.uid"]
