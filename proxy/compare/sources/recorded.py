@@ -18,6 +18,8 @@ NONE = "is no recorded call, or is cut"
 class _Line(msgspec.Struct, rename={"version": HEADER}):
     version: int | None = None
     call: Call | None = None
+    document: msgspec.Raw = msgspec.Raw()  # these two are what calls have in common
+    shared: msgspec.Raw = msgspec.Raw()
 
 
 def read(stream: BufferedReader) -> Iterator[Item]:
@@ -31,7 +33,7 @@ def read(stream: BufferedReader) -> Iterator[Item]:
             continue
         if found.call is not None:
             yield _entry(number, found.call)
-        elif found.version != VERSION:
+        elif found.version != VERSION and not bytes(found.document) and not bytes(found.shared):
             yield Unreadable(number, NONE if found.version is None else "is of another version of v3bridge")
 
 

@@ -1,0 +1,27 @@
+"""What a run has recorded is a file of requests."""
+
+from support.scripted_side import call_of
+
+from proxy.compare.clients import Clients
+from proxy.compare.recording import Answers, Header, Recorder
+from proxy.compare.redaction import Redaction
+from proxy.compare.replies import Reply
+from proxy.compare.sources import open_source
+from proxy.upstream.taped import Noted
+
+
+def test_every_call_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path):
+    file = tmp_path / "run.zst"
+    recorder = Recorder(file, Header(made=1.0, old="a", new="b", source="c"), Redaction([]))
+    calls = [call_of(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
+    shared = Noted("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
+    for call in calls:
+        notes = (Noted("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)
+        recorder.keep(Answers(call, Reply(200, b"{}", 0.1), None, notes), [shared])
+    recorder.close()
+    source = open_source(file, Clients())
+    read = list(source.calls())
+    assert [(call.path, call.query, call.client, call.times) for call in read] == [
+        (call.path, call.query, call.client, call.times) for call in calls
+    ]
+    assert source.junk == source.skipped == ()
