@@ -108,8 +108,10 @@ class Exchanger:
     ) -> Exchange:
         """What asking again brings. Trouble on the way leaves what was there."""
         old, new = pair
+        if self._old is None or not self._old.live:
+            return found
         differ = bool(judge.differences(call, old, new))
-        if self._old is None or not self._old.live or not (differ or twice):
+        if not (differ or twice):
             return found
         old_again = await self._ask(self._old, call)
         if old_again is None or old_again.trouble:

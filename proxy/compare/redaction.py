@@ -50,7 +50,8 @@ class Redaction:
         if text.lstrip()[:1] in ("{", "["):
             if self._known_in(text):
                 text = _STRING.sub(lambda token: self.text(token[0]), text)
-            text = _GIVEN.sub(rf"\1{HIDDEN}", _FIELD.sub(rf"\1{HIDDEN}", text))
+            if "apikey" in text.lower():
+                text = _GIVEN.sub(rf"\1{HIDDEN}", _FIELD.sub(rf"\1{HIDDEN}", text))
         else:
             text = self.text(text)
         return text.encode("utf-8", "surrogateescape")

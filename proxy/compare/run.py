@@ -52,12 +52,13 @@ class Standing(NamedTuple):
 
 class Ended(NamedTuple):
     """How a run ended. `stopped` is why it did before its end; `left_out` calls were not covered by the budget,
-    `troubled` ones could not be compared.
+    `troubled` ones could not be compared. `spent` parts are booked, what may have been paid unseen included.
     """
 
     stopped: str | None
     left_out: int
     troubled: int
+    spent: int = 0
 
     @property
     def complete(self) -> bool:
@@ -112,7 +113,7 @@ class Run:
         except* OSError as found:
             words = getattr(found.exceptions[0], "strerror", None) or "the disk is in trouble"
             raise errors.ConfigError(f"what was found cannot be written down: {words}") from None
-        return Ended(self._stopped, self._counts["left out"], self._counts["troubled"])
+        return Ended(self._stopped, self._counts["left out"], self._counts["troubled"], self._spent())
 
     async def _work(self, queue: Iterator[Call], stop: asyncio.Event) -> None:
         for call in queue:
