@@ -60,7 +60,7 @@ async def recording(settings: config.Config, tape: taped.Tape) -> AsyncIterator[
         legacy = None
         if settings.upstream == "sandbox":
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
-            legacy = upstream.url
+            legacy = upstream.legacy_url
         made, keys = _made(settings)
         client = partial(taped.NotingGraphQLClient, tape=tape)
         url = await stack.enter_async_context(alone.running(made, client=client))
@@ -86,7 +86,9 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
     keys = {name: secrets.token_hex(16) for name in settings.applications}
     applications = {
         name: msgspec.structs.replace(
-            entry, rate=0, apikeys=(*map(_unhurried, entry.apikeys), config.Apikey(config.digest(keys[name]), NAME))
+            entry,
+            rate=0,
+            apikeys=(*map(_unhurried, entry.apikeys), config.Apikey(config.digest(keys[name]), NAME)),
         )
         for name, entry in settings.applications.items()
     }
@@ -112,22 +114,24 @@ def _unlimited(entry: config.Application) -> config.Application:
 
 
 def _sandbox() -> "sandbox_settings.Settings":
-    """With as many parts as anybody asks for."""
+    """With as many parts as anybody asks for, and an old service that is not held to v3's rate."""
     import dataclasses
 
     from proxy.sandbox import accounts, settings
+    from proxy.sandbox.legacy_v3 import settings as legacy
 
-    return settings.Settings(accounts=(dataclasses.replace(accounts.READY, part_limit=MUCH),))
+    plan = dataclasses.replace(accounts.READY, part_limit=MUCH)
+    return settings.Settings(accounts=(plan,), legacy=legacy.Settings(requests_per_second=None))
 
 
 class _Whatever(Mapping[str, str]):
-    """The environment, in which every variable is set."""
+    """The environment, in which every variable is set: to what stands for credentials, and for a store."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
     def __getitem__(self, name: str) -> str:
-        return self._environ.get(name) or "not-needed"
+        return self._environ.get(name) or "memory:"
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -9,6 +9,7 @@ import typer
 from proxy import config
 from proxy.compare.asking import Limits
 from proxy.config import secret
+from proxy.telemetry import log
 
 V3_RATE = 3.0  # calls a second, which v3 held its free tier to
 SANDBOX = "sandbox"
@@ -64,6 +65,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raises BadParameter for options that do not go together."""
+        if self.log_level not in log.LEVELS:
+            raise typer.BadParameter(f"is none of {', '.join(log.LEVELS)}", param_hint="--log-level")
         if self.new is not None and self.config is not None:
             raise typer.BadParameter(
                 "one new side is enough: a URL, or a configuration to start here", param_hint="--new"

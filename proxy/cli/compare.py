@@ -5,10 +5,7 @@ Exit code 0: equivalent; 1: differences; 2: could not compare.
 
 import typer
 
-from proxy.cli import choice, comparing, judgement, written
 from proxy.cli import compare_options as options
-from proxy.compare import verdict
-from proxy.kit import looping
 
 
 def compare(
@@ -34,7 +31,6 @@ def compare(
     fresh: options.Fresh = False,
     record: options.Record = None,
     replay: options.Replay = None,
-    shadow: options.Shadow = False,
     html: options.Html = None,
     json: options.Json = None,
     markdown: options.Markdown = None,
@@ -43,11 +39,15 @@ def compare(
     log_level: options.LogLevel = "error",
 ) -> None:
     """Ask both sides what people ask, and say whether a program would see the same."""
-    chosen = choice.Choice(**locals())
+    given = dict(locals())
+    from proxy.cli import choice, comparing, judgement, running, written
+    from proxy.compare import verdict
+
+    chosen = choice.Choice(**given)
     chosen.check()
-    settings = judgement.settings(chosen.rules, chosen.fail_on)
-    result = looping.run(comparing.result(chosen, settings))
+    settings = judgement.settings(rules, fail_on)
+    result = running.run(comparing.result(chosen, settings))
     if result is None:
-        raise typer.Exit(2)
+        raise typer.Exit(verdict.NOT_COMPARED)
     written.reports(result, chosen)
     raise typer.Exit(verdict.exit_code(result, thresholds=bool(settings.fail_on)))

@@ -105,6 +105,8 @@ def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally)
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:
         notes.append(f"{ended.left_out} calls were left out: the budget does not cover what they may cost")
+    if ended.spent > tally.spent:
+        notes.append(f"{ended.spent - tally.spent} parts more may have been spent: on calls that were cut off")
     if len(ready.asked.plan.calls) < ready.asked.plan.distinct:
         notes.append(f"a sample: {len(ready.asked.plan.calls)} of {ready.asked.plan.distinct} different calls")
     return summary.Run(

@@ -1,6 +1,5 @@
 """What `compare` and `record` need before they ask anybody: the calls, both sides ready, and everybody's keys known."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,6 +11,7 @@ from proxy.compare import addresses, estimate, exchange, run
 from proxy.compare.asking import Answering
 from proxy.compare.budget import Budget
 from proxy.compare.calls import Call
+from proxy.compare.clients import Clients
 from proxy.compare.judging import Judge
 from proxy.compare.progress_file import ProgressFile
 from proxy.compare.recorded import Recorded
@@ -35,7 +35,6 @@ class Opened(NamedTuple):
     old: str | None
     new: str | None
     clock: Clock
-    stop: asyncio.Event
 
     @property
     def limit(self) -> int | None:
@@ -61,8 +60,8 @@ class Left(NamedTuple):
 async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Opened]:
     """Read what is to be asked, and make both sides ready. Raises StartError for whatever is not as it should be."""
     log.configure(chosen.log_level, "console", sys.stderr)
-    clock, stop = SystemClock(), looping.on_signal()
-    keys = sides.Keys(sides.clients(settings.keys), chosen)
+    clock = SystemClock()
+    keys = sides.Keys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
         file = chosen.replay or chosen.old_file
         recorded = None if file is None else Recorded(file)
@@ -83,7 +82,6 @@ async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Ope
             _place(chosen.old, ready.sides.old),
             str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.new, ready.sides.new),
             clock,
-            stop,
         )
 
 
@@ -129,4 +127,4 @@ async def go(
             at_once=chosen.old_at_once + chosen.new_at_once,
             spent=lambda: budget.spent,
         )
-        return await running.go(left.calls, ready.stop)
+        return await running.go(left.calls, looping.on_signal())

@@ -2,9 +2,7 @@
 
 import typer
 
-from proxy.cli import choice, judgement, recording
 from proxy.cli import compare_options as options
-from proxy.kit import looping
 
 
 def record(
@@ -30,7 +28,11 @@ def record(
     log_level: options.LogLevel = "error",
 ) -> None:
     """Ask, and keep the answers. Without --new or --config those of the old side alone, which cost nothing."""
-    chosen = choice.Choice(**locals())
+    given = dict(locals())
+    from proxy.cli import choice, judgement, recording, running
+    from proxy.compare import verdict
+
+    chosen = choice.Choice(**given)
     chosen.check()
-    ended = looping.run(recording.only(chosen, judgement.settings(chosen.rules, None)))
-    raise typer.Exit(0 if ended is not None and ended.complete and not ended.troubled else 2)
+    ended = running.run(recording.only(chosen, judgement.settings(chosen.rules, None)))
+    raise typer.Exit(0 if ended is not None and ended.complete and not ended.troubled else verdict.NOT_COMPARED)

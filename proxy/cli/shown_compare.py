@@ -1,6 +1,7 @@
 """What `compare` and `record` show before and while they run: the plan with its cost, and a bar. On standard error, so
 that reports have the output for themselves."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -51,12 +52,23 @@ def agree(left: Estimate, budget: int | None, spent: int, *, yes: bool, free: bo
         return True
     most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
     if sys.stdin.isatty() and sys.stderr.isatty():
-        return typer.confirm(f"Up to {most} parts may be spent. Go on?", err=True)
+        return _confirmed(f"Up to {most} parts may be spent. Go on?")
     if budget is None:
         raise typer.BadParameter(
             f"up to {left.parts} parts may be spent: say how many may, or --yes", param_hint="--budget"
         )
     return True
+
+
+def _confirmed(question: str) -> bool:
+    """The answer; to interrupt is to say no. The loop would hold a signal back until there is an answer."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

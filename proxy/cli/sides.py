@@ -9,12 +9,11 @@ import typer
 from proxy import config
 from proxy.cli import beside, choice
 from proxy.compare import addresses, asking
-from proxy.compare.clients import ClientKeys, Clients
+from proxy.compare.clients import Clients
 from proxy.compare.exchange import Sides
 from proxy.compare.recorded import Recorded, RecordedSide
 from proxy.compare.replaying import ReplayedSide
 from proxy.compare.replies import SideName
-from proxy.compare.settings import Key
 from proxy.kit.clock import Clock
 from proxy.upstream.taped import Player, Tape
 
@@ -55,15 +54,6 @@ class Keys:
         """All of them."""
         given = (each.reveal() for each in (self._old, self._new) if each is not None)
         return (*self.clients.secrets(), *given, *self._more)
-
-
-def clients(keys: Iterable[Key]) -> Clients:
-    """Clients by the settings' keys."""
-
-    def text(key: config.Secret | None) -> str | None:
-        return None if key is None else key.reveal()
-
-    return Clients(ClientKeys(key.name, key.source, text(key.old), text(key.new)) for key in keys)
 
 
 @asynccontextmanager
