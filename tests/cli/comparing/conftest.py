@@ -1,0 +1,69 @@
+"""A comparison as a user has it: the command, two services that do as they are told, and a file of requests."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+from support import commands
+from support.scripted_side import Side, serving
+
+
+@pytest.fixture
+async def start(tmp_path):
+    """Starts the command in a folder of its own; what is left of it ends with the test."""
+    started = []
+
+    async def begin(*arguments, terminal=None, **changes):
+        process = await commands.start(tmp_path, *arguments, terminal=terminal, **changes)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+@pytest.fixture
+def run(start):
+    """Runs the command to its end."""
+
+    async def of(*arguments, **changes):
+        return await commands.end(await start(*arguments, **changes))
+
+    return of
+
+
+class Two:
+    """Two services that answer alike; the new one says that each answer cost two parts. Either can be changed."""
+
+    def __init__(self):
+        self.old = Side(lambda q: {"hits": len(q)})
+        self.new = Side(lambda q: {"hits": len(q)}, parts=2)
+        self.old_url = self.new_url = ""
+
+    @property
+    def sides(self):
+        """The options that name them."""
+        return ("--old", self.old_url, "--new", self.new_url, "--old-rate", "0")
+
+
+@pytest.fixture
+async def two():
+    made = Two()
+    async with AsyncExitStack() as stack:
+        made.old_url = await stack.enter_async_context(serving(made.old.handle))
+        made.new_url = await stack.enter_async_context(serving(made.new.handle))
+        yield made
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A file of searches, three parts each at worst."""
+
+    def of(number, key="a-key-in-the-log"):
+        lines = [f"/v3/parts/search?apikey={key}&q=part-{n}&limit=3" for n in range(number)]
+        (tmp_path / "urls.txt").write_text("\n".join(lines) + "\n")
+        return "urls.txt"
+
+    return of

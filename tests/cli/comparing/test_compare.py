@@ -1,0 +1,107 @@
+"""`v3bridge compare` against two services on loopback: verdict, trouble, keys, and what does not go together."""
+
+import json
+from collections import Counter
+
+import pytest
+from aiohttp import web
+
+from proxy.compare import line_files
+
+SEEN, OLD, NEW = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
+
+
+async def test_two_sides_that_answer_alike_are_equivalent(run, two, log):
+    found = await run("compare", *two.sides, "--requests", log(30, SEEN), "--budget", "90", "--json", "r.json")
+    assert found.code == 0, found
+    assert "equivalent on 100" in found.out
+    assert "30 calls of 30; 90 parts at worst; budget 90 parts" in found.err
+    assert len(two.new.asked) == 30
+    assert set(two.new.asked) == set(two.old.asked)
+    assert set(two.new.keys) == {SEEN}
+
+
+async def test_no_output_holds_a_key(run, two, log, tmp_path):
+    def echoing(key, price):
+        return lambda q: {"results": [{"click": f"https://x/?apikey={key}&k={key}", key: price, "q": f"{key} {q}"}]}
+
+    two.old.answer, two.new.answer = echoing(OLD, 1), echoing(NEW, 2)
+    (tmp_path / "rules.yaml").write_text(
+        f'shipped_rules: false\nkeys: [{{name: erp, source: "{SEEN}", old: env:OLD_KEY, new: "{NEW}"}}]\n'
+    )
+    reports = [("--html", "r.html"), ("--json", "r.json"), ("--markdown", "r.md"), ("--junit", "r.xml")]
+    found = await run(
+        *("compare", *two.sides, "--requests", log(12, SEEN), "--yes", "--rules", "rules.yaml", "--log-level", "debug"),
+        *("--record", "rec.zst", "--progress", "run.jsonl"),
+        *(word for pair in reports for word in pair),
+        OLD_KEY=OLD,
+    )
+    assert found.code == 1, found
+    assert set(two.old.keys) == {OLD}
+    assert set(two.new.keys) == {NEW}
+    recorded = b"\n".join(line_files.Lines(tmp_path / "rec.zst")).decode()
+    texts = [found.out, found.err, recorded, (tmp_path / "run.jsonl").read_text()]
+    texts += [(tmp_path / name).read_text() for _, name in reports]
+    assert all(len(text) > 100 for text in texts)
+    for text in texts:
+        assert "c4n4ry" not in text
+    assert "erp" in found.out
+
+
+async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run, two, log):
+    two.old.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
+    command = ("compare", *two.sides, "--requests", log(40), "--budget", "200")
+    found = await run(*command)
+    assert found.code == 2, found
+    assert "stopped: the old side answers with HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
+    assert "the same command goes on from here" in found.err
+    assert two.new.asked == []
+    two.old.answer = lambda q: {"hits": len(q)}
+    found = await run(*command, "--json", "r.json")
+    assert found.code == 0, found
+    assert Counter(two.new.asked) == Counter(f"part-{n}" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    "arguments,words",
+    [
+        (["--old-key", "plain-c4n4ry"], "a key on a command line is seen by everybody"),
+        (["--new-key", "env:NOT_SET"], "the environment variable NOT_SET is not set"),
+        (["--fail-on", "nonsense"], "nonsense"),
+        (["--log-level", "loud"], "is none of debug, info, warning, error"),
+        (["--kind", "novel"], "'novel' is no kind of file"),
+        (["--config", "c.yaml"], "one new side is enough"),
+        (["--replay", "x"], "asks nobody and costs nothing"),
+        (["--old", "ftp://old/v3"], "is no http:// or https:// address"),
+        (["--old", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
+        (["--old", "nowhere.jsonl"], "cannot be read: No such file"),
+        (["--requests", "nowhere.log"], "cannot be read: No such file"),
+        (["--rules", "nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+async def test_what_does_not_go_together_is_one_clear_message(run, two, log, arguments, words):
+    found = await run("compare", *two.sides, "--requests", log(1), "--yes", *arguments)
+    assert found.code == 2
+    assert words in " ".join(found.err.replace("│", " ").split())
+    assert "c4n4ry" not in found.err
+    assert "Traceback" not in found.err
+    assert two.new.asked == []
+
+
+async def test_answers_of_ones_own_are_the_old_side_and_say_what_to_ask(run, two, tmp_path):
+    lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
+    found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes")
+    assert found.code == 1, found
+    assert sorted(two.new.asked) == [f"part-{n}" for n in range(4)]
+    assert "1 lines are no answers, the first is 5" in found.err
+
+
+@pytest.mark.parametrize("option", ["--old", "--new"])
+async def test_a_side_that_is_missing_is_named(run, two, log, option):
+    given = dict(zip(two.sides[::2], two.sides[1::2], strict=True))
+    given.pop(option)
+    found = await run("compare", *(word for pair in given.items() for word in pair), "--requests", log(1), "--yes")
+    assert found.code == 2
+    assert f"Invalid value for {option}: there is nothing to compare with" in found.err
+    assert two.old.asked == two.new.asked == []

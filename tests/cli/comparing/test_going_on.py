@@ -1,0 +1,168 @@
+"""A run that was interrupted, ran out of budget or met with trouble, and the same command after it."""
+
+import asyncio
+import json
+import os
+import signal
+from collections import Counter
+
+import pytest
+from aiohttp import web
+from support import commands
+from support.scripted_side import serving
+
+
+async def test_calls_with_trouble_are_asked_again_by_the_same_command(run, two, log, tmp_path):
+    released = asyncio.Event()
+
+    async def odd(request):
+        q = request.query["q"]
+        if q == "part-1" and not released.is_set():
+            await released.wait()
+        if q == "part-2" and not released.is_set():
+            request.transport.abort()
+        return await two.new.handle(request)
+
+    async with serving(odd) as url:
+        command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(6), "--yes")
+        found = await run(*command, "--timeout", "1", "--json", "r.json")
+        assert "nothing is lost: the same command goes on from here" in found.err
+        result = json.loads((tmp_path / "r.json").read_text())
+        assert {each["reason"] for each in result["troubles"]} == {
+            "the new side gives no whole answer within 1 s",
+            "the new side broke the connection off without an answer",
+        }
+        assert result["cost"]["spent"] == 4 * 2 + 2 * 3  # what may have been paid is counted
+        released.set()
+        two.new.asked.clear()
+        found = await run(*command, "--json", "r.json")
+    assert found.code == 0, found
+    assert set(two.new.asked) == {"part-1", "part-2"}
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert sum(row["calls"] for row in result["rows"]) == 6
+    assert result["troubles"] == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(start, run, two, log, tmp_path, how):
+    reached, released = asyncio.Event(), asyncio.Event()
+
+    async def holding(request):
+        if len(two.new.asked) >= 15 and not released.is_set():
+            reached.set()
+            await released.wait()
+        return await two.new.handle(request)
+
+    async with serving(holding) as url:
+        command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(40), "--yes")
+        process = await start(*command)
+        async with asyncio.timeout(commands.SECONDS):
+            await reached.wait()
+        process.send_signal(how)
+        if how == signal.SIGKILL:
+            await process.wait()
+        else:
+            await asyncio.sleep(0)
+        released.set()
+        first = await commands.end(process)
+        before = Counter(two.new.asked)
+        found = await run(*command, "--json", "r.json")
+    assert found.code == 0, found
+    assert "going on:" in found.err
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert sum(row["calls"] for row in result["rows"]) == 40
+    assert set(two.new.asked) == {f"part-{n}" for n in range(40)}
+    if how == signal.SIGINT:
+        assert first.code == 2, first
+        assert "interrupted" in first.out + first.err
+        assert max(Counter(two.new.asked).values()) == 1
+        assert result["cost"]["spent"] == 80
+    else:  # what was under way is asked again, and counts as the most that it can have cost
+        assert len(before) < 40
+        again = sum(Counter(two.new.asked).values()) - 40
+        assert again <= 8
+        assert result["cost"]["spent"] == 80
+        assert any("parts more may have been spent: on calls that were cut off" in note for note in result["notes"])
+
+
+async def test_a_run_keeps_its_budget_and_goes_on_with_another(run, two, log, tmp_path):
+    command = ("compare", *two.sides, "--requests", log(30))
+    found = await run(*command, "--budget", "25", "--json", "r.json")
+    assert found.code == 2, found
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert result["cost"] == {"spent": len(two.new.asked) * 2, "budget": 25, "a_month": None}
+    assert 22 <= result["cost"]["spent"] <= 25
+    assert "calls were left out: the budget does not cover" in found.err
+    found = await run(*command, "--budget", "1000", "--json", "r.json")
+    assert found.code == 0, found
+    assert json.loads((tmp_path / "r.json").read_text())["cost"]["spent"] == 60
+    assert Counter(two.new.asked) == Counter(f"part-{n}" for n in range(30))
+
+
+async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run, two, log):
+    found = await run("compare", *two.sides, "--requests", log(5))
+    assert found.code == 2
+    assert "up to 15 parts may be spent" in found.err
+    assert two.new.asked == []
+
+
+async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run, two, log):
+    two.old.answer = lambda q: web.Response(text="<html>", content_type="text/html")
+    await run("compare", *two.sides, "--requests", log(12), "--yes")
+    two.old.answer = lambda q: {"hits": len(q)}
+    found = await run("compare", *two.sides, "--requests", log(13), "--yes")
+    assert found.code == 2
+    assert "the file of requests has changed" in found.err
+    found = await run("compare", *two.sides, "--requests", log(13), "--yes", "--fresh")
+    assert found.code == 0, found
+
+
+class Terminal:
+    """A command on a terminal: what it shows, and what is typed."""
+
+    def __init__(self, process, primary):
+        self.process, self.primary, self.shown = process, primary, ""
+
+    async def until(self, words):
+        async with asyncio.timeout(commands.SECONDS):
+            while words not in self.shown:
+                self.shown += (await asyncio.to_thread(os.read, self.primary, 4096)).decode(errors="replace")
+
+    def type(self, text):
+        os.write(self.primary, text.encode())
+
+
+@pytest.fixture
+def on_terminal(start):
+    opened = []
+
+    async def of(*arguments):
+        primary, secondary = os.openpty()
+        opened.append(primary)
+        process = await start(*arguments, terminal=secondary, TERM="xterm")
+        os.close(secondary)
+        return Terminal(process, primary)
+
+    yield of
+    for primary in opened:
+        os.close(primary)
+
+
+async def test_on_a_terminal_a_question_is_asked_before_parts_are_spent(on_terminal, two, log):
+    command = ("compare", *two.sides, "--requests", log(5))
+    asked = await on_terminal(*command)
+    await asked.until("Up to 15 parts may be spent. Go on?")
+    asked.type("n\n")
+    assert (await commands.end(asked.process)).code == 2
+    assert two.new.asked == []
+    asked = await on_terminal(*command)
+    await asked.until("Go on?")
+    asked.process.send_signal(signal.SIGINT)
+    assert (await commands.end(asked.process)).code == 2
+    assert two.new.asked == []
+    asked = await on_terminal(*command, "--budget", "4")
+    await asked.until("Up to 4 parts may be spent. Go on?")
+    asked.type("y\n")
+    await asked.until("2 parts")  # of the bar
+    assert (await commands.end(asked.process)).code == 2
+    assert len(two.new.asked) == 1

@@ -1,0 +1,115 @@
+"""Recording, and mapping again what was recorded."""
+
+import json
+import shutil
+
+import pytest
+from aiohttp import web
+from support import commands
+
+CONFIG = """
+upstream: sandbox
+store: "memory:"
+applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}
+"""
+TARGETS = """/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N"}]
+/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"LM317"},{"mpn":"NE555P"}]&include[]=specs
+/v3/brands/search?apikey=EXAMPLE_KEY&q=texas
+/v3/parts/search?apikey=EXAMPLE_KEY&q=capacitor&limit=5
+"""
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """The program with mappings of its own: gives the folder to run it from, and what changes a mapping there."""
+    folder = tmp_path / "copy"
+    for name in ("proxy", "mappings"):
+        shutil.copytree(commands.ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("config.yaml", "compare.yaml"):
+        shutil.copy(commands.ROOT / name, folder / name)
+
+    def change(before, after):
+        file = folder / "mappings" / "part.yaml"
+        text = file.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        file.write_text(text.replace(before, after), encoding="utf-8")
+
+    return folder, change
+
+
+async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothing(run, tmp_path, copied):
+    folder, change = copied
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "urls.txt").write_text(TARGETS)
+    found = await run(
+        *("compare", "--old", "sandbox", "--config", "own.yaml", "--requests", "urls.txt", "--record", "rec.zst")
+    )
+    assert found.code == 0, found
+    replay = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "r.json")
+
+    async def replayed():
+        made = await run(*replay, PYTHONPATH=str(folder))
+        return made, json.loads((tmp_path / "r.json").read_text())
+
+    found, result = await replayed()
+    assert found.code == 0, found
+    assert result["cost"]["spent"] == 0
+    assert sum(row["calls"] for row in result["rows"]) == 4
+    assert "none is paid for" in found.err
+
+    change("    mpn: mpn\n", "    mpn: v3uid\n")
+    found, result = await replayed()
+    assert found.code == 1, found
+    assert {group["path"].rpartition(".")[2] for group in result["groups"] if group["counts"]} == {"mpn"}
+    assert result["cost"]["spent"] == 0
+
+    change("    mpn: v3uid\n", "    mpn: shortDescription\n")
+    found, result = await replayed()
+    assert found.code == 2, found
+    assert sum(each["calls"] for each in result["troubles"]) == 3  # all that ask for parts
+    for trouble in result["troubles"]:
+        assert "the mappings ask for more than was recorded (" in trouble["reason"]
+        assert ".shortDescription): record again" in trouble["reason"]
+
+
+async def test_a_replay_needs_no_credentials(run, tmp_path):
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "urls.txt").write_text(TARGETS)
+    found = await run(
+        "record", "--config", "own.yaml", "--old", "sandbox", "--requests", "urls.txt", "--output", "r.zst"
+    )
+    assert found.code == 0, found
+    (tmp_path / "real.yaml").write_text(
+        """
+upstream: {graphql_url: "https://api.example/graphql", token_url: "https://id.example/token"}
+store: env:STORE_THAT_IS_NOT_THERE
+applications:
+  shop: {client_id: env:NOT_SET_ID, client_secret: env:NOT_SET_SECRET, apikeys: ["another"], parts: 0}
+"""
+    )
+    found = await run("compare", "--replay", "r.zst", "--config", "real.yaml")
+    assert found.code == 0, found
+
+
+async def test_a_recording_of_the_old_side_alone_costs_nothing_and_goes_on(run, two, log, tmp_path):
+    two.old.answer = lambda q: {"hits": 1} if len(two.old.asked) <= 5 else web.Response(status=502)
+    command = ("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(30), "--output", "rec.zst")
+    found = await run(*command)
+    assert found.code == 2, found
+    assert "10 times in a row" in found.err
+    two.old.answer = lambda q: {"hits": len(q)}
+    two.old.asked.clear()
+    found = await run(*command)
+    assert found.code == 0, found
+    assert "going on: 5 calls were recorded before" in found.err
+    assert len(two.old.asked) == 25
+    assert two.new.asked == []
+    found = await run("compare", "--old", "rec.zst", "--new", two.new_url, "--yes", "--json", "r.json")
+    assert sum(row["calls"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
+
+
+async def test_a_recording_without_upstream_answers_cannot_be_mapped_again(run, two, log):
+    await run("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(2), "--output", "rec.zst")
+    found = await run("compare", "--replay", "rec.zst")
+    assert found.code == 2
+    assert "holds no answers of the GraphQL service" in " ".join(found.err.split())

@@ -1,0 +1,48 @@
+"""`v3bridge` as a process that a test's own loop waits for, so that the test can serve it meanwhile."""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120  # that a command may take before its test fails; usually it takes two or three
+
+
+class Finished:
+    """A command that has ended: exit code, output and errors."""
+
+    def __init__(self, code: int | None, out: bytes | None, err: bytes | None) -> None:
+        self.code, self.out, self.err = code, (out or b"").decode(), (err or b"").decode()
+
+    def __repr__(self) -> str:
+        return f"exit code {self.code}\n{self.out}\n{self.err}"
+
+
+def environment(folder: Path, **changes: str) -> dict[str, str]:
+    """The test's own, without what would colour or widen the output; state is kept in the folder."""
+    unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
+    environ = {name: value for name, value in os.environ.items() if name not in unwanted}
+    own = {"NO_COLOR": "1", "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT)}
+    return environ | own | changes
+
+
+async def start(folder: Path, *arguments: Any, terminal: int | None = None, **changes: str) -> Process:
+    """The command, run in a folder; input and errors are a terminal where one is given."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "proxy", *map(str, arguments)),
+        cwd=folder,
+        env=environment(folder, **changes),
+        stdin=DEVNULL if terminal is None else terminal,
+        stdout=PIPE,
+        stderr=PIPE if terminal is None else terminal,
+    )
+
+
+async def end(process: Process) -> Finished:
+    """Wait for its end."""
+    async with asyncio.timeout(SECONDS):
+        out, err = await process.communicate()
+    return Finished(process.returncode, out, err)
