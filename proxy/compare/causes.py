@@ -21,6 +21,8 @@ ROOTS = {
     "get_multi": ("[*]",),
     "get": (),
 }
+COUNTS = ("hits", "count")  # of parts: of a query, and of those that have a facet's value
+FOUND, NOT_FOUND = 200, 404
 WHY: dict[Cause, str] = {
     "moved": "the data has moved: asked again, the sides agree, or the old one no longer says what it said",
     "order": "the same elements in another order",
@@ -96,8 +98,10 @@ class Causes:
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
         """The cause. `refused`: both sides answer with an error."""
-        if difference.kind in ("status", "latency"):
-            return "status" if difference.kind == "status" else "latency"
+        if difference.kind == "latency":
+            return "latency"
+        if difference.kind == "status":
+            return _of_status(endpoint, difference)
         if refused:
             return "error shape"
         if patterns.is_whole(difference.path):
@@ -120,6 +124,8 @@ class Causes:
                 return "missing part"
             case "extra" if _is_part(endpoint, difference.path):
                 return "extra part"
+            case "value" if _is_count(endpoint, difference):
+                return "missing part" if difference.old > difference.new else "extra part"
         return None
 
     def why(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> str:
@@ -158,6 +164,23 @@ def _is_part(endpoint: str, path: str) -> bool:
         return False
     root, steps = ROOTS[found.action], patterns.steps(path)
     return bool(steps) and steps in (root, root[:-1] if found.action == "search" else root)
+
+
+def _is_count(endpoint: str, difference: Difference) -> bool:
+    """Whether it is how many parts there are: more or fewer of them than a page may show."""
+    found = _endpoint(endpoint)
+    counted = type(difference.old) is int and type(difference.new) is int
+    return counted and found is not None and found.object == "Part" and patterns.steps(difference.path)[-1] in COUNTS
+
+
+def _of_status(endpoint: str, difference: Difference) -> Cause:
+    """One part that only one side knows is a part that is missing, or that is extra."""
+    found = _endpoint(endpoint)
+    if found is not None and found.object == "Part" and found.action == "get":
+        statuses = difference.old, difference.new
+        if statuses in ((FOUND, NOT_FOUND), (NOT_FOUND, FOUND)):
+            return "missing part" if difference.old == FOUND else "extra part"
+    return "status"
 
 
 def _inside(value: Any, steps: tuple[str, ...]) -> Any:

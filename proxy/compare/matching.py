@@ -1,12 +1,14 @@
 """Which element of one list belongs to which of another. Pure; used by diff. Loses none, pairs none twice."""
 
 import itertools
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from proxy.compare import exact
 from proxy.compare.identity import Identity
+
+ALIKE_MAX = 2_500  # pairs that are looked at to tell elements of one key apart
 
 Pairs = list[tuple[int, int]]
 
@@ -76,15 +78,31 @@ class _Rest:
         return found
 
     def by(self, key: Callable[[Any], Hashable]) -> Pairs:
-        """What has an equal key, in the order in which it comes."""
+        """What has an equal key; where several have it, what is most alike."""
         if not self.old_left or not self.new_left:
             return []
-        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
+        asking: defaultdict[Hashable, list[int]] = defaultdict(list)
         for place in self.new_left:
             waiting[key(self._new[place])].append(place)
-        waiting.pop(None, None)
-        keys = ((place, waiting.get(key(self._old[place]))) for place in self.old_left)
-        return self._take([(place, others.popleft()) for place, others in keys if others])
+        for place in self.old_left:
+            asking[key(self._old[place])].append(place)
+        both = ((places, waiting[each]) for each, places in asking.items() if each is not None and each in waiting)
+        return self._take([pair for olds, news in both for pair in self._alike(olds, news)])
+
+    def _alike(self, olds: list[int], news: list[int]) -> Pairs:
+        """Elements that a key does not tell apart, those with the most fields in common first."""
+        several = len(olds) > 1 or len(news) > 1
+        if not several or len(olds) * len(news) > ALIKE_MAX or len(_objects(self._old, olds)) < len(olds):
+            return list(zip(olds, news, strict=False))
+        scores = sorted((-_common(self._old[old], self._new[new]), old, new) for old in olds for new in news)
+        left, found = (set(olds), set(news)), []
+        for _, old, new in scores:
+            if old in left[0] and new in left[1]:
+                left[0].remove(old)
+                left[1].remove(new)
+                found.append((old, new))
+        return found
 
     def leftover(self) -> Pairs:
         """What stands at the same place, or, where nothing identifies it on a side, comes in the same turn."""
@@ -118,6 +136,13 @@ class _Rest:
         self.old_left = [place for place in self.old_left if place not in olds]
         self.new_left = [place for place in self.new_left if place not in news]
         return found
+
+
+def _common(old: Any, new: Any) -> int:
+    """How many fields two objects have in common."""
+    if type(old) is not dict or type(new) is not dict:
+        return 0
+    return sum(key in new and exact.same(value, new[key]) for key, value in old.items())
 
 
 def _objects(side: Sequence[Any], left: list[int]) -> list[int]:

@@ -41,8 +41,8 @@ async def start(folder: Path, *arguments: Any, terminal: int | None = None, **ch
     )
 
 
-async def end(process: Process) -> Finished:
+async def end(process: Process, seconds: float = SECONDS) -> Finished:
     """Wait for its end."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(seconds):
         out, err = await process.communicate()
     return Finished(process.returncode, out, err)

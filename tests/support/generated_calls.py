@@ -57,8 +57,10 @@ async def _all(session: aiohttp.ClientSession, url: str) -> list[Any]:
 class Maker:
     """Calls by a seed: the same ones for the same stock."""
 
-    def __init__(self, stock: Stock, seed: int) -> None:
+    def __init__(self, stock: Stock, seed: int, whole: bool = False) -> None:
+        """`whole`: without show[], hide[] and slice[], which take away what elements are known by."""
         self._stock = stock
+        self._whole = whole
         self._rng = random.Random(seed)
         self._kinds: list[tuple[int, Callable[[], tuple[str, Pairs]]]] = [
             (40, self._match),
@@ -176,7 +178,7 @@ class Maker:
         pairs = [
             ("include[]", name) for name in self._rng.sample(INCLUDES, self._rng.choice((0, 0, 1, 3, len(INCLUDES))))
         ]
-        kind = self._rng.random()
+        kind = 1.0 if self._whole else self._rng.random()
         if kind < 0.08:
             pairs += [("show[]", name) for name in self._rng.sample(SHOWN, 2)]
         elif kind < 0.14:

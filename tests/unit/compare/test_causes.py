@@ -87,7 +87,10 @@ def test_every_field_of_the_coverage_table_is_found_from_some_endpoint(causes):
         (Difference("format", "results[*].items[*].brand.uid", "", "1.0", "1"), "format"),
         (Difference("missing", "results[*].items[*]", "", {}), "missing part"),
         (Difference("missing", "results[*].items[*].offers[*]", "", {}), "unexplained"),
-        (Difference("value", "results[*].hits", "", 1, 2), "unexplained"),
+        (Difference("value", "results[*].hits", "", 1, 2), "extra part"),
+        (Difference("value", "results[*].hits", "", 3, 2), "missing part"),
+        (Difference("type", "results[*].hits", "", 3, "2"), "unexplained"),
+        (Difference("value", "request.limit", "", 3, 2), "unexplained"),
     ],
 )
 def test_a_difference_has_its_cause(causes, difference, cause):
@@ -137,3 +140,16 @@ def test_a_cause_is_explained_in_a_sentence(causes, path, kind, cause, words):
 
 def test_every_cause_has_words(causes):
     assert all(causes.why(MATCH, "results[*].items[*].mpn", "value", cause) for cause in CAUSES)
+
+
+@pytest.mark.parametrize(
+    "endpoint, old, new, cause",
+    [
+        (ONE, 200, 404, "missing part"),
+        (ONE, 404, 200, "extra part"),
+        (ONE, 200, 503, "status"),
+        ("/brands/{uid}", 200, 404, "status"),
+    ],
+)
+def test_a_part_that_one_side_does_not_know_is_missing_or_extra(causes, endpoint, old, new, cause):
+    assert causes.of(endpoint, Difference("status", "(status)", "(status)", old, new)) == cause

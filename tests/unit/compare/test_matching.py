@@ -39,3 +39,17 @@ def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(
     found = matching.match(old, new, identity.of("other", "", []))
     left = {exact.form(new[at]) for at in found.extra}
     assert not left.intersection(exact.form(old[at]) for at in found.missing)
+
+
+def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common():
+    """Two offers of one SKU, each with its own price, whose links differ on every side."""
+    seller = {"uid": "1", "name": "Digi-Key"}
+
+    def offer(moq, link):
+        return {"sku": "296-1", "seller": seller, "packaging": "Reel", "moq": moq, "product_url": link}
+
+    old = [offer(1, "a"), offer(2500, "b"), offer(10, "c")]
+    new = [offer(10, "x"), offer(2500, "y"), offer(1, "z")]
+    found = matching.match(old, new, identity.of("offers", "", old))
+    assert found.changed == [(0, 2), (1, 1), (2, 0)]
+    assert found.moved
