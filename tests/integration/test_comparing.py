@@ -89,7 +89,7 @@ WHOLE_PARTS = {"hits", "count", "results[*]", "items[*]", "[*]", "(status)"}
 async def test_data_that_moves_is_told_and_does_not_count(
     compares: Compares, disturbance: disturbances.Disturbance, fields: set[str], cause: str
 ) -> None:
-    """What happens to be the same when asked again is no proof of movement; then the old side's own noise excuses it."""
+    """What happens to be the same when asked again has not moved for certain; the old side's own noise excuses it."""
     result = await compares(200, disturbance, whole=True)
     assert {field for field, _, _ in told(result)} == fields
     assert cause in {cause for _, cause, _ in told(result)} <= {cause, "unexplained"}

@@ -1,5 +1,6 @@
 """A comparison as a user has it: the command, two services that do as they are told, and a file of requests."""
 
+import shutil
 from contextlib import AsyncExitStack
 
 import pytest
@@ -67,3 +68,21 @@ def log(tmp_path):
         return "urls.txt"
 
     return of
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """The program by itself: gives the folder to run it from, and what changes a file there."""
+    folder = tmp_path / "copy"
+    for name in ("proxy", "mappings"):
+        shutil.copytree(commands.ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("config.yaml", "compare.yaml"):
+        shutil.copy(commands.ROOT / name, folder / name)
+
+    def change(name, before, after):
+        file = folder / name
+        text = file.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        file.write_text(text.replace(before, after), encoding="utf-8")
+
+    return folder, change

@@ -1,0 +1,73 @@
+"""Defects put into a mapping: each is found by mapping again what was recorded, and told at its field."""
+
+import json
+
+import pytest
+from support import generated_calls
+
+from proxy.sandbox import app, settings
+from proxy.sandbox.legacy_v3 import settings as old_service
+
+CONFIG = """
+upstream: sandbox
+store: "memory:"
+applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}
+"""
+CALLS = 60
+DEFECTS = {  # the file, what is right, what is wrong, and what is in the path of each difference
+    "a wrong field": (
+        "mappings/offer.yaml",
+        "on_order_quantity: onOrderQuantity",
+        "on_order_quantity: moq",
+        "on_order_",
+    ),
+    "a dropped price break": (
+        "proxy/mapping/transforms.py",
+        "for price in prices:",
+        "for price in prices[1:]:",
+        ".prices.",
+    ),
+    "a swapped brand": (
+        "mappings/part.yaml",
+        "brand: {from: manufacturer, is: Brand,",
+        "brand: {from: manufacturer, is: Manufacturer,",
+        "brand.",
+    ),
+}
+
+
+@pytest.fixture
+async def recorded(run, tmp_path):
+    """A recording of generated calls, in the folder of the test."""
+    chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
+    async with app.running(chosen) as sandbox:
+        stock = await generated_calls.Stock.of(sandbox.legacy_url)
+    made = generated_calls.Maker(stock, seed=1, whole=True).calls(CALLS)
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in made))
+    found = await run(
+        *("record", "--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst"),
+        "--yes",
+    )
+    assert found.code == 0, found
+
+
+@pytest.mark.usefixtures("recorded")
+async def test_every_defect_is_found_at_its_field_and_nothing_else_is(run, tmp_path, copied):
+    folder, change = copied
+
+    async def paths():
+        command = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "result.json")
+        found = await run(*command, PYTHONPATH=str(folder))
+        result = json.loads((tmp_path / "result.json").read_text("utf-8"))
+        assert (result["troubles"], result["cost"]["spent"]) == ([], 0), found
+        return found.code, {group["path"] for group in result["groups"] if group["counts"]}
+
+    assert await paths() == (0, set())
+    for name, (file, right, wrong, shown) in DEFECTS.items():
+        change(file, right, wrong)
+        code, found = await paths()
+        assert code == 1, name
+        assert found, name
+        assert all(shown in path for path in found), (name, found)
+        change(file, wrong, right)
