@@ -200,9 +200,10 @@ class _Writer:
         return loops, Around(here, above)
 
     def _ordered(self, order: Feed, entry: str, clauses: str, item: Around) -> str:
-        """A list sorted by what its elements hold. What only orders is not asked for: then it counts as None."""
+        """A list sorted by what its elements hold, whether or not a reply shows it: a view changes no order."""
         texts = [order.paths] if isinstance(order.paths, str) else order.paths
-        values = ", ".join(self._reader.read_if_selected(text, item) for text in texts)
+        reads = [self._reader.read(text, item) for text in texts]
+        values = ", ".join(read.guarded(read.expression, "None") for read in reads)
         return f"[e for _, e in sorted([({self._through(order.through, values)}, {entry}) {clauses}], key=rank)]"
 
     def _target(self, name: str | None, node: selection.Node) -> str:

@@ -64,18 +64,6 @@ class Reader:
             return _context(route.steps[0].name)
         return self.follow(around.origin(route), route.steps)
 
-    def read_if_selected(self, text: str, around: Around) -> str:
-        """The expression of a path that something else reads anyway; "None" where nothing does."""
-        route = paths.parse(text)
-        if route.origin != "context":
-            node: selection.Node | None = around.origin(route).node
-            for step in route.steps:
-                found = node.find(step) if node else None
-                node = found.node if found else None
-            if node is None:
-                return "None"
-        return self.read(text, around).expression
-
     def follow(self, start: Cursor, steps: tuple[paths.Step, ...]) -> Read:
         """The value at the end of some steps."""
         expression, node = start.expression, start.node

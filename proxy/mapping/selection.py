@@ -37,13 +37,6 @@ class Node:
             known.node.select(schema, child)
         return known
 
-    def find(self, step: Step) -> "Selected | None":
-        """The field if it was already selected, with all its braces hold."""
-        known = self.fields.get(step.alias)
-        if known is None or any(known.node.find(child) is None for child in step.below):
-            return None
-        return known
-
     def text(self) -> str:
         """The fields as GraphQL, without outer braces; in a fixed order, so that equal views share documents."""
         return " ".join(selected.text() for _, selected in sorted(self.fields.items()))

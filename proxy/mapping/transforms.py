@@ -64,16 +64,15 @@ def naive_id(seller_id: str, sku: str, region: str | None) -> str:
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
 
 
-def offer_rank(authorized: bool | None, stock: int | None, prices: Sequence[PricePoint] | None, home: str) -> int:
+def offer_rank(authorized: bool, stock: int, prices: Sequence[PricePoint], home: str) -> int:
     """v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in stock, no stock,
-    foreign currency, no price. What the reply does not show is None and does not count."""
+    foreign currency, no price."""
     rank = 0 if authorized else 4
-    if prices is not None:
-        if not prices:
-            return rank + 3
-        if prices[0].currency != home and not any(price.currency == home for price in prices):
-            return rank + 2
-    return rank if stock is None or stock > 0 or stock == IN_STOCK_QUANTITY_UNKNOWN else rank + 1
+    if not prices:
+        return rank + 3
+    if prices[0].currency != home and not any(price.currency == home for price in prices):
+        return rank + 2
+    return rank if stock > 0 or stock == IN_STOCK_QUANTITY_UNKNOWN else rank + 1
 
 
 def image_mimetype(url: str) -> str:

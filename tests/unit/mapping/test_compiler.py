@@ -215,3 +215,10 @@ def test_an_order_sorts_and_keeps_equals_in_place(mapped: Map) -> None:
     shuffled = {**RECORD, "offers": RECORD["offers"][::-1]}
     assert [offer["sku"] for offer in mapped(rules, shuffled)["x"]] == ["s3", "s2", "s1"]
     assert [offer["sku"] for offer in mapped(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]
+
+
+def test_an_order_is_the_same_whether_or_not_what_it_goes_by_is_shown(load: Callable[..., loader.Rulebook]) -> None:
+    rulebook = load(f"{PART}    x: {{from: offers, each: Offer, order: {{from: sku, through: text}}}}\n{OFFER}")
+    hidden = compiler.compile_object(rulebook, "Part", model.View(hide=paths("x.sku")))
+    assert hidden.selection == "mpn offers { sku }"
+    assert "sorted" in hidden.source

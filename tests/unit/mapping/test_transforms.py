@@ -82,14 +82,6 @@ def test_offers_rank_as_v3_listed_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, rank",
-    [((None, 5, [USD]), 4), ((True, None, [USD]), 0), ((True, 0, None), 1), ((True, None, None), 0), ((None,) * 3, 4)],
-)
-def test_what_is_not_shown_does_not_count_in_the_rank(arguments: tuple[Any, Any, Any], rank: int) -> None:
-    assert transforms.offer_rank(*arguments, "USD") == rank
-
-
-@pytest.mark.parametrize(
     "function, argument, value",
     [
         (transforms.image_mimetype, "http://x/a.jpg", "image/jpg"),
