@@ -5,16 +5,21 @@ The service ranks exact matches first, so the first part that is none ends the e
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from proxy.mapping import paths
 from proxy.model import PartsMatchQuery
 from proxy.planning import wildcards
 from proxy.planning.operations import Found
 
 WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
+SKUS = "sellers(includeBrokers: true).offers.sku"  # a SKU is one whoever sells it, and the service finds brokers' too
 
 Keep = Callable[[Any, str | None], bool]
+
+_everybody = attrgetter(paths.parse(SKUS).steps[0].alias)
 
 
 class Narrowed(NamedTuple):
@@ -87,7 +92,7 @@ def _equal(query: PartsMatchQuery) -> Keep | None:
 
 
 def _has_sku(part: Any, sku: str) -> bool:
-    return any(offer.sku == sku for seller in part.sellers for offer in seller.offers)
+    return any(offer.sku == sku for seller in _everybody(part) for offer in seller.offers)
 
 
 def _like(pattern: str, exact_only: bool) -> Keep:

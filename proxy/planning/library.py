@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.mapping import compiler, loader, tables
 from proxy.model import Context, View
-from proxy.planning import documents, match
+from proxy.planning import documents, exactness, match
 from proxy.planning.aggregations import AGGREGATIONS
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
@@ -94,7 +94,7 @@ class Library:
         return known
 
     def _compile_match(self, view: View, skus: bool) -> MatchView:
-        needs = ("mpn", "sellers.offers.sku") if skus else ("mpn",)
+        needs = ("mpn", exactness.SKUS) if skus else ("mpn",)
         part = compiler.compile_object(self._rulebook, "Part", view, needs)
         asked = match.Documents(
             documents.multi_match(part),
