@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from proxy import errors
 from proxy.mapping import tables
-from proxy.model import FacetField
+from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import criteria
 
 SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
@@ -57,16 +57,15 @@ def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str
     field = criteria.known(book, facet.field)
     buckets = _buckets(book, facet.field, field, found) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
-    return _facet([{"value": value, "count": count} for value, count in page], None)
+    return _facet(page, None)
 
 
 def drilldown_results(book: tables.Tables, found: Any, limit: int) -> dict[str, dict[str, Any]]:
-    """The facets of the specs that the service suggests, best first: their order is the rank."""
+    """The facets of the specs that the service suggests, best first: their order is the rank. Each has as many values
+    as a facet of which nobody says how many, whatever is counted beside them."""
     aggregations = getattr(found, "specAggs", [])[:limit]
     return {
-        f"specs.{_key(book, each)}.value": _facet(
-            [{"value": value, "count": count} for value, count in _spec_buckets(book, each)], rank
-        )
+        f"specs.{_key(book, each)}.value": _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank)
         for rank, each in enumerate(aggregations, 1)
     }
 
@@ -91,7 +90,8 @@ def metadata(book: tables.Tables, found: Any, fields: Iterable[str]) -> dict[str
     return {key: _metadata(book, each) for key, each in counted.items() if each}
 
 
-def _facet(values: list[dict[str, Any]], rank: int | None) -> dict[str, Any]:
+def _facet(buckets: list[tuple[Any, int]], rank: int | None) -> dict[str, Any]:
+    values = [{"value": value, "count": count} for value, count in buckets]
     return {"__class__": "SearchFacetResult", "facets": values, "missing": None, "spec_drilldown_rank": rank}
 
 

@@ -136,6 +136,12 @@ def test_suggested_specs_are_ranked_in_their_order() -> None:
     assert facets.drilldown_results(BOOK, FOUND, 0) == {}
 
 
+def test_a_suggested_spec_has_ten_values_however_many_are_counted() -> None:
+    many = SimpleNamespace(specAggs=[spec("resistance", *((f"{n} Ω", float(n), 1) for n in range(30)))])
+    values = facets.drilldown_results(BOOK, many, 10)[R]["facets"]
+    assert [each["value"] for each in values] == [f"{n}.0" for n in range(10)]
+
+
 def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
     drilled = facets.drilldown_results(BOOK, FOUND, 10)
     asked = {"brand.name": {"facets": [], "spec_drilldown_rank": None}, R: {"facets": [1], "spec_drilldown_rank": None}}

@@ -152,7 +152,13 @@ SEARCH = (
 )
 
 DRILLDOWN = (
-    Parameter("spec_drilldown[include]", "flag", "facets of the specs that narrow the search best", "§1.1", False),
+    Parameter(
+        "spec_drilldown[include]",
+        "flag",
+        "facets of the specs that narrow the search best, of 10 values each",
+        "§1.1",
+        False,
+    ),
     Parameter("spec_drilldown[exclude_filter]", "flag", "counts without filters on specs", "§1.1", False),
     Parameter(
         "spec_drilldown[limit]", "whole", "specs at most", "§1.1", model.Drilldown().limit, model.SEARCH_LIMIT_MAX
