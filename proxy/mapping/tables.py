@@ -111,6 +111,11 @@ class SpecNames:
         """The service's shortname of a v3 key, which may be the shortname itself; None where none is known."""
         return self._shortnames.get(key)
 
+    def is_list(self, key: str) -> bool:
+        """Whether v3 listed several values under a key."""
+        known = self._names.get(self.shortname(key) or "")
+        return known is not None and known.many
+
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         """v3's word for the kind of a value."""
         if value_type != "number":
@@ -141,6 +146,7 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     facet: str | None = None
     sort: str | None = None
     uid: str | None = None
+    id: bool = False
     stock: bool = False
     instead: str | None = None
 

@@ -14,6 +14,9 @@ from proxy.planning.lucene import Condition
 
 SPEC = re.compile(r"specs\.([^.]+)\.value")
 RANGE = re.compile(r"\(.*__.*\)", re.DOTALL)  # what the service takes for one, whoever wrote it
+MAKERS = frozenset({"brand.name", "brand.uid", "manufacturer.name", "manufacturer.uid"})  # a part has one
+NO_NUMBER = ("1", "0")  # a range that holds none
+ID = re.compile(r"0|[1-9][0-9]*")  # the service's; anything else it takes for a name
 
 
 class UnknownSpec(errors.BadRequest):
@@ -21,10 +24,16 @@ class UnknownSpec(errors.BadRequest):
 
 
 class Criteria(NamedTuple):
-    """Variables of a search: the service's filters, and whether only parts in stock count."""
+    """Variables of a search: the service's filters, and whether only parts in stock count. A filter without a value is
+    one that nothing passes."""
 
     filters: dict[str, list[str]]
     in_stock_only: bool
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether it is known that no part meets them, so that nobody need be asked."""
+        return not all(self.filters.values())
 
     def variables(self) -> dict[str, Any]:
         """Without what is not used: an absent variable is an absent argument."""
@@ -62,7 +71,7 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
         if field is None or field.filter is None:
             raise cannot(book, condition.field, "filter")
         values = _values(book, field, condition)
-        filters[field.filter] = _both(condition.field, filters.get(field.filter), values)
+        filters[field.filter] = _both(book, condition.field, filters.get(field.filter), values)
     return Criteria(filters, in_stock_only)
 
 
@@ -89,13 +98,16 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
     if condition.is_range:
         if spec_key(condition.field) is None:
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
-        return [_range(condition)]
+        return _range(condition)
     if any("*" in value for value in condition.values):
         raise errors.BadRequest(
             f"{condition.field}: the service has no wildcards in filters, and cannot ask if a value exists"
         )
     if field.uid:
-        return [_uid(book, field.uid, condition.field, value) for value in condition.values]
+        kind = field.uid
+        return [id_ for value in condition.values for id_ in _of_uid(book, kind, value)]
+    if field.id:
+        return [value for value in condition.values if ID.fullmatch(value)]
     return [_value(condition.field, value) for value in condition.values]
 
 
@@ -106,14 +118,14 @@ def _value(field: str, value: str) -> str:
     return value if spec_key(field) is None else value.removeprefix("±")
 
 
-def _range(condition: Condition) -> str:
-    """`(low__high)`, either end at will (contract graphql.md §2.4)."""
+def _range(condition: Condition) -> list[str]:
+    """`(low__high)`, either end at will (contract graphql.md §2.4); none where no number is in it."""
     low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
     if low is None and high is None:
         raise errors.BadRequest(f"{condition.field}: a range needs an end; the service cannot ask if a value exists")
     if low is not None and high is not None and low > high:
-        raise errors.BadRequest(f"{condition.field}: no number is in the range from {low} to {high}")
-    return f"({'' if low is None else low}__{'' if high is None else high})"
+        return []
+    return [f"({'' if low is None else low}__{'' if high is None else high})"]
 
 
 def _number(condition: Condition, end: str) -> float:
@@ -126,12 +138,12 @@ def _number(condition: Condition, end: str) -> float:
     return number
 
 
-def _uid(book: tables.Tables, kind: str, field: str, uid: str) -> str:
-    """The service's id, or the name where only that is known."""
+def _of_uid(book: tables.Tables, kind: str, uid: str) -> list[str]:
+    """The service's id; none where nobody has the uid."""
     identity = book.uids[kind].identity(uid)
     if identity is None:
-        raise errors.BadRequest(f"{field}: no {kind.lower()} is known under the uid {uid[:40]!r}")
-    return identity.id or identity.name or ""
+        return []
+    return [identity.id or identity.name or ""]
 
 
 def _narrowed(conditions: list[Condition]) -> list[Condition]:
@@ -152,9 +164,7 @@ def _within(values: Condition, limits: Condition | None) -> Condition:
     low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
     numbers = ((value, _number(values, value)) for value in values.values)
     kept = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
-    if not kept:
-        raise errors.BadRequest(f"{values.field}: no value that is asked for is in the range that is asked for")
-    return Condition(values.field, tuple(kept))
+    return Condition(values.field, tuple(kept)) if kept else Condition(values.field, (), *NO_NUMBER)
 
 
 def _common(one: Condition, other: Condition) -> Condition:
@@ -166,16 +176,23 @@ def _common(one: Condition, other: Condition) -> Condition:
     return Condition(one.field, (), low, high)
 
 
-def _both(field: str, one: list[str] | None, other: list[str]) -> list[str]:
-    """Values that two filters on one field both accept."""
-    if one is None or one == other:
+def _both(book: tables.Tables, name: str, one: list[str] | None, other: list[str]) -> list[str]:
+    """Values that pass two filters on one field of the service's. Where a part can have several values, one may pass
+    the first filter and another the second: the service has no words for that."""
+    if one is None or set(other) <= set(one):
         return other
+    if set(one) <= set(other):
+        return one
     common = [value for value in one if value in other]
-    if not common:
-        raise errors.BadRequest(
-            f"{field}: two filters on it have no value in common; names and uids are not compared, so give one of them"
-        )
-    return common
+    if name in MAKERS or (common and _is_single(book, name)):
+        return common
+    raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give one of them")
+
+
+def _is_single(book: tables.Tables, name: str) -> bool:
+    """Whether a part has one value of the field: not of sellers and categories, nor of specs that are lists."""
+    key = spec_key(name)
+    return key is not None and not book.specs.is_list(key)
 
 
 def _check_stock(condition: Condition) -> None:

@@ -57,7 +57,7 @@ def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str
     field = criteria.known(book, facet.field)
     buckets = _buckets(book, facet.field, field, found) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
-    return _facet(page, None)
+    return _facet(page, None, found)
 
 
 def drilldown_results(book: tables.Tables, found: Any, limit: int) -> dict[str, dict[str, Any]]:
@@ -65,7 +65,7 @@ def drilldown_results(book: tables.Tables, found: Any, limit: int) -> dict[str, 
     as a facet of which nobody says how many, whatever is counted beside them."""
     aggregations = getattr(found, "specAggs", [])[:limit]
     return {
-        f"specs.{_key(book, each)}.value": _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank)
+        f"specs.{_key(book, each)}.value": _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
         for rank, each in enumerate(aggregations, 1)
     }
 
@@ -74,8 +74,9 @@ def stats_result(book: tables.Tables, field: str, found: Any) -> dict[str, Any]:
     """One entry of stats_results: what the service knows are the ends."""
     each = _spec(book, field, found)
     ends = (_float(each.siMin), _float(each.siMax)) if each else (None, None)
-    nothing = dict.fromkeys(("mean", "stddev", "count", "missing", "spec_drilldown_rank"))
-    return {"__class__": "SearchStatsResult", "min": ends[0], "max": ends[1], **nothing}
+    counts = dict.fromkeys(("count", "missing"), _none_of(found))
+    nothing = dict.fromkeys(("mean", "stddev", "spec_drilldown_rank"))
+    return {"__class__": "SearchStatsResult", "min": ends[0], "max": ends[1], **counts, **nothing}
 
 
 def ranked(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -90,9 +91,18 @@ def metadata(book: tables.Tables, found: Any, fields: Iterable[str]) -> dict[str
     return {key: _metadata(book, each) for key, each in counted.items() if each}
 
 
-def _facet(buckets: list[tuple[Any, int]], rank: int | None) -> dict[str, Any]:
-    values = [{"value": value, "count": count} for value, count in buckets]
-    return {"__class__": "SearchFacetResult", "facets": values, "missing": None, "spec_drilldown_rank": rank}
+def _facet(buckets: list[tuple[Any, int]], rank: int | None, found: Any) -> dict[str, Any]:
+    return {
+        "__class__": "SearchFacetResult",
+        "facets": [{"value": value, "count": count} for value, count in buckets],
+        "missing": _none_of(found),
+        "spec_drilldown_rank": rank,
+    }
+
+
+def _none_of(found: Any) -> int | None:
+    """How many hits have a value, or have none: the service tells neither, but where nothing is found it is 0."""
+    return 0 if getattr(found, "hits", None) == 0 else None
 
 
 def _aggregation(book: tables.Tables, field: str, features: frozenset[str]) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from operator import eq
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from proxy.mapping import tables
 from proxy.model import Context, Drilldown, FacetField, SearchRequest
 from proxy.planning import criteria, facets, lucene
 from proxy.planning.operations import Ask, Document, Found, Outcome
+
+NOTHING = Found([], 0, whole=SimpleNamespace(hits=0))  # what stands for the answer to what need not be asked
 
 
 class Searched(NamedTuple):
@@ -58,45 +61,47 @@ class SearchPlan:
         ]
 
     def asks(self, page: Document, counting: list[Document], hits: Document, context: Context) -> list[Ask]:
-        """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts."""
+        """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts.
+        What surely finds nothing is not asked."""
         request = self._request
         market = {"q": request.q, "country": context.country, "currency": context.currency}
         first = {**market, "start": request.start, "limit": request.limit, **self._sorting}
         rest = {**market, "start": 0, "limit": 0}
         asked = [
-            (document, {**shown, **wanted.variables(), **each.criteria.variables()})
+            (document, {**shown, **wanted.variables()}, each.criteria)
             for document, shown, wanted, each in zip(
                 [page, *counting], [first, *[rest] * len(counting)], self.wanted, self.counted, strict=True
             )
         ]
-        asked += [(hits, {**rest, **each.variables()}) for each in self._queried]
+        asked += [(hits, rest, each) for each in self._queried]
         return [
-            Ask(document, variables, int(variables["limit"]), read, (position,))
-            for position, (document, variables) in enumerate(asked)
+            Ask(document, {**variables, **each.variables()}, int(variables["limit"]), read, (position,))
+            for position, (document, variables, each) in enumerate(asked)
+            if not each.finds_nothing
         ]
 
     def outcome(self, found: dict[int, Found]) -> Outcome:
-        """The page's parts, and beside them everything else that v3's reply says."""
+        """The page's parts, and beside them everything else that v3's reply says, of what was asked."""
         failure = next((each.failure for each in found.values() if each.failure is not None), None)
         if failure is not None:
             return Outcome([], 0, failure.message, failure)
-        return Outcome(found[0].parts, found[0].hits, beside=self._searched(found))
+        every = [found.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
+        return Outcome(every[0].parts, every[0].hits, beside=self._searched(every))
 
-    def _searched(self, found: dict[int, Found]) -> Searched:
+    def _searched(self, found: list[Found]) -> Searched:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
         drilled: dict[str, Any] = {}
-        for position, each in enumerate(self.counted):
-            answer = found[position].whole
+        for each, answer in zip(self.counted, (one.whole for one in found), strict=False):
             if each.drilldown is not None:
                 drilled = facets.drilldown_results(self._book, answer, each.drilldown.limit)
             fields |= {facet.field: facets.facet_result(self._book, facet, answer) for facet in each.facets}
             stats |= {field: facets.stats_result(self._book, field, answer) for field in each.stats}
             metadata |= facets.metadata(self._book, answer, [*fields, *stats, *drilled])
-        queries = zip(self._request.facet_queries, list(found)[len(self.counted) :], strict=True)
-        counts = {text: {"count": found[position].hits} for text, position in queries}
-        snippets = [result.description for result in found[0].whole.results or []]
+        queries = zip(self._request.facet_queries, found[len(self.counted) :], strict=True)
+        counts = {text: {"count": one.hits} for text, one in queries}
+        snippets = [result.description for result in getattr(found[0].whole, "results", None) or []]
         results = {"fields": facets.ranked(fields, drilled), "queries": counts}
         return Searched(snippets, found[0].hits, results, stats, metadata)
 
