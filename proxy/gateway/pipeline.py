@@ -157,12 +157,20 @@ class Pipeline:
         return [compiled.map(record, caller.context) for record in result.records], result
 
     async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.SearchPlan:
-        features = caller.client.application.features
-        try:
-            return search.SearchPlan(request, self._book, features)
-        except criteria.UnknownSpec:  # to the tables; the service may have it all the same
-            specs = await self._directory.specs(caller.client.application.credentials, caller.receipt.since)
-            return search.SearchPlan(request, specs, features)
+        """By the tables, and by the service's lists where they do not tell."""
+        features, credentials = caller.client.application.features, caller.client.application.credentials
+        book, since, every = self._book, caller.receipt.since, False
+        while True:
+            try:
+                return search.SearchPlan(request, book, features)
+            except criteria.UnknownSpec:  # to the tables; the service may have it all the same
+                if every:
+                    raise
+                specs, every = await self._directory.specs(credentials, since), True
+                book = msgspec.structs.replace(book, specs=specs.specs)
+            except tables.UnlistedError as missing:
+                listing = await self._directory.listing(missing.name, credentials, since)
+                book = book.with_list(missing.name, listing.ids)
 
     async def _ask_all(self, caller: Caller, asks: list[Ask]) -> dict[int, Found]:
         """What each query found; asks go out side by side, and one that fails takes nothing from the others."""

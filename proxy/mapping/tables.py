@@ -5,7 +5,7 @@ gets one from its numeric id: a tag of six hex digits for its kind, then the id 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ import msgspec
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
 KINDS = (*TAGS, "Source")  # what uids.yaml can list
+LISTS = {"Manufacturer": "Brand"}  # v3's makers have two uids each, but are one list
 
 Uid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 
@@ -39,6 +40,7 @@ class Uids:
         self._tag = TAGS.get(kind)
         self._by_id = {entry.id: entry.uid for entry in known if entry.id}
         self._by_name = {entry.name: entry.uid for entry in known if not entry.id}
+        self._named = {entry.name: entry.id for entry in known if entry.id}
         self._identities = {entry.uid: Identity(entry.id, entry.name) for entry in known}
 
     def uid(self, numeric_id: str, name: str) -> Uid:
@@ -51,6 +53,10 @@ class Uids:
         if not 0 <= number < 1 << 40:
             raise ValueError("an id of the service does not fit into a v3 uid")
         return f"{self._tag}{number:010x}"
+
+    def named(self, name: str) -> str | None:
+        """The service's id of whom v3 called exactly so; None where that is not known."""
+        return self._named.get(name)
 
     def source(self, name: str) -> Uid:
         """16 hex digits for a source, of which the service knows only the name: a digest where it is not known."""
@@ -146,17 +152,41 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     facet: str | None = None
     sort: str | None = None
     uid: str | None = None
+    name: str | None = None
     id: bool = False
     stock: bool = False
     instead: str | None = None
 
 
+class UnlistedError(LookupError):
+    """A name can only be told by one of the service's lists, `name`, which is not at hand."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 class Tables(msgspec.Struct, frozen=True):
-    """All tables of a mappings folder."""
+    """All tables of a mappings folder, and of the service's lists that are at hand the ids of each name."""
 
     uids: dict[str, Uids]
     specs: SpecNames
-    search: dict[str, "SearchField"]
+    search: dict[str, SearchField]
+    listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+    def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
+        """The same with one list more."""
+        return msgspec.structs.replace(self, listed={**self.listed, name: ids})
+
+    def ids(self, kind: str, name: str) -> tuple[str, ...]:
+        """The service's ids of all of a kind that are called exactly so. Raises UnlistedError where a list has it."""
+        known = self.uids[kind].named(name)
+        if known is not None:
+            return (known,)
+        wanted = LISTS.get(kind, kind)
+        if wanted not in self.listed:
+            raise UnlistedError(wanted)
+        return self.listed[wanted].get(name, ())
 
     def transforms(self) -> dict[str, Any]:
         """The functions of mapping files that read a table."""

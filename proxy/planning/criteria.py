@@ -59,7 +59,9 @@ def known(book: tables.Tables, field: str) -> tables.SearchField | None:
 
 
 def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
-    """All conditions at once. Raises BadRequest for the first that cannot be expressed."""
+    """All conditions at once. Raises BadRequest for the first that cannot be expressed, UnlistedError where a name has
+    to be looked up in a list of the service that the tables do not hold: its filters take names loosely, v3's did not.
+    """
     filters: dict[str, list[str]] = {}
     in_stock_only = False
     for condition in _narrowed(conditions):
@@ -106,6 +108,8 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
     if field.uid:
         kind = field.uid
         return [id_ for value in condition.values for id_ in _of_uid(book, kind, value)]
+    if field.name:
+        return [id_ for value in condition.values for id_ in book.ids(field.name, value)]
     if field.id:
         return [value for value in condition.values if ID.fullmatch(value)]
     return [_value(condition.field, value) for value in condition.values]
@@ -138,12 +142,12 @@ def _number(condition: Condition, end: str) -> float:
     return number
 
 
-def _of_uid(book: tables.Tables, kind: str, uid: str) -> list[str]:
-    """The service's id; none where nobody has the uid."""
+def _of_uid(book: tables.Tables, kind: str, uid: str) -> tuple[str, ...]:
+    """The service's id, by name where only that is known; none where nobody has the uid."""
     identity = book.uids[kind].identity(uid)
     if identity is None:
-        return []
-    return [identity.id or identity.name or ""]
+        return ()
+    return (identity.id,) if identity.id else book.ids(kind, identity.name or "")
 
 
 def _narrowed(conditions: list[Condition]) -> list[Condition]:

@@ -46,6 +46,7 @@ class Listing:
         """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are.
 
         `computed` makes the uid of a numeric id that was given out while no other was known: it goes on being good.
+        `ids` are the service's ids by name, to the letter.
         """
         self._entries = list(_entries(records, to_v3, computed))
         self.skipped = len(records) - len(self._entries)
@@ -53,6 +54,7 @@ class Listing:
             raise ValueError("no record can be translated")
         self._by_uid = {entry.computed: entry for entry in self._entries}
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
+        self.ids = _ids(self._entries)
         self._by_word: dict[str, set[int]] = defaultdict(set)
         for number, entry in enumerate(self._entries):
             for name in entry.names:
@@ -137,6 +139,13 @@ def _entries(
             yield Entry(record, to_v3(record), _names(record), computed(record.id))
         except (ValueError, OverflowError):  # an id or a time that is none
             continue
+
+
+def _ids(entries: list[Entry]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        found[entry.record.name] = (*found.get(entry.record.name, ()), entry.record.id)
+    return found
 
 
 def _names(record: Any) -> tuple[str, ...]:

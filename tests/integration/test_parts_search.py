@@ -157,6 +157,7 @@ async def test_a_snippet_marks_what_was_searched_for(house: House) -> None:
 
 async def test_identical_searches_at_once_are_asked_once_and_counts_of_their_own_cost_nothing(house: House) -> None:
     await search(house, limit=2, f={"brand.name": "Yageo"}, **included("brand.name", exclude_filter=1), **included(R))
-    page, apart = house.asked
+    brands, page, apart = house.asked
+    assert brands == {}
     assert (page["limit"], apart["limit"]) == (2, 0) or (page["limit"], apart["limit"]) == (0, 2)
     assert house.billed == 2

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from proxy import errors
 from proxy.kit import shipped
-from proxy.mapping import loader
+from proxy.mapping import loader, tables
 from proxy.planning import criteria
 from proxy.planning.lucene import Condition
 
-BOOK = loader.load(shipped.path("mappings"), "octopart").tables
+TABLES = loader.load(shipped.path("mappings"), "octopart").tables
+BOOK = TABLES.with_list("Brand", {"Yageo": ("621",), "Fluke": ("90",), "Twins": ("1", "2"), "A": ("3",), "B": ("4",)})
 TI = "2239e3330e2df5fe"
 
 
@@ -20,12 +21,14 @@ TI = "2239e3330e2df5fe"
     "conditions, variables",
     [
         ([], {}),
-        ([Condition("brand.name", ("TI", "Yageo"))], {"filters": {"manufacturer_id": ["TI", "Yageo"]}}),
+        ([Condition("brand.name", ("AMD", "Yageo"))], {"filters": {"manufacturer_id": ["7", "621"]}}),
+        ([Condition("manufacturer.name", ("Twins", "twins", "T"))], {"filters": {"manufacturer_id": ["1", "2"]}}),
         ([Condition("brand.uid", (TI,))], {"filters": {"manufacturer_id": ["370"]}}),
         ([Condition("brand.uid", ("b4a2d0000000026d",))], {"filters": {"manufacturer_id": ["621"]}}),
-        ([Condition("brand.uid", ("78cfb9c55526af08",))], {"filters": {"manufacturer_id": ["Fluke"]}}),
+        ([Condition("brand.uid", ("78cfb9c55526af08",))], {"filters": {"manufacturer_id": ["90"]}}),
         ([Condition("manufacturer.uid", ("40f985f368ed933e",))], {"filters": {"manufacturer_id": ["370"]}}),
         ([Condition("offers.seller.id", ("459",))], {"filters": {"distributor_id": ["459"]}}),
+        ([Condition("offers.seller.name", ("Newark",))], {"filters": {"distributor_id": ["2402"]}}),
         ([Condition("category_uids", ("8a1e4714bb3951d9",))], {"filters": {"category_id": ["4161"]}}),
         ([Condition("specs.pin_count.value", ("14",))], {"filters": {"numberofpins": ["14"]}}),
         ([Condition("specs.resistance_tolerance.value", ("±5%", "10%"))], {"filters": {"tolerance": ["5%", "10%"]}}),
@@ -40,11 +43,11 @@ TI = "2239e3330e2df5fe"
         ([Condition("avg_avail", (), "1", None)], {"inStockOnly": True}),
         (
             [Condition("brand.name", ("A", "B")), Condition("manufacturer.name", ("B", "C"))],
-            {"filters": {"manufacturer_id": ["B"]}},
+            {"filters": {"manufacturer_id": ["4"]}},
         ),
         (
             [Condition("brand.name", ("A",)), Condition("avg_avail", (), "1", None)],
-            {"filters": {"manufacturer_id": ["A"]}, "inStockOnly": True},
+            {"filters": {"manufacturer_id": ["3"]}, "inStockOnly": True},
         ),
     ],
 )
@@ -86,6 +89,8 @@ def test_what_the_service_cannot_filter_by_is_refused(condition: Condition, reas
     [
         [Condition("brand.uid", ("ffffffffffffffff",))],
         [Condition("offers.seller.uid", (TI,))],
+        [Condition("brand.name", ("TI", "texas instruments", "yageo", ""))],
+        [Condition("brand.name", ("A",)), Condition("brand.name", ("B",))],
         [Condition("category_uids", ("x", "ffffffffffffffff"))],
         [Condition("offers.seller.id", ("Digi-Key", "0459", "-1", ""))],
         [Condition("brand.uid", (TI,)), Condition("manufacturer.uid", ("4de988e364889e2e",))],
@@ -105,8 +110,23 @@ def test_a_value_that_nobody_has_is_no_alternative() -> None:
     assert not found.finds_nothing
 
 
+@pytest.mark.parametrize(
+    "condition, wanted",
+    [
+        (Condition("brand.name", ("Nobody",)), "Brand"),
+        (Condition("manufacturer.uid", ("94e351e9bd0a4724",)), "Brand"),
+        (Condition("offers.seller.name", ("Arrow",)), "Seller"),
+        (Condition("category_uids", ("5c6a91606d4187ad",)), "Category"),
+    ],
+)
+def test_a_name_beyond_the_table_asks_for_the_list_that_has_it(condition: Condition, wanted: str) -> None:
+    with pytest.raises(tables.UnlistedError) as missing:
+        criteria.criteria(TABLES, [condition])
+    assert missing.value.name == wanted
+
+
 def test_what_no_part_can_meet_excuses_nothing_beside_it() -> None:
-    with pytest.raises(errors.BadRequest, match="cannot filter by 'no.such'"):
+    with pytest.raises(errors.BadRequest, match=r"cannot filter by 'no\.such'"):
         criteria.criteria(BOOK, [Condition("brand.uid", ("x",)), Condition("no.such", ("X",))])
 
 

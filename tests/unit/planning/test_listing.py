@@ -166,6 +166,14 @@ def test_an_object_by_its_uid() -> None:
     assert listing.get("computed-1") is found  # given out while no other was known
 
 
+def test_the_ids_of_a_name_are_those_of_exactly_this_name() -> None:
+    ids = a_listing().ids
+    for name, aliases in NAMES.items():
+        assert len(ids[name]) == 1
+        assert not {name.upper() + ".", *aliases} & (ids.keys() - NAMES.keys())
+    assert ids.keys() == NAMES.keys()
+
+
 def test_an_empty_list_finds_nothing() -> None:
     found = a_listing({}).search(SearchRequest(q="texas", sortby="name asc", filters=(("x", ("1",)),)))
     assert (found.records, found.hits) == ([], 0)

@@ -14,6 +14,7 @@ from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
 from proxy.planning import library, search
 
 RULEBOOK = loader.load(shipped.path("mappings"), "octopart")
+TABLES = RULEBOOK.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
 VIEWS = library.Library(RULEBOOK)
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
@@ -21,7 +22,7 @@ R = "specs.resistance.value"
 
 def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     """Variables, worst cost and document of every operation."""
-    plan = search.SearchPlan(SearchRequest(**{"q": "x", **request}), RULEBOOK.tables, ALL)
+    plan = search.SearchPlan(SearchRequest(**{"q": "x", **request}), TABLES, ALL)
     page, *apart = (wanted.aggregations for wanted in plan.wanted)
     document = VIEWS.page(View(show=frozenset({("mpn",)})), page).document
     asks = plan.asks(document, [VIEWS.count(each) for each in apart], VIEWS.count(frozenset()), Context("US", "USD"))
@@ -31,8 +32,8 @@ def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
 
 
 MARKET = {"q": "x", "country": "US", "currency": "USD"}
-TI = (("brand.name", ("TI",)),)
-FILTERED = {"filters": {"manufacturer_id": ["TI"]}}
+TI = (("brand.name", ("Texas Instruments",)),)
+FILTERED = {"filters": {"manufacturer_id": ["370"]}}
 
 
 @pytest.mark.parametrize(
@@ -61,17 +62,17 @@ FILTERED = {"filters": {"manufacturer_id": ["TI"]}}
             {"start": 5, "limit": 10},
             [
                 {"start": 0, "limit": 0, "inStockOnly": True},
-                {"start": 0, "limit": 0, "filters": {"manufacturer_id": ["Yageo"]}},
+                {"start": 0, "limit": 0, "filters": {"manufacturer_id": ["621"]}},
             ],
         ),
         (
             {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
-            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["TI"], "resistance": ["(1.0__2.0)"]}},
+            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
             [{"start": 0, "limit": 0, "size": 10, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
         ),
         (
             {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
-            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["TI"], "resistance": ["5"]}},
+            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
             [{"start": 0, "limit": 0, "size": 10, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
         ),
     ],

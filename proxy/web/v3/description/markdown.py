@@ -42,7 +42,9 @@ lacks, a client sees the field's empty value. "Read from" is the path in the ser
 """
 SEARCHES = """\
 The service searches parts: what it cannot do is a 400 that lists what it can. A `sortby` may end in `, score desc`.
-Facets and statistics of specs need the plan feature TECH_SPECS. `<key>` is v3's name of a spec, such as `resistance`.
+Names in filters are exact, to the letter, as facets show them. What surely finds nothing, such as a name or uid that
+nobody has, is answered without asking the service. Facets and statistics of specs need the plan feature TECH_SPECS.
+`<key>` is v3's name of a spec, such as `resistance`.
 
 """
 LISTS = """\
@@ -160,6 +162,8 @@ def _filter(name: str, can: tables.SearchField) -> str:
         return "`[1 TO *]`: in stock"
     if can.filter is None:
         return f"no: {can.instead}" if can.instead else "no"
+    if can.name:
+        return "names"
     return "uids" if can.uid else "values, `[1 TO 5]`" if name == fields.SPECS else "values"
 
 
