@@ -104,9 +104,13 @@ def _check_number(name: str, number: str) -> None:
         return
     if name == "sku":
         raise errors.BadRequest("sku takes no wildcards; the service finds whole SKUs only")
+    if len(exactness.normalise(number)) < exactness.LITERALS_MIN:
+        raise errors.BadRequest(f"{name} needs at least {exactness.LITERALS_MIN} letters or digits beside its *")
+    # v3 answered these. Here what fits would be looked for among the few first of thousands, each of them billed.
     if len(exactness.normalise(exactness.literal(number))) < exactness.LITERALS_MIN:
         raise errors.BadRequest(
-            f"{name} needs at least {exactness.LITERALS_MIN} letters or digits in a row beside its *"
+            f"{name} needs at least {exactness.LITERALS_MIN} letters or digits in a row beside its *: "
+            "the service finds no numbers by shorter pieces"
         )
 
 

@@ -98,11 +98,11 @@ MATCH = (
 
 _NAMED = {
     "q": "free text, for what has no part number",
-    "mpn": "the maker's part number; `*` stands for anything",
+    "mpn": "the maker's part number; `*` stands for anything, beside at least 3 letters or digits in a row",
     "brand": "only parts of this brand",
     "sku": "a seller's number",
     "seller": "only parts that this seller offers; their offers are all shown",
-    "mpn_or_sku": "either number; `*` stands for anything",
+    "mpn_or_sku": "either number; `*` stands for anything, beside at least 3 letters or digits in a row",
 }
 
 QUERY = (
