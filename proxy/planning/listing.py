@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from proxy import errors, model
+from proxy import model
 from proxy.planning import counting, lucene, wildcards
 from proxy.planning.lucene import Condition
 
@@ -71,8 +71,8 @@ class Listing:
         return entry.record if entry else None
 
     def search(self, request: model.SearchRequest) -> Listed:
-        """A page of matches with v3's counts. Raises BadRequest for fields that the objects do not have."""
-        _refuse_drilldown(request)
+        """A page of matches with v3's counts. Raises BadRequest for fields that the objects do not have. They have no
+        specs: a spec_drilldown finds none."""
         for field in _fields(request):
             self._check(field)
         found = self._matching(request.q)
@@ -197,9 +197,3 @@ def _fields(request: model.SearchRequest) -> list[str]:
     """The fields to sort and count by."""
     ordered = [field for field, _ in _orders(request.sortby) if field != "score"]
     return [*ordered, *(facet.field for facet in request.facets if facet.include), *(name for name, _ in request.stats)]
-
-
-def _refuse_drilldown(request: model.SearchRequest) -> None:
-    """spec_drilldown is of parts only (contract v3-rest.md §1.1)."""
-    if request.drilldown is not None and request.drilldown.include:
-        raise errors.BadRequest("spec_drilldown works in /parts/search only")

@@ -153,10 +153,8 @@ def test_a_facet_that_is_not_included_is_not_looked_at() -> None:
     assert search(facets=(FacetField("x"),)).facet_results["fields"] == {}
 
 
-def test_spec_drilldown_is_refused() -> None:
-    with pytest.raises(errors.BadRequest, match="spec_drilldown works in /parts/search only"):
-        search(drilldown=Drilldown(include=True))
-    assert search(drilldown=Drilldown(include=False)).hits == len(NAMES)
+def test_a_spec_drilldown_finds_no_specs() -> None:
+    assert search(drilldown=Drilldown(include=True)) == search()
 
 
 def test_an_object_by_its_uid() -> None:

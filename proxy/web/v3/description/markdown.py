@@ -49,7 +49,8 @@ nobody has, is answered without asking the service. Facets and statistics of spe
 """
 LISTS = """\
 Brands, categories and sellers are searched in the proxy, by every field they have. Names match word by word, each word
-from its beginning; aliases count. `*` stands for anything, in `q` and in filters. `spec_drilldown` is a 400 here.
+from its beginning; aliases count. `*` stands for anything, in `q` and in filters. They have no specs: `spec_drilldown`
+adds nothing.
 
 """
 ACTIONS: dict[Action, str] = {
