@@ -13,13 +13,14 @@ from proxy.parameters import Parameters
 FACETS_MAX = 20  # facets, facet queries and stats of one request: each can be an operation of its own upstream
 FILTER_QUERIES_MAX = 20  # of one request: each is parsed while everybody waits
 
-FIELD = re.compile(r"(filter|facet)\[fields\]\[([^\[\]]+)\](?:\[(\w+)\])?")
-STATS = re.compile(r"stats\[([^\[\]]+)\]\[(\w+)\]")
+FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
+FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
+STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
 
 
 def request(parameters: Parameters) -> model.SearchRequest:
     """The request. Raises BadRequest, naming the parameter and what it accepts."""
-    facets = _options(parameters, "facet", FIELD)
+    facets = _counted(parameters, "facet", FACET)
     asked = model.SearchRequest(
         q=parameters.text("q") or "",
         start=parameters.whole("start", 0, model.SEARCH_START_MAX),
@@ -68,30 +69,24 @@ def _check_number(things: str, number: int, maximum: int) -> None:
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
-    """`filter[fields][brand.name][]=X`, the last brackets at will."""
+    """`filter[fields][brand.name][]=X`, the last brackets at will. What is spelled another way is refused: without its
+    filter a reply would be another's."""
     found = []
     for name in parameters.names("filter["):
         if name == "filter[queries]":
             continue
-        field = FIELD.fullmatch(name)
-        if field is None or field[3] is not None:
+        field = FILTER.fullmatch(name)
+        if field is None:
             raise errors.BadRequest(f"{name[:60]} must be like filter[fields][brand.name][]")
         if values := tuple(value for value in parameters.texts(name) if value):
-            found.append((field[2], values))
+            found.append((field[1], values))
     return found
 
 
-def _options(parameters: Parameters, kind: str, pattern: re.Pattern[str]) -> list[str]:
-    """The fields that `facet[fields][x][…]` parameters speak of, each once."""
-    fields = []
-    for name in parameters.names(f"{kind}["):
-        if name == f"{kind}[queries]":
-            continue
-        found = pattern.fullmatch(name)
-        if found is None or found[3] not in {"include", "exclude_filter", "start", "limit"}:
-            raise errors.BadRequest(f"{name[:60]} must be like facet[fields][brand.name][include]")
-        fields.append(found[2])
-    return list(dict.fromkeys(fields))
+def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
+    """The fields that options such as `facet[fields][x][include]` speak of, each once; others are ignored."""
+    found = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
+    return list(dict.fromkeys(each[1] for each in found if each))
 
 
 def _facet(parameters: Parameters, field: str) -> model.FacetField:
@@ -106,13 +101,8 @@ def _facet(parameters: Parameters, field: str) -> model.FacetField:
 
 
 def _stats(parameters: Parameters) -> list[tuple[str, bool]]:
-    fields = []
-    for name in parameters.names("stats["):
-        found = STATS.fullmatch(name)
-        if found is None or found[2] not in {"include", "exclude_filter"}:
-            raise errors.BadRequest(f"{name[:60]} must be like stats[specs.resistance.value][include]")
-        fields.append(found[1])
-    asked = [field for field in dict.fromkeys(fields) if parameters.flag(f"stats[{field}][include]")]
+    fields = _counted(parameters, "stats", STATS)
+    asked = [field for field in fields if parameters.flag(f"stats[{field}][include]")]
     return [(field, parameters.flag(f"stats[{field}][exclude_filter]")) for field in asked]
 
 
