@@ -154,6 +154,7 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uid: str | None = None
     name: str | None = None
     id: bool = False
+    every: bool = False
     stock: bool = False
     instead: str | None = None
 

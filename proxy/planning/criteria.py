@@ -64,7 +64,7 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
     """
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    for condition in _narrowed(conditions):
+    for condition in _narrowed([each for each in conditions if not _holds_always(book, each)]):
         field = known(book, condition.field)
         if field is not None and field.stock:
             _check_stock(condition)
@@ -94,6 +94,13 @@ def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
     if field is None or field.sort is None:
         raise cannot(book, name, "sort")
     return {"sort": field.sort, "sortDir": direction}
+
+
+def _holds_always(book: tables.Tables, condition: Condition) -> bool:
+    """Whether it asks for any value of a field that every part has, as `[* TO *]` does: nothing to ask for then."""
+    field = book.search.get(condition.field)
+    anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
+    return anything and field is not None and field.every
 
 
 def _values(book: tables.Tables, field: tables.SearchField, condition: Condition) -> list[str]:

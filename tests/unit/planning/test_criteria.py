@@ -41,6 +41,9 @@ TI = "2239e3330e2df5fe"
         ([Condition("specs.voltage.value", (), None, "1e-7")], {"filters": {"voltage": ["(__1e-07)"]}}),
         ([Condition("specs.voltage.value", (), "-5", None)], {"filters": {"voltage": ["(-5.0__)"]}}),
         ([Condition("avg_avail", (), "1", None)], {"inStockOnly": True}),
+        ([Condition("avg_avail", ()), Condition("avg_avail", (), "1", None)], {"inStockOnly": True}),
+        ([Condition("mpn", ("*",)), Condition("brand.name", ("A", "*"))], {}),
+        ([Condition("brand.name", ()), Condition("brand.name", ("A",))], {"filters": {"manufacturer_id": ["3"]}}),
         (
             [Condition("brand.name", ("A", "B")), Condition("manufacturer.name", ("B", "C"))],
             {"filters": {"manufacturer_id": ["4"]}},
@@ -70,6 +73,8 @@ def test_conditions_as_variables(conditions: list[Condition], variables: object)
         (Condition("brand.name", (), "A", "C"), "brand.name has no ranges"),
         (Condition("brand.name", ("Tex*",)), "no wildcards"),
         (Condition("specs.voltage.value", ("*",)), "cannot ask if a value exists"),
+        (Condition("offers.seller.name", ("*",)), "no wildcards"),  # some parts have no seller
+        (Condition("category_uids", ()), "category_uids has no ranges"),
         (Condition("specs.voltage.value", (), "low", None), "a range goes from number to number, not 'low'"),
         (Condition("specs.voltage.value", (), "nan", None), "not 'nan'"),
         (Condition("specs.voltage.value", (), "1", "inf"), "not 'inf'"),
