@@ -1,4 +1,4 @@
-"""What is shared, and what can be done with it: tokens, the token requests made, and the ledger of parts.
+"""What is shared, and what can be done with it: tokens, the token requests made, the ledger of parts, and notes.
 
 Each operation is atomic, over all workers and machines that use the same store. Times are seconds since 1970, by the
 clock that the store was made with. Everything here raises errors.StoreUnavailable where the store cannot be reached.
@@ -147,6 +147,15 @@ class Store(Protocol):
 
     async def closures(self) -> list[Closure]:
         """The accounts that are closed at this moment."""
+
+    async def put_note(self, kind: str, owner: str, text: str) -> None:
+        """Keep what an owner last noted of a kind, until it is dropped."""
+
+    async def notes(self, kind: str) -> dict[str, str]:
+        """The notes of a kind, by their owners."""
+
+    async def drop_notes(self, kind: str) -> None:
+        """Forget every note of a kind."""
 
     async def aclose(self) -> None:
         """Let go of connections and files."""

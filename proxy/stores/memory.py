@@ -21,6 +21,7 @@ class MemoryStore:
         self._claims: dict[str, Claim] = {}
         self._owners: dict[str, float] = {}
         self._closures: dict[str, Closure] = {}
+        self._notes: dict[str, dict[str, str]] = defaultdict(dict)
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         if key not in self._windows:
@@ -98,6 +99,15 @@ class MemoryStore:
 
     async def closures(self) -> list[Closure]:
         return [closure for closure in self._closures.values() if closure.until > self._clock.now()]
+
+    async def put_note(self, kind: str, owner: str, text: str) -> None:
+        self._notes[kind][owner] = text
+
+    async def notes(self, kind: str) -> dict[str, str]:
+        return dict(self._notes[kind])
+
+    async def drop_notes(self, kind: str) -> None:
+        self._notes[kind].clear()
 
     async def aclose(self) -> None:
         """Nothing to let go of."""

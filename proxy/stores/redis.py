@@ -118,6 +118,15 @@ class RedisStore:
         closures = [Closure(account, *orjson.loads(text)) for account, text in found.items()]
         return [closure for closure in closures if closure.until > self._clock.now()]
 
+    async def put_note(self, kind: str, owner: str, text: str) -> None:
+        await _answer(self._redis.hset(f"{PREFIX}notes:{kind}", owner, text))
+
+    async def notes(self, kind: str) -> dict[str, str]:
+        return dict(await _answer(self._redis.hgetall(f"{PREFIX}notes:{kind}")))
+
+    async def drop_notes(self, kind: str) -> None:
+        await _answer(self._redis.delete(f"{PREFIX}notes:{kind}"))
+
     async def aclose(self) -> None:
         await self._redis.aclose()
 

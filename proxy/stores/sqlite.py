@@ -123,6 +123,15 @@ class SqliteStore:
         found = await self._read("SELECT account, until, reason FROM closures WHERE until > ?", self._now())
         return [Closure(*row) for row in found]
 
+    async def put_note(self, kind: str, owner: str, text: str) -> None:
+        await self._change("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", kind, owner, text)
+
+    async def notes(self, kind: str) -> dict[str, str]:
+        return dict(await self._read("SELECT owner, text FROM notes WHERE kind = ?", kind))
+
+    async def drop_notes(self, kind: str) -> None:
+        await self._change("DELETE FROM notes WHERE kind = ?", kind)
+
     async def aclose(self) -> None:
         if not self._closed:
             self._closed = True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proxy import errors
 
-VERSION = 1
+VERSION = 2
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
 
@@ -30,6 +30,12 @@ CREATE INDEX claims_by_id ON claims (id);
 CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE closures (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 """
+
+# What each version has beyond the one before it.
+_STEPS = (
+    _SCHEMA,
+    "CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));\n",
+)
 
 # A settlement as one statement: between two, a thread asks for the interpreter anew, and on a busy worker waits for it.
 _SETTLING = """
@@ -93,10 +99,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise errors.ConfigError(
             f"store: {path}: was made by a newer v3bridge (its schema is {version}, this one knows {VERSION})"
         )
-    if version == 0:
-        for statement in _SCHEMA.split(";\n"):
+    for step in _STEPS[version:]:
+        for statement in step.split(";\n"):
             connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
     connection.executescript(_SETTLING)
 

@@ -246,3 +246,15 @@ async def test_callers_side_by_side_never_pass_a_limit(store):
     answers = await asyncio.gather(*(store.reserve([claim(str(number), 7)]) for number in range(40)))
     assert [answer for (answer,) in answers].count(None) == 14
     assert await counts(store) == (0, 0, 98)
+
+
+async def test_the_last_note_of_an_owner_is_kept_by_its_kind(store):
+    assert await store.notes("shadow") == {}
+    for owner, text in (("one", "first"), ("two", "Ω \x00 é"), ("one", "second")):
+        await store.put_note("shadow", owner, text)
+    await store.put_note("other", "one", "apart")
+    assert await store.notes("shadow") == {"one": "second", "two": "Ω \x00 é"}
+    await store.drop_notes("shadow")
+    assert (await store.notes("shadow"), await store.notes("other")) == ({}, {"one": "apart"})
+    await store.put_note("shadow", "one", "")
+    assert await store.notes("shadow") == {"one": ""}

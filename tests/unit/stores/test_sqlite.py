@@ -162,3 +162,17 @@ def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path):
     finally:
         os.umask(before)
     assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
+
+
+async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_rest(file, now):
+    file.parent.mkdir(parents=True)
+    with sqlite3.connect(file) as older:
+        older.executescript(f"{sqlite_file._STEPS[0]}; PRAGMA user_version = 1;")
+        older.execute("INSERT INTO lines VALUES (?, ?, 7, 0)", NOVEMBER)
+    older.close()
+    for _ in range(2):
+        store = await SqliteStore.open(file, now)
+        await store.put_note("a kind", "an owner", "a text")
+        assert (await store.states([NOVEMBER]))[0].used == 7
+        assert await store.notes("a kind") == {"an owner": "a text"}
+        await store.aclose()
