@@ -31,8 +31,11 @@ class _Reader(Blocks):
     def config(self) -> settings.Config:
         blocks = self.known(settings.Config, self.located.data, ())
         upstream = self._upstream(blocks)
+        shadow = self.block(settings.Shadow, blocks.get("shadow"), ("shadow",))
+        applications = self._applications(blocks.get("applications"), upstream)
+        self._check_shadow(shadow, applications)
         return settings.Config(
-            applications=self._applications(blocks.get("applications"), upstream),
+            applications=applications,
             store=self._store(blocks.get("store")),
             listen=self.block(settings.Listen, blocks.get("listen"), ("listen",)),
             upstream=upstream,
@@ -42,6 +45,7 @@ class _Reader(Blocks):
             lists=self.block(settings.Lists, blocks.get("lists"), ("lists",)),
             log=self.block(settings.Log, blocks.get("log"), ("log",)),
             tracing=self.block(settings.Tracing, blocks.get("tracing"), ("tracing",)),
+            shadow=shadow,
         )
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:
@@ -101,6 +105,13 @@ class _Reader(Blocks):
                 self._check_first(first, apikey.key, "this apikey", at)
                 own = apikey.name or str(index + 1)
                 self._check_first(first, (name, own), f"the name {own}", at)
+
+    def _check_shadow(self, shadow: settings.Shadow, applications: dict[str, settings.Application]) -> None:
+        """Whoever needs the old service needs its address."""
+        for name, application in applications.items():
+            key = "answer" if application.shadow.answer == "old" else "share" if application.shadow.share else None
+            if key is not None and shadow.old_url is None:
+                self.fail(("applications", name, "shadow", key), "needs the old service's address in shadow.old_url")
 
     def _check_first(self, first: dict[Any, located_yaml.Trail], value: Any, what: str, at: located_yaml.Trail) -> None:
         other = first.setdefault(value, at)

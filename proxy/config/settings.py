@@ -116,6 +116,14 @@ class Reconcile(Settings, frozen=True):
     token: Annotated[Source, Meta(description="env:NAME or file:PATH")]
 
 
+class Shadowed(Settings, frozen=True):
+    """How an application's calls are compared while it answers them."""
+
+    share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.0
+    answer: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
+    apikey: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+
+
 class Application(Settings, frozen=True):
     """An application of the GraphQL service, and the v3 clients that it serves."""
 
@@ -142,6 +150,7 @@ class Application(Settings, frozen=True):
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
     rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
     reconcile: Annotated[Reconcile | None, Meta(description="a block with application_id and token")] = None
+    shadow: Annotated[Shadowed, Meta(description="a block of settings")] = Shadowed()
 
     @property
     def clients(self) -> dict[str, Apikey]:
@@ -211,6 +220,23 @@ class Tracing(Settings, frozen=True):
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 to 1")] = 1.0
 
 
+class Shadow(Settings, frozen=True):
+    """Live calls asked of the other side too, and compared after the reply has left."""
+
+    old_url: Annotated[
+        Annotated[str, Meta(pattern=Url)] | None,
+        Meta(description="an http:// or https:// address with the path before /parts, such as https://old.example/v3"),
+    ] = None
+    enabled: Annotated[bool, Meta(description="true or false")] = True
+    rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
+    queue: Annotated[int, Meta(ge=1, le=100_000, description="calls that wait, 1 to 100000")] = 100
+    rate: Annotated[int, Meta(ge=0, le=100_000, description="calls a second, 0 (as many as come) to 100000")] = 3
+    connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
+    timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
+    breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
+    parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = 1000
+
+
 class Config(Settings, frozen=True):
     """All of it. `applications` maps a name to its application and is never empty."""
 
@@ -229,3 +255,4 @@ class Config(Settings, frozen=True):
     lists: Lists = Lists()
     log: Log = Log()
     tracing: Tracing = Tracing()
+    shadow: Shadow = Shadow()

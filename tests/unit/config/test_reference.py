@@ -18,6 +18,7 @@ BLOCKS = {
     "answers": config.Answers,
     "log": config.Log,
     "tracing": config.Tracing,
+    "shadow": config.Shadow,
 }
 INNER = {"timeouts": config.Timeouts, "breaker": config.Breaker, "tls": config.Tls}
 
@@ -46,6 +47,10 @@ def test_every_setting_is_in_the_file(everything):
     demo = written["applications"]["demo"]
     assert set(demo) == set(config.Application.__struct_fields__)
     assert set(demo["apikeys"][1]) == set(config.Apikey.__struct_fields__)
+    assert {name: set(written["shadow"][name]) for name in ("timeouts", "breaker")} == {
+        name: set(INNER[name].__struct_fields__) for name in ("timeouts", "breaker")
+    }
+    assert set(demo["shadow"]) == set(config.Shadowed.__struct_fields__)
     assert set(demo["reconcile"]) == set(config.Reconcile.__struct_fields__)
 
 
@@ -61,7 +66,7 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp
 
 @pytest.mark.parametrize(
     "kind",
-    [*BLOCKS.values(), *INNER.values(), config.Application, config.Apikey, config.Reconcile],
+    [*BLOCKS.values(), *INNER.values(), config.Application, config.Apikey, config.Reconcile, config.Shadowed],
     ids=lambda kind: kind.__name__,
 )
 def test_every_setting_says_what_it_accepts(kind):

@@ -76,7 +76,7 @@ async def test_a_newer_schema_is_refused_by_name_and_number(file, now):
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
     newer.close()
-    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 2"):
+    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 3"):
         await SqliteStore.open(file, now)
 
 
