@@ -6,9 +6,7 @@ here, so that the supervisor stays small.
 """
 
 import asyncio
-import os
 import signal
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,9 +15,9 @@ from pathlib import Path
 import msgspec
 import structlog
 
-import proxy
 from proxy import config, errors
 from proxy.kit import clock as clocks
+from proxy.kit import own_programs
 from proxy.telemetry import merging
 from proxy.workers import listening, orders
 
@@ -27,8 +25,7 @@ STEADY = 10.0  # seconds of life after which a death counts as the first
 PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0  # seconds before a worker that died young is replaced
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds that a worker has to end by itself
 
-# -P: a folder named proxy where the program is started must not be taken for this package.
-COMMAND = (sys.executable, "-P", "-m", "proxy.workers.worker")
+COMMAND = own_programs.command("proxy.workers.worker")
 
 log = structlog.get_logger()
 
@@ -100,7 +97,7 @@ class _Worker:
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C at a terminal is for the supervisor, which stops the workers in good order.
         self._process = process = await asyncio.create_subprocess_exec(
-            *COMMAND, stdin=pipe, stdout=pipe, env=_environment(), start_new_session=True
+            *COMMAND, stdin=pipe, stdout=pipe, env=own_programs.environment(), start_new_session=True
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
         with suppress(ConnectionError):  # that it died is found below
@@ -149,9 +146,3 @@ class _Worker:
 def _how(code: int) -> str:
     """`exit code 1`, `SIGKILL`."""
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-
-
-def _environment() -> dict[str, str]:
-    """This process's own, in which a worker finds the same package."""
-    paths = [str(Path(proxy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
