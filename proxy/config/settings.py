@@ -121,7 +121,6 @@ class Shadowed(Settings, frozen=True):
 
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.0
     answer: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
-    apikey: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
 
 
 class Application(Settings, frozen=True):
@@ -225,7 +224,7 @@ class Shadow(Settings, frozen=True):
 
     old_url: Annotated[
         Annotated[str, Meta(pattern=Url)] | None,
-        Meta(description="an http:// or https:// address with the path before /parts, such as https://old.example/v3"),
+        Meta(description="an http:// or https:// address, such as https://old.example/v3"),
     ] = None
     enabled: Annotated[bool, Meta(description="true or false")] = True
     rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
