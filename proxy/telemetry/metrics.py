@@ -155,6 +155,22 @@ class Metrics(Collector):
         )
         self.answers = Counter("v3bridge_answers", "Queries answered: hit, shared, miss or stale", "source")
         self.together = Counter("v3bridge_calls_together", "Calls whose queries went out with those of others")
+        self.shadow_asked = Counter(
+            "v3bridge_shadow_asked", "Calls that the shadow has asked of the other side", "application"
+        )
+        self.shadow_compared = Counter(
+            "v3bridge_shadow_compared", "Calls compared: equivalent or different", "application", "outcome"
+        )
+        self.shadow_dropped = Counter(
+            "v3bridge_shadow_dropped", "Calls chosen and not compared", "application", "reason"
+        )
+        self.shadow_troubles = Counter(
+            "v3bridge_shadow_troubles",
+            "Calls that could not be compared: old, new, judge or inside",
+            "application",
+            "side",
+        )
+        self.shadow_waiting = Gauge("v3bridge_shadow_waiting", "Calls that wait to be compared", merged="sum")
         self._registry = registry
         registry.register(self)
 
