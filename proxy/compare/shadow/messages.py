@@ -1,0 +1,89 @@
+"""What passes between a worker and the process that judges for it, over that process's standard input and output.
+
+Each message is its length in four bytes and MessagePack. The order comes first and has no answer; then every message
+down has one message up.
+"""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from proxy.compare.calls import Call
+from proxy.compare.replies import Reply
+
+HEAD = 4  # bytes of a message's length
+
+
+class Order(msgspec.Struct, frozen=True, tag=True):
+    """What to begin with: the file of rules (None: the shipped one), the catalog site, and what was gathered before.
+
+    That is JSON, empty where nothing was.
+    """
+
+    rules: str | None
+    site: str
+    gathered: str
+
+
+class Job(msgspec.Struct, frozen=True, tag=True):
+    """A pair of answers to judge and to add up. `may_ask_again`: the old service can be asked once more.
+
+    `secrets` are the keys that may stand in the answers; what is kept of them holds none.
+    """
+
+    call: Call
+    at: float
+    old: Reply
+    new: Reply
+    old_again: Reply | None = None
+    may_ask_again: bool = False
+    secrets: tuple[str, ...] = ()
+
+
+class Verdict(msgspec.Struct, frozen=True, tag=True):
+    """What came of a job. "again": nothing yet; it is wanted once more, with a second answer of the old service.
+
+    `side` is that which the trouble is of: old, new, or inside.
+    """
+
+    outcome: Literal["equivalent", "different", "trouble", "again"]
+    side: str = ""
+
+
+class Wanted(msgspec.Struct, frozen=True, tag=True):
+    """What was gathered so far is to be told."""
+
+
+class Gathered(msgspec.Struct, frozen=True, tag=True):
+    """All of it, as JSON."""
+
+    text: str
+
+
+Down = Order | Job | Wanted
+Up = Verdict | Gathered
+
+
+class _Coders(NamedTuple):
+    encoder: msgspec.msgpack.Encoder
+    down: msgspec.msgpack.Decoder[Down]
+    up: msgspec.msgpack.Decoder[Up]
+
+
+_CODERS = _Coders(msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Down), msgspec.msgpack.Decoder(Up))
+
+
+def encode(message: Down | Up) -> bytes:
+    """With its length before it."""
+    content = _CODERS.encoder.encode(message)
+    return len(content).to_bytes(HEAD, "big") + content
+
+
+def down(content: bytes) -> Down:
+    """A message to the process, without its length."""
+    return _CODERS.down.decode(content)
+
+
+def up(content: bytes) -> Up:
+    """A message from it."""
+    return _CODERS.up.decode(content)

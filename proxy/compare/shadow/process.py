@@ -1,0 +1,110 @@
+"""The program that judges beside a worker: takes pairs on its standard input, adds up what it finds, tells when asked.
+
+Started by judge.py. It does no I/O but with its worker, runs when nothing more urgent does, and ends with its input.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from proxy.compare import diff, loader
+from proxy.compare.calls import Call
+from proxy.compare.causes import Causes
+from proxy.compare.comparison import Comparison
+from proxy.compare.judging import Judge, Pair
+from proxy.compare.redaction import Redaction
+from proxy.compare.rules import Rules
+from proxy.compare.shadow import messages
+from proxy.compare.tally import Tally
+from proxy.kit import clock as clocks
+from proxy.kit import shipped
+from proxy.mapping import loader as mappings
+
+NICE = 10  # replies come first
+
+
+class Desk:
+    """One message in, one out. Keys that it has seen are in none of what it keeps."""
+
+    def __init__(self, order: messages.Order, clock: clocks.Clock) -> None:
+        """Raises ConfigError and MappingError."""
+        path = None if order.rules is None else Path(order.rules)
+        self._settings = loader.load(path, os.environ)
+        self._causes = Causes(mappings.load(shipped.path("mappings"), order.site))
+        self._tally = msgspec.json.decode(order.gathered, type=Tally) if order.gathered else Tally()
+        self._clock = clock
+        self._secrets: set[str] = set()
+        self._redaction = Redaction(())
+        self._day: date | None = None
+        self._judge = self._of_today()
+
+    def answer(self, message: messages.Down) -> messages.Up:
+        """To a job or a wish."""
+        if isinstance(message, messages.Job):
+            return self._judged(message)
+        return messages.Gathered(self._redaction.body(msgspec.json.encode(self._tally)).decode())
+
+    def _judged(self, job: messages.Job) -> messages.Verdict:
+        """Whatever anybody's data does to the judge, it is one call that could not be compared."""
+        self._learn(job.secrets)
+        try:
+            if job.may_ask_again and self._asks_again(job):
+                return messages.Verdict("again")
+            pair = Pair(job.old, job.new)
+            found = self._of_today().compare(job.call, job.at, pair, old_again=job.old_again)
+        except Exception as error:
+            found = Comparison(job.call, job.at, trouble=f"inside: {type(error).__name__}")
+        self._tally.add(msgspec.structs.replace(found, call=self._without_keys(job.call)))
+        if found.trouble is not None:
+            return messages.Verdict("trouble", found.trouble.partition(":")[0])
+        return messages.Verdict("equivalent" if found.equivalent else "different")
+
+    def _asks_again(self, job: messages.Job) -> bool:
+        judge = self._of_today()
+        return judge.asks_twice(job.call) or bool(judge.differences(job.call, job.old, job.new))
+
+    def _of_today(self) -> Judge:
+        """Rules expire while the program runs."""
+        today = datetime.fromtimestamp(self._clock.now(), UTC).date()
+        if today != self._day:
+            self._day = today
+            rules = Rules(self._settings.rules, self._causes, today)
+            self._judge = Judge(self._settings, rules, self._causes, diff.diff, self._hidden)
+        return self._judge
+
+    def _learn(self, secrets: tuple[str, ...]) -> None:
+        if not self._secrets.issuperset(secrets):
+            self._secrets.update(secrets)
+            self._redaction = Redaction(self._secrets)
+
+    def _hidden(self, text: str) -> str:
+        return self._redaction.text(text)
+
+    def _without_keys(self, call: Call) -> Call:
+        """A client may have put its key anywhere."""
+        query = tuple((self._hidden(name), self._hidden(value)) for name, value in call.query)
+        return msgspec.structs.replace(call, path=self._hidden(call.path), query=query)
+
+
+def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:
+    """Until the input ends."""
+    answer: Callable[[messages.Down], messages.Up] | None = None
+    while head := source.read(messages.HEAD):
+        message = messages.down(source.read(int.from_bytes(head, "big")))
+        if isinstance(message, messages.Order):
+            answer = Desk(message, clock).answer
+        elif answer is not None:
+            sink.write(messages.encode(answer(message)))
+            sink.flush()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICE)
+    serve(sys.stdin.buffer, sys.stdout.buffer, clocks.SystemClock())
