@@ -19,7 +19,7 @@ from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts
-from proxy.web import direct, middleware, ops, outside, readiness
+from proxy.web import direct, middleware, ops, outside, readiness, shadowing
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
@@ -89,11 +89,13 @@ async def _compose(
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
+    around = await shadowing.connect(settings, way, served, store=store, clock=clock, metrics=metrics, opened=opened)
     frame = middleware.Frame(metrics, clock)
-    app = web.Application(middlewares=[*([middleware.traced(spans)] if spans else []), frame.middleware()])
+    outermost = (*([middleware.traced(spans)] if spans else []), *around.outside)
+    app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
     whole = repeats.Repeats(settings.answers.bytes // 4, clock)
     fixed = routes.Surface(way, rulebook, whole, metrics).add_to(app)
-    if not spans:
+    if not (outermost or around.inside):
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
     openapi.add_to(app, rulebook)
     ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services))

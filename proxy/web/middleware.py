@@ -80,12 +80,12 @@ class Frame:
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError):
                 self._log.warning("upstream trouble", exc_info=error)
-            return _failed(error, request)
+            return failed(error, request)
         if isinstance(error, web.HTTPException):
-            return _failed(_from_http(error, request), request)
+            return failed(_from_http(error, request), request)
         # the last resort, so that no client ever sees a trace
         self._log.error("a request failed inside", exc_info=error)
-        return _failed(errors.ServerError(f"Internal error (request {REQUEST_ID.get()})"), request)
+        return failed(errors.ServerError(f"Internal error (request {REQUEST_ID.get()})"), request)
 
 
 def traced(tracing: Tracing) -> Middleware:
@@ -119,7 +119,8 @@ def _route(request: web.Request) -> str:
     return resource.canonical if resource else "unknown"
 
 
-def _failed(error: errors.BridgeError, request: web.Request) -> web.Response:
+def failed(error: errors.BridgeError, request: web.Request) -> web.Response:
+    """An error as v3's reply, written as the request asks for."""
     try:
         style = Parameters(request.raw_path).style()
     except errors.BridgeError:

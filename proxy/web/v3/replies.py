@@ -73,10 +73,15 @@ def _respond(body: bytes, status: int, style: Style, request: web.Request) -> we
         charset="utf-8" if style.callback else None,  # a page in another encoding would read it as its own
         headers={"X-Content-Type-Options": "nosniff"} if style.callback else None,
     )
-    if len(body) >= GZIP_FROM and _takes_gzip(request.headers.get("Accept-Encoding", "")):
+    squeeze(response, len(body), request)
+    return response
+
+
+def squeeze(response: web.Response, size: int, request: web.Request) -> None:
+    """Have a body of so many bytes sent as gzip, where that is worth it and the client takes it."""
+    if size >= GZIP_FROM and _takes_gzip(request.headers.get("Accept-Encoding", "")):
         response.enable_compression(web.ContentCoding.gzip)
         response.headers["Vary"] = "Accept-Encoding"
-    return response
 
 
 def _takes_gzip(accepted: str) -> bool:

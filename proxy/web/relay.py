@@ -1,0 +1,93 @@
+"""Clients that the old service still answers: their calls go there as they came, and its replies go back as they are.
+
+For applications whose `shadow.answer` is old. Beside it only what such an application needs of the service's own: its
+keys are known and held to their rates. Costs no parts.
+"""
+
+import aiohttp
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from multidict import CIMultiDict
+
+from proxy import errors
+from proxy.compare import addresses, troubles
+from proxy.compare.shadow import old_service
+from proxy.gateway.pipeline import Pipeline
+from proxy.web.v3 import replies
+from proxy.web.v3.parameters import Parameters
+from proxy.web.v3.routes import APPLICATION
+
+NEW_WAY: web.RequestKey[Handler] = web.RequestKey("new_way")  # what would have answered
+
+SENT_ON = ("Accept", "Accept-Language", "If-Modified-Since", "If-None-Match", "Origin", "Referer", "User-Agent")
+# What concerns one connection (RFC 9110 §7.6.1), and what is written anew here.
+NOT_SENT_BACK = {
+    "connection",
+    "content-encoding",
+    "content-length",
+    "date",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-connection",
+    "server",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-request-id",
+}
+
+
+class Relay:
+    """`http` has connections of its own, and the time limits of any service outside, `seconds` for a whole answer."""
+
+    def __init__(self, http: aiohttp.ClientSession, url: str, seconds: float) -> None:
+        self._http = http
+        self._base = addresses.base_of(url)
+        self._seconds = seconds
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """The old service's reply. Raises UpstreamUnreachable where there is none."""
+        try:
+            url = old_service.address(self._base, request.raw_path)
+        except ValueError as error:
+            raise errors.NotFound("there is no such path; v3's paths begin with /v3 or /api/v3") from error
+        headers = {name: request.headers[name] for name in SENT_ON if name in request.headers}
+        try:
+            async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as found:
+                return _passed_on(found, await old_service.read(found), request)
+        except troubles.TroubleError as trouble:
+            raise errors.UpstreamUnreachable(f"the old service {trouble}") from trouble
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise errors.UpstreamUnreachable(f"the old service {troubles.of(error, self._seconds)}") from error
+
+
+def relaying(relay: Relay, pipeline: Pipeline, applications: frozenset[str]) -> Middleware:
+    """Inside the frame: calls of these applications take the old way. A key that is not known is refused further in."""
+
+    @web.middleware
+    async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            return await handler(request)
+        try:
+            client = pipeline.client(Parameters(request.raw_path).text("apikey"))
+        except errors.ClientError:
+            return await handler(request)
+        if client.application.name not in applications:
+            return await handler(request)
+        request[APPLICATION] = client.application.name
+        await pipeline.admit(client)
+        request[NEW_WAY] = handler
+        return await relay.answer(request)
+
+    return around
+
+
+def _passed_on(found: aiohttp.ClientResponse, body: bytes, request: web.Request) -> web.Response:
+    named = {name.strip().lower() for name in found.headers.get("Connection", "").split(",")}
+    headers = CIMultiDict(
+        (name, value) for name, value in found.headers.items() if name.lower() not in NOT_SENT_BACK | named
+    )
+    response = web.Response(body=body, status=found.status, reason=found.reason, headers=headers)
+    replies.squeeze(response, len(body), request)
+    return response
