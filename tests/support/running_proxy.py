@@ -41,6 +41,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         sharing=config.Sharing(**changes.pop("sharing", {})),
         answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
         tracing=config.Tracing(**changes.pop("tracing", {})),
+        shadow=config.Shadow(**changes.pop("shadow", {})),
     )
 
 

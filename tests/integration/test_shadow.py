@@ -1,0 +1,296 @@
+"""Live calls asked of the old service too: replies are what they are without it; what comes of it is in the store."""
+
+import asyncio
+import io
+import json
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.house import House, RawReply, Starts, target
+from support import old_v3, running_proxy
+from support.faulty import until
+
+from proxy import config
+from proxy.compare import shadow_results
+from proxy.compare.shadow import judge
+from proxy.compare.tally import Tally
+from proxy.kit import clock
+from proxy.stores.sqlite import SqliteStore
+
+ONE = {"mpn": "SN74S74N"}
+ASKED = target(ONE)
+CHANGING = re.compile(rb'"msec": ?\d+')  # the time a request took
+ALONE = {"sharing": {"enabled": False}}  # so that a reply says the same of its cost each time
+WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.Breaker(failures=0)}
+
+
+@pytest.fixture
+async def old() -> AsyncIterator[old_v3.OldService]:
+    async with old_v3.running() as service:
+        yield service
+
+
+class Shadowed:
+    """A house whose calls are shadowed, and the store that it notes what it finds in."""
+
+    def __init__(self, house: House, store: SqliteStore, file: Path) -> None:
+        self.house = house
+        self.store = store
+        self.file = file
+
+    async def count(self, name: str, **labels: str) -> float:
+        """A counter of /metrics."""
+        text = (await self.house.get("/metrics")).body.decode()
+        wanted = ",".join(f'{key}="{value}"' for key, value in sorted({"application": "demo", **labels}.items()))
+        found = re.search(rf"^v3bridge_shadow_{name}_total{{{re.escape(wanted)}}} (\S+)$", text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    async def counted(self, least: float, name: str, **labels: str) -> None:
+        """Wait until so many are counted."""
+        async with asyncio.timeout(60):
+            while await self.count(name, **labels) < least:
+                await asyncio.sleep(0.02)
+
+    async def noted(self, calls: int) -> Tally:
+        """Wait until the store has so many calls."""
+        async with asyncio.timeout(60):
+            while True:
+                tally = await shadow_results.read(self.store)
+                if tally is not None and seen(tally) >= calls:
+                    return tally
+                self.house.time.advance(5)  # between two notes
+                await asyncio.sleep(0.02)
+
+
+def seen(tally: Tally) -> int:
+    return sum(row.compared + row.troubled for row in tally.rows.values())
+
+
+@pytest.fixture
+def shadowed(start: Starts, old: old_v3.OldService, tmp_path: Path) -> Callable[..., Any]:
+    """A house with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
+
+    @asynccontextmanager
+    async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
+        file = tmp_path / "state.sqlite"
+        application = {"shadow": config.Shadowed(share=share, answer=answer), **changes.pop("application", {})}
+        house_changes = {name: changes.pop(name) for name in ("answers", "urls", "upstream") if name in changes} | ALONE
+        shadow = {"old_url": old.url, **WITHOUT_LIMIT, **changes}
+        async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes) as house:
+            store = await SqliteStore.open(file, clock.SystemClock())
+            try:
+                yield Shadowed(house, store, file)
+            finally:
+                await store.aclose()
+
+    return started
+
+
+def same(reply: RawReply) -> tuple[int, bytes, dict[str, str]]:
+    """A reply apart from what differs from request to request."""
+    passing = ("date", "x-request-id", "content-length", "x-parts-used")
+    headers = {name: value for name, value in reply.headers.items() if name not in passing}
+    return reply.status, CHANGING.sub(b"", reply.body), headers
+
+
+async def test_what_both_sides_say_alike_is_found_equivalent(shadowed: Any, old: old_v3.OldService) -> None:
+    async with shadowed() as found:
+        body = (await found.house.get(ASKED)).body
+        await found.counted(1, "compared", outcome="different")
+        old.does = old_v3.says(body, **{"Content-Type": "application/json"})
+        await found.house.get(ASKED)
+        await found.counted(1, "compared", outcome="equivalent")
+        tally = await found.noted(2)
+        (row,) = tally.rows.values()
+        assert (row.client, row.endpoint, row.compared, row.differing) == ("demo/1", "/parts/match", 2, 1)
+        assert await found.count("asked") == 3  # the old service once more, where it differed
+        assert old.asked[0] == ASKED
+
+
+async def test_no_key_is_in_what_is_kept(shadowed: Any, old: old_v3.OldService, written: io.StringIO) -> None:
+    key = running_proxy.KEY
+    old.does = old_v3.says({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
+    async with shadowed() as found:
+        await found.house.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
+        text = json.dumps(await found.noted(1), default=str)
+        notes = await found.store.notes(shadow_results.GATHERED)
+        assert notes
+        assert all(key not in note for note in notes.values())
+        assert key not in text
+        page = (await found.house.get("/metrics")).body.decode()
+    kept = b"".join(file.read_bytes() for file in found.file.parent.iterdir() if file.is_file())
+    assert key.encode() not in kept
+    assert key not in page
+    assert key not in written.getvalue()
+
+
+async def refuse(_: Any) -> Any:
+    raise RuntimeError
+
+
+TROUBLES: dict[str, Any] = {
+    "stalls": None,
+    "crashes": old_v3.crash,
+    "breaks off": old_v3.cut,
+    "never ends": old_v3.drip,
+    "fails": refuse,
+    "answers with HTML": old_v3.says(b"<html>gone</html>", **{"Content-Type": "text/html"}),
+    "answers nonsense": old_v3.says(b"\x00\xff{", **{"Content-Type": "application/json"}),
+    "answers with much": old_v3.says([{"a": "x" * 1_000_000}] * 5),
+}
+LOAD = [target({"mpn": f"SN74{number}"}, ONE, more="&pretty_print=1" * (number % 2)) for number in range(30)]
+LOAD += [
+    "/v3/parts/match?apikey=EXAMPLE_KEY",
+    "/v3/parts/none?apikey=EXAMPLE_KEY",
+    "/api/v3/sellers/search?apikey=EXAMPLE_KEY&q=d",
+]
+
+
+@pytest.fixture
+async def plain(start: Starts) -> list[Any]:
+    """What the load is answered without a shadow."""
+    async with start(**ALONE) as house:
+        return [same(reply) for reply in await asyncio.gather(*(house.get(each) for each in LOAD))]
+
+
+@pytest.mark.parametrize("what", TROUBLES)
+async def test_nothing_that_the_old_service_does_reaches_a_reply(
+    shadowed: Any, old: old_v3.OldService, plain: list[Any], what: str
+) -> None:
+    old.does = TROUBLES[what] or old.stall
+    async with shadowed(queue=5) as found, asyncio.timeout(60):  # the old service is waited for longer than that
+        for _ in range(3):
+            replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+            assert [same(reply) for reply in replies] == plain
+        async with asyncio.timeout(30):
+            await until(lambda: old.asked)
+        dropped = await found.count("dropped", reason="queue")
+        assert dropped > 0
+        assert (await found.house.get("/healthz")).status == 200
+
+
+async def test_an_old_service_that_is_gone_changes_no_reply(shadowed: Any, nobody: str, plain: list[Any]) -> None:
+    async with shadowed(old_url=f"{nobody}/v3") as found:
+        replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+        assert [same(reply) for reply in replies] == plain
+        await found.counted(len(LOAD), "troubles", side="old")
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
+    shadowed: Any, old: old_v3.OldService, plain: list[Any], signal_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "SECONDS", 5.0)
+    processes: list[judge.JudgingProcess] = []
+    made = judge.JudgingProcess.__init__
+
+    def noticed(self: judge.JudgingProcess, *arguments: Any) -> None:
+        made(self, *arguments)
+        processes.append(self)
+
+    monkeypatch.setattr(judge.JudgingProcess, "__init__", noticed)
+    async with shadowed() as found:
+        await found.house.get(ASKED)
+        async with asyncio.timeout(60):  # the first note; what the sandbox says would change with the clock
+            while await shadow_results.read(found.store) is None:
+                await asyncio.sleep(0.02)
+        (process,) = processes
+        first = process.pid
+        assert first is not None
+        os.kill(first, signal_)
+        replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
+        assert [same(reply) for reply in replies] == plain
+        await found.counted(1, "troubles", side="judge")
+        await found.noted(10)  # what was noted before among it
+        assert process.pid not in (None, first)
+
+
+async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(shadowed: Any, old: old_v3.OldService) -> None:
+    async with shadowed(connections=1) as found:
+        old.does = old.stall
+        for _ in range(3):
+            await found.house.get(ASKED)
+        await until(lambda: old.asked)
+        await shadow_results.switch(found.store, False)
+        await found.counted(2, "dropped", reason="off")
+        asked = len(old.asked)
+        old.does = old_v3.says({})
+        await found.house.get(ASKED)
+        assert len(old.asked) == asked
+        await shadow_results.switch(found.store, True)
+        async with asyncio.timeout(30):
+            while len(old.asked) == asked:
+                await found.house.get(ASKED)
+                await asyncio.sleep(0.05)
+
+
+async def test_the_breaker_leaves_an_old_service_that_fails_alone(shadowed: Any, old: old_v3.OldService) -> None:
+    old.does = old_v3.crash
+    async with shadowed(breaker=config.Breaker(failures=3, pause_seconds=60), connections=1) as found:
+        for number in range(3):
+            await found.house.get(ASKED)
+            await found.counted(number + 1, "troubles", side="old")
+        asked = len(old.asked)
+        for _ in range(5):
+            await found.house.get(ASKED)
+        assert await found.count("dropped", reason="breaker") == 5
+        assert b'v3bridge_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
+        assert len(old.asked) == asked
+        found.house.time.advance(90)
+        old.does = old_v3.says({})
+        await found.house.get(ASKED)
+        await found.counted(1, "compared", outcome="different")
+        assert b'v3bridge_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
+
+
+async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
+    shadowed: Any, old: old_v3.OldService
+) -> None:
+    async with shadowed(answers={"seconds": 60}) as found:
+        for _ in range(4):
+            await found.house.get(ASKED)
+        assert seen(await found.noted(1)) == 1
+        assert len(old.asked) == 2  # once, and once again for the difference
+
+
+async def test_a_failure_of_the_new_way_is_counted_and_the_old_service_is_not_asked(
+    shadowed: Any, old: old_v3.OldService, nobody: str
+) -> None:
+    async with shadowed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
+        assert (await found.house.get(ASKED)).status == 503
+        await found.counted(1, "troubles", side="new")
+        (trouble,) = (await found.noted(1)).troubles.values()
+        assert trouble.reason == "new: is closed for the moment (HTTP 503)"
+        assert old.asked == []
+
+
+async def test_results_outlive_the_service_and_can_be_forgotten(shadowed: Any, old: old_v3.OldService) -> None:
+    async with shadowed() as found:
+        await found.house.get(ASKED)
+        await found.counted(1, "compared", outcome="different")
+    async with shadowed() as found:  # the first has noted it at its end
+        assert seen(await found.noted(1)) == 1
+        await found.house.get(ASKED)
+        assert seen(await found.noted(2)) == 2
+        assert len(await found.store.notes(shadow_results.GATHERED)) == 1
+        await shadow_results.forget(found.store)
+        assert await shadow_results.read(found.store) is None
+        async with asyncio.timeout(30):
+            while await shadow_results.read(found.store) is None:
+                await found.house.get(ASKED)
+                found.house.time.advance(5)
+                await asyncio.sleep(0.05)
+
+
+async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: old_v3.OldService) -> None:
+    async with shadowed(share=0.0) as found:
+        await found.house.get(ASKED)
+        assert b"v3bridge_shadow_asked_total{" not in (await found.house.get("/metrics")).body
+        assert b'service="shadow"' not in (await found.house.get("/metrics")).body
+    assert old.asked == []
