@@ -5,7 +5,7 @@ import sys
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, mappings, record, sandbox, serve, surface, usage
+from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, usage
 
 app = typer.Typer(
     name="v3bridge",
@@ -21,6 +21,7 @@ app.command("surface")(surface.surface)
 app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("record")(record.record)
+app.command("shadow")(shadow.shadow)
 
 
 @app.callback(invoke_without_command=True)

@@ -50,13 +50,25 @@ async def forget(store: Store) -> None:
 async def read(store: Store) -> Tally | None:
     """All that workers have gathered, those that are no more included; None where that is nothing."""
     epoch = (await control(store)).epoch
-    notes = [msgspec.json.decode(text, type=Note) for text in (await store.notes(GATHERED)).values()]
-    found: Tally | None = None
-    for note in notes:
-        if note.epoch == epoch:
-            tally = msgspec.json.decode(note.tally, type=Tally)
-            if found is None:
-                found = tally
-            else:
-                found.merge(tally)
-    return found
+    notes = await store.notes(GATHERED)
+    tallies = [tally for owner in sorted(notes) if (tally := _tally(notes[owner], epoch)) is not None]
+    for other in tallies[1:]:
+        tallies[0].merge(other)
+    return tallies[0] if tallies else None
+
+
+def of_epoch(text: str | None, epoch: str) -> str:
+    """The JSON of a note's tally; empty where there is none of this epoch, or none that this version can read."""
+    return "" if text is None or _tally(text, epoch) is None else bytes(_note(text).tally).decode()
+
+
+def _tally(text: str, epoch: str) -> Tally | None:
+    try:
+        note = _note(text)
+        return msgspec.json.decode(note.tally, type=Tally) if note.epoch == epoch else None
+    except msgspec.DecodeError:  # of a version that counts otherwise
+        return None
+
+
+def _note(text: str) -> Note:
+    return msgspec.json.decode(text, type=Note)

@@ -41,8 +41,7 @@ class Gathering:
         if self._place is None:
             self._place = await self._free()
         text = (await self._store.notes(GATHERED)).get(str(self._place))
-        note = msgspec.json.decode(text, type=Note) if text else None
-        return bytes(note.tally).decode() if note and note.epoch == self._control.epoch else ""
+        return shadow_results.of_epoch(text, self._control.epoch)
 
     async def put(self, tally: str) -> None:
         """Note the JSON of all that was gathered in this place, the note's own included; without a place, nothing."""

@@ -1,0 +1,84 @@
+"""`v3bridge shadow`: the switch and what was gathered, in the store that the configuration names."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from proxy.compare import shadow_results
+from proxy.compare.calls import Call
+from proxy.compare.comparison import Comparison
+from proxy.compare.shadow.gathering import Gathering
+from proxy.compare.tally import Tally
+from proxy.kit import clock
+from proxy.stores.sqlite import SqliteStore
+
+CONFIG = """
+upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
+store: sqlite:state.sqlite
+shadow: {old_url: "http://127.0.0.1:1/v3"}
+applications:
+  shop: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y"], shadow: {share: 0.5}}
+"""
+
+
+@pytest.fixture
+def configured(tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    return str(file)
+
+
+def gather(tmp_path):
+    """A worker's note of two calls."""
+
+    async def inside():
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+        place = Gathering(store, "a worker")
+        await place.look()
+        await place.resume()
+        tally = Tally()
+        tally.add(Comparison(Call("/parts/match", client="shop/1"), 1.0))
+        tally.add(Comparison(Call("/parts/match", client="shop/1"), 2.0, trouble="old: cannot be reached"))
+        await place.put(msgspec.json.encode(tally).decode())
+        await store.aclose()
+
+    asyncio.run(inside())
+
+
+def test_it_is_switched_off_and_on(runs, configured):
+    def said(*wish):
+        done = runs("shadow", *wish, "--config", configured)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    assert said() == ["The shadow is on.", "Nothing was compared yet."]
+    assert said("off")[0] == said("status")[0] == "The shadow is off."
+    assert said("on")[0] == said()[0] == "The shadow is on."
+
+
+def test_what_was_gathered_is_shown_and_forgotten(runs, configured, tmp_path):
+    gather(tmp_path)
+    lines = runs("shadow", "--config", configured).stdout.splitlines()
+    assert lines[1] == "shop/1 /parts/match: 1 of 1 calls without a difference, 1 could not be compared"
+    assert lines[2] == "The report: v3bridge compare --shadow"
+    assert "Nothing was compared yet." in runs("shadow", "forget", "--config", configured).stdout
+
+
+def test_a_configuration_that_compares_nothing_says_so(runs, configured, tmp_path):
+    file = tmp_path / "nothing.yaml"
+    file.write_text(CONFIG.replace("share: 0.5", "share: 0"))
+    assert runs("shadow", "--config", str(file)).stdout.startswith("The shadow is on; this configuration compares no")
+
+
+def test_a_store_of_the_service_alone_cannot_be_reached(runs):
+    done = runs("shadow", "off")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("v3bridge: store: is known to the running service alone")
+
+
+def test_what_it_counts_is_called_by_its_epoch(tmp_path):
+    assert shadow_results.of_epoch("no JSON", "") == ""
+    assert shadow_results.of_epoch('{"epoch": "", "tally": {"rows": 7}}', "") == ""
+    assert shadow_results.of_epoch('{"epoch": "a", "tally": {}}', "b") == ""
+    assert shadow_results.of_epoch('{"epoch": "a", "tally": {}}', "a") == "{}"
