@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yarl
+from aiohttp import web
 from integration.house import House, RawReply, Starts, target
 from support import old_v3, running_proxy
 from support.faulty import until
@@ -21,6 +23,7 @@ from proxy.compare import shadow_results
 from proxy.compare.shadow import judge
 from proxy.compare.tally import Tally
 from proxy.kit import clock
+from proxy.sandbox.legacy_v3 import settings as legacy
 from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
@@ -80,7 +83,9 @@ def shadowed(start: Starts, old: old_v3.OldService, tmp_path: Path) -> Callable[
     async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {"shadow": config.Shadowed(share=share, answer=answer), **changes.pop("application", {})}
-        house_changes = {name: changes.pop(name) for name in ("answers", "urls", "upstream") if name in changes} | ALONE
+        house_changes = {
+            name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes
+        } | ALONE
         shadow = {"old_url": old.url, **WITHOUT_LIMIT, **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes) as house:
             store = await SqliteStore.open(file, clock.SystemClock())
@@ -294,3 +299,28 @@ async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: old_v3
         assert b"v3bridge_shadow_asked_total{" not in (await found.house.get("/metrics")).body
         assert b'service="shadow"' not in (await found.house.get("/metrics")).body
     assert old.asked == []
+
+
+async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
+    shadowed: Any, old: old_v3.OldService
+) -> None:
+    async with shadowed(sandbox={"legacy": legacy.Settings(requests_per_second=None)}) as found:
+
+        async def forward(request: web.Request) -> web.StreamResponse:
+            url = yarl.URL(found.house.sandbox.legacy_url + request.raw_path, encoded=True)
+            async with found.house.proxy.session.get(url) as reply:
+                return web.Response(body=await reply.read(), status=reply.status, content_type=reply.content_type)
+
+        old.does = forward
+        asked = [
+            target({"mpn": "SN74S74N"}, {"mpn": "none such"}),
+            target({"q": "SN74", "limit": 5}, more="&include[]=datasheets"),
+            f"/api/v3/sellers/search?apikey={running_proxy.KEY}&q=digi&limit=2&callback=show.it",
+            f"/v3/parts/none-such?apikey={running_proxy.KEY}",
+        ]
+        for each in asked:
+            await found.house.get(each)
+        tally = await found.noted(len(asked))
+        differences = [(group.endpoint, group.path, group.kind) for group in tally.groups.values()]
+        assert (differences, tally.troubles) == ([], {})
+        assert await found.count("compared", outcome="equivalent") == len(asked)

@@ -14,7 +14,6 @@ from typing import BinaryIO
 import msgspec
 
 from proxy.compare import diff, loader
-from proxy.compare.calls import Call
 from proxy.compare.causes import Causes
 from proxy.compare.comparison import Comparison
 from proxy.compare.judging import Judge, Pair
@@ -58,9 +57,10 @@ class Desk:
                 return messages.Verdict("again")
             pair = Pair(job.old, job.new)
             found = self._of_today().compare(job.call, job.at, pair, old_again=job.old_again)
+            self._add(found)
         except Exception as error:
             found = Comparison(job.call, job.at, trouble=f"inside: {type(error).__name__}")
-        self._tally.add(msgspec.structs.replace(found, call=self._without_keys(job.call)))
+            self._add(found)
         if found.trouble is not None:
             return messages.Verdict("trouble", found.trouble.partition(":")[0])
         return messages.Verdict("equivalent" if found.equivalent else "different")
@@ -75,7 +75,7 @@ class Desk:
         if today != self._day:
             self._day = today
             rules = Rules(self._settings.rules, self._causes, today)
-            self._judge = Judge(self._settings, rules, self._causes, diff.diff, self._hidden)
+            self._judge = Judge(self._settings, rules, self._causes, diff.documents, self._hidden)
         return self._judge
 
     def _learn(self, secrets: tuple[str, ...]) -> None:
@@ -86,10 +86,11 @@ class Desk:
     def _hidden(self, text: str) -> str:
         return self._redaction.text(text)
 
-    def _without_keys(self, call: Call) -> Call:
-        """A client may have put its key anywhere."""
-        query = tuple((self._hidden(name), self._hidden(value)) for name, value in call.query)
-        return msgspec.structs.replace(call, path=self._hidden(call.path), query=query)
+    def _add(self, found: Comparison) -> None:
+        """To the tally. A client may have put its key anywhere in a call."""
+        query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.call.query)
+        call = msgspec.structs.replace(found.call, path=self._hidden(found.call.path), query=query)
+        self._tally.add(msgspec.structs.replace(found, call=call))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:

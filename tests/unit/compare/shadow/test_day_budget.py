@@ -1,0 +1,95 @@
+"""A day's parts: held before a call, settled after it, over all workers."""
+
+import pytest
+
+from proxy.compare.calls import Call
+from proxy.compare.replies import Reply
+from proxy.compare.shadow.day_budget import ACCOUNT, DayBudget
+from proxy.stores.base import Line
+
+CALL = Call("/parts/match")
+DAY = Line(ACCOUNT, "2023-11-14")
+
+
+@pytest.fixture
+async def made(store, clock):
+    """Makes a worker's budget that is looked after."""
+
+    async def make(limit, name="one", worst=3):
+        budget = DayBudget(store, name, limit, lambda _: worst, clock)
+        await budget.look()
+        return budget
+
+    return make
+
+
+def reply(parts=None, status=200, trouble=None):
+    return Reply(status, b"", 0.0, parts=parts, trouble=trouble)
+
+
+async def state(store):
+    (found,) = await store.states([DAY])
+    return found[1:]
+
+
+async def test_the_worst_is_held_and_what_came_is_booked(made, store):
+    budget = await made(10)
+    claim = await budget.reserve(CALL)
+    assert await state(store) == (0, 0, 3)
+    await budget.settle(claim, reply(parts=2))
+    assert await state(store) == (2, 0, 0)
+
+
+async def test_workers_together_never_pass_it(made, store):
+    one, two = await made(10), await made(10, "two")
+    claims = [await each.reserve(CALL) for each in (one, two, one, two)]
+    assert [claim is None for claim in claims] == [False, False, False, True]
+    await one.settle(claims[0], reply(parts=0))
+    assert await two.reserve(CALL) is not None
+
+
+@pytest.mark.parametrize(
+    "answer, over, booked",
+    [
+        (reply(status=403), True, (0, 0, 0)),
+        (reply(status=502), True, (0, 3, 0)),
+        (reply(parts=1, status=502), True, (1, 0, 0)),
+        (None, True, (0, 0, 0)),
+        (None, False, (0, 3, 0)),
+    ],
+    ids=["refused", "failed", "says", "kept answer", "cut off"],
+)
+async def test_what_may_have_been_billed_is_in_doubt(made, store, answer, over, booked):
+    budget = await made(10)
+    await budget.settle(await budget.reserve(CALL), answer, over)
+    assert await state(store) == booked
+
+
+async def test_the_next_day_begins_anew(made, clock):
+    budget = await made(3)
+    await budget.settle(await budget.reserve(CALL), reply(parts=3))
+    assert await budget.reserve(CALL) is None
+    clock.advance(86_400)
+    await budget.look()
+    assert await budget.reserve(CALL) is not None
+
+
+async def test_without_a_limit_everything_is_booked_all_the_same(made, store):
+    budget = await made(None)
+    for _ in range(3):
+        await budget.settle(await budget.reserve(CALL), reply(parts=100))
+    assert await state(store) == (300, 0, 0)
+
+
+async def test_what_costs_nothing_is_asked_beyond_it(made):
+    budget = await made(0, worst=0)
+    assert await budget.reserve(CALL) is not None
+
+
+async def test_what_is_held_by_a_worker_that_died_is_given_back(made, store, clock):
+    dead, alive = await made(3), await made(3, "two")
+    await dead.reserve(CALL)
+    assert await alive.reserve(CALL) is None
+    clock.advance(11)
+    await alive.look()
+    assert await alive.reserve(CALL) is not None

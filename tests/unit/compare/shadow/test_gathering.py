@@ -1,0 +1,102 @@
+"""Places in the store: one a worker, taken over with what is noted there, never two on one."""
+
+import msgspec
+import pytest
+
+from proxy.compare import shadow_results
+from proxy.compare.calls import Call
+from proxy.compare.comparison import Comparison
+from proxy.compare.shadow.gathering import LEASE_SECONDS, Gathering
+from proxy.compare.tally import Tally
+
+
+def counted(*clients):
+    tally = Tally()
+    for client in clients:
+        tally.add(Comparison(Call("/parts/match", client=client), 1.0))
+    return msgspec.json.encode(tally).decode()
+
+
+async def clients(store):
+    tally = await shadow_results.read(store)
+    return None if tally is None else sorted((row.client, row.compared) for row in tally.rows.values())
+
+
+async def worker(store, name):
+    """A worker with a place; and what was noted there."""
+    made = Gathering(store, name)
+    await made.look()
+    return made, await made.resume()
+
+
+async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(store):
+    one, nothing = await worker(store, "one")
+    two, _ = await worker(store, "two")
+    assert nothing == ""
+    assert await shadow_results.read(store) is None
+    await one.put(counted("a"))
+    await two.put(counted("a", "b"))
+    assert await clients(store) == [("a", 2), ("b", 1)]
+    await one.put(counted("a", "a"))
+    assert await clients(store) == [("a", 3), ("b", 1)]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+async def test_who_takes_a_place_goes_on_from_its_note(store, clock, dies):
+    one, _ = await worker(store, "one")
+    await one.put(counted("a"))
+    if dies:
+        clock.advance(LEASE_SECONDS + 1)
+    else:
+        await one.close()
+    two, found = await worker(store, "two")
+    assert found == counted("a")
+    await two.put(counted("a", "b"))
+    assert await clients(store) == [("a", 1), ("b", 1)]
+    assert len(await store.notes(shadow_results.GATHERED)) == 1
+
+
+async def test_a_place_that_is_looked_after_is_nobody_elses(store, clock):
+    one, _ = await worker(store, "one")
+    for _ in range(3):
+        clock.advance(LEASE_SECONDS - 1)
+        await one.look()
+    await worker(store, "two")
+    await one.put(counted("a"))
+    assert (one.placed, set(await store.notes(shadow_results.GATHERED))) == (True, {"1"})
+
+
+async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store, clock):
+    one, _ = await worker(store, "one")
+    await one.put(counted("a"))
+    clock.advance(LEASE_SECONDS + 1)
+    two, _ = await worker(store, "two")
+    await two.put(counted("a", "b"))
+    await one.look()
+    assert not one.placed
+    await one.put(counted("a", "lost"))
+    assert await clients(store) == [("a", 1), ("b", 1)]
+    assert await one.resume() == ""
+    await one.put(counted("c"))
+    assert await clients(store) == [("a", 1), ("b", 1), ("c", 1)]
+
+
+async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store):
+    one, _ = await worker(store, "one")
+    await one.put(counted("a"))
+    await shadow_results.forget(store)
+    await one.put(counted("a"))  # it has not looked yet
+    assert await clients(store) is None
+    await one.look()
+    assert await one.resume() == ""
+    await one.put(counted("b"))
+    assert await clients(store) == [("b", 1)]
+
+
+async def test_every_worker_is_told_the_switch(store):
+    one = Gathering(store, "one")
+    told = [(await one.look()).on]
+    for on in (False, True):
+        await shadow_results.switch(store, on)
+        told.append((await one.look()).on)
+    assert told == [True, False, True]

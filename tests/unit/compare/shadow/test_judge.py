@@ -1,0 +1,86 @@
+"""The judging process as a worker has it: started when needed, replaced when gone, ended in time."""
+
+import sys
+
+import pytest
+
+from proxy import errors
+from proxy.compare.calls import Call
+from proxy.compare.replies import Reply
+from proxy.compare.shadow import judge, messages
+
+JOB = messages.Job(Call("/parts/match"), 1.0, Reply(200, b"{}", 0.1), Reply(200, b"{}", 0.1))
+OBEDIENT = """
+import sys
+from proxy.compare.shadow import messages as m
+count, source, sink = 0, sys.stdin.buffer, sys.stdout.buffer
+while head := source.read(m.HEAD):
+    message = m.down(source.read(int.from_bytes(head, "big")))
+    if isinstance(message, m.Order):
+        gathered = message.gathered
+        continue
+    count += isinstance(message, m.Job)
+    sink.write(m.encode(m.Verdict("equivalent") if isinstance(message, m.Job) else m.Gathered(f"{gathered}{count}")))
+    sink.flush()
+"""
+ENDS = "import sys; sys.stdin.buffer.read(4)"
+SAYS_NONSENSE = "import sys; sys.stdout.write('nonsense' * 1000); sys.stdout.flush(); sys.stdin.buffer.read()"
+SAYS_NOTHING = "import sys; sys.stdin.buffer.read()"
+STAYS = OBEDIENT + "\nimport time; time.sleep(600)"
+
+
+@pytest.fixture
+async def process():
+    """Makes a judging process of a program."""
+    made = []
+
+    async def order():
+        return messages.Order(None, "octopart", f"{len(made)}:")
+
+    def make(program, seconds=60.0):
+        made.append(judge.JudgingProcess(order, (sys.executable, "-c", program), seconds))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+async def test_it_is_started_with_the_first_job_and_goes_on(process):
+    one = process(OBEDIENT)
+    assert (one.pid, await one.gathered()) == (None, None)
+    assert (await one.judge(JOB)).outcome == "equivalent"
+    first = one.pid
+    await one.judge(JOB)
+    assert (one.pid, one.judged, await one.gathered()) == (first, 2, "1:2")
+
+
+@pytest.mark.parametrize("program", [ENDS, SAYS_NONSENSE], ids=["ends", "nonsense"])
+async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(process, program):
+    one = process(program)
+    for _ in range(2):
+        with pytest.raises(errors.ServerError, match="the judging process is gone"):
+            await one.judge(JOB)
+        assert one.pid is None
+    assert one.judged == 0
+
+
+async def test_one_that_does_not_answer_is_ended(process):
+    one = process(SAYS_NOTHING, 0.3)
+    with pytest.raises(errors.ServerError, match=r"the judging process is gone \(TimeoutError\)"):
+        await one.judge(JOB)
+    assert one.pid is None
+
+
+async def test_one_that_does_not_end_is_killed(process, monkeypatch):
+    monkeypatch.setattr(judge, "END_SECONDS", 0.1)
+    one = process(STAYS)
+    await one.judge(JOB)
+    await one.close()
+    assert one.pid is None
+
+
+async def test_bodies_of_any_size_pass(process):
+    one = process(OBEDIENT)
+    large = Reply(200, b"x" * 5_000_000, 0.1)
+    assert (await one.judge(messages.Job(JOB.call, 1.0, large, large))).outcome == "equivalent"

@@ -1,0 +1,129 @@
+"""The judging program from within: what it answers, what it keeps, and that nobody's data brings it down."""
+
+import io
+import json
+
+import pytest
+
+from proxy.compare.calls import Call
+from proxy.compare.replies import Reply
+from proxy.compare.shadow import messages, process
+
+KEY = "a-k3y/of its own"
+CALL = Call("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
+
+
+@pytest.fixture
+def desk(tmp_path, clock):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("noise: {share: 0}\nrules: []\nshipped_rules: false\n")
+    return process.Desk(messages.Order(str(rules), "octopart", ""), clock)
+
+
+def reply(value, status=200, **more):
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return Reply(status, body, 0.1, "application/json", **more)
+
+
+def job(old, new, call=CALL, **more):
+    return messages.Job(call, 1.0, reply(old), reply(new), secrets=(KEY,), **more)
+
+
+def gathered(desk):
+    return json.loads(desk.answer(messages.Wanted()).text)
+
+
+def test_a_pair_is_judged_and_added_up(desk):
+    assert desk.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
+    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
+    (row,) = gathered(desk)["rows"].values()
+    assert (row["client"], row["compared"], row["differing"]) == ("shop/1", 2, 1)
+
+
+def test_a_difference_is_asked_for_again_before_it_is_counted(desk):
+    asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
+    assert desk.answer(asked).outcome == "again"
+    assert gathered(desk)["rows"] == {}
+    moved = messages.Job(CALL, 1.0, asked.old, asked.new, old_again=reply({"hits": 2}))
+    assert desk.answer(moved).outcome == "equivalent"
+    assert desk.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
+
+
+def test_a_side_without_an_answer_is_named(desk):
+    troubled = Reply(0, b"", 0.1, trouble="cannot be reached")
+    for side, pair in (("old", (troubled, reply({}))), ("new", (reply({}), troubled))):
+        verdict = desk.answer(messages.Job(CALL, 1.0, *pair))
+        assert (verdict.outcome, verdict.side) == ("trouble", side)
+    assert {each["reason"] for each in gathered(desk)["troubles"].values()} == {
+        "old: cannot be reached",
+        "new: cannot be reached",
+    }
+
+
+def test_no_key_is_in_what_it_tells(desk):
+    call = Call("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
+    desk.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, call))
+    text = desk.answer(messages.Wanted()).text
+    assert "results" not in text
+    assert all(spelling not in text for spelling in (KEY, KEY.replace("/", "\\/"), "k3y"))
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        b'"\\ud800"',
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"a":1e999999}',
+        b'{"\\u0000":"\\u001b[31m<script>"}',
+        b'{"a":1,"a":2}',
+    ],
+    ids=["half a character", "deep", "no UTF-8", "huge number", "control", "twice"],
+)
+def test_nobodys_data_brings_it_down(desk, old):
+    assert desk.answer(messages.Job(CALL, 1.0, reply(old), reply({"a": "x" * 1_000_000}))).outcome in (
+        "different",
+        "trouble",
+    )
+    json.loads(desk.answer(messages.Wanted()).text)
+
+
+def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(desk, monkeypatch):
+    def breaks(*_, **__):
+        raise RuntimeError(KEY)
+
+    monkeypatch.setattr("proxy.compare.judging.Judge.compare", breaks)
+    verdict = desk.answer(job({}, {}))
+    assert (verdict.outcome, verdict.side) == ("trouble", "inside")
+    assert [each["reason"] for each in gathered(desk)["troubles"].values()] == ["inside: RuntimeError"]
+
+
+def test_it_goes_on_from_what_was_gathered(desk, clock):
+    desk.answer(job({}, {}))
+    text = desk.answer(messages.Wanted()).text
+    other = process.Desk(messages.Order(None, "octopart", text), clock)
+    other.answer(job({}, {}))
+    (row,) = gathered(other)["rows"].values()
+    assert row["compared"] == 2
+
+
+def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path, clock):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("shipped_rules: false\nrules: [{path: hits, ignore: all, reason: a while, expires: 2023-11-14}]\n")
+    desk = process.Desk(messages.Order(str(rules), "octopart", ""), clock)
+    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "equivalent"
+    clock.advance(86_400)
+    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
+
+
+def test_it_serves_until_its_input_ends(clock):
+    order = messages.Order(None, "octopart", "")
+    source = io.BytesIO(b"".join(map(messages.encode, (order, job({}, {}), messages.Wanted()))))
+    sink = io.BytesIO()
+    process.serve(source, sink, clock)
+    answers, text = [], sink.getvalue()
+    while text:
+        size = int.from_bytes(text[: messages.HEAD], "big")
+        answers.append(messages.up(text[messages.HEAD :][:size]))
+        text = text[messages.HEAD + size :]
+    assert [type(each) for each in answers] == [messages.Verdict, messages.Gathered]
