@@ -23,11 +23,12 @@ CONFIG = """
 listen: {{port: 0}}
 store: "sqlite:{folder}/state.sqlite"
 upstream: {{graphql_url: "http://127.0.0.1:{port}/graphql", token_url: "http://127.0.0.1:{port}/connect/token"}}
-applications: {{bench: {{client_id: bench, client_secret: "bench-secret", apikeys: [EXAMPLE_KEY]}}}}
+applications: {{bench: {{client_id: bench, client_secret: "bench-secret", apikeys: [EXAMPLE_KEY]{application}}}}}
 translation: {{single_query: supMultiMatch}}
 sharing: {{enabled: {sharing}}}
 answers: {{seconds: {seconds}}}
 log: {{level: warning}}
+{more}
 """
 
 
@@ -81,11 +82,21 @@ def constant(size: int) -> Iterator[Server]:
 
 
 @contextmanager
-def service(behind: Server, folder: Path, sharing: bool, seconds: int) -> Iterator[Server]:
-    """The whole service, with a ledger in a file of its own."""
+def old_service(mode: str) -> Iterator[Server]:
+    """What a shadow asks; shares its core with the load."""
+    with _process("bench.old_service", mode, core=1) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
+def service(
+    behind: Server, folder: Path, sharing: bool, seconds: int, *, application: str = "", more: str = ""
+) -> Iterator[Server]:
+    """The whole service, with a ledger in a file of its own; more of its configuration where it is given."""
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
-    file.write_text(CONFIG.format(port=behind.port, sharing=str(sharing).lower(), seconds=seconds, folder=own))
+    values = {"port": behind.port, "sharing": str(sharing).lower(), "seconds": seconds, "folder": own}
+    file.write_text(CONFIG.format(application=application, more=more, **values))
     with _process("proxy", "serve", "--config", str(file), core=0) as (line, pid):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
 

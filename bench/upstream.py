@@ -17,19 +17,19 @@ from bench import canned
 PARTS = 3  # in the answer to one query
 
 
-def _response(body: bytes) -> bytes:
+def response(body: bytes) -> bytes:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
 @functools.cache
 def _answer(queries: int) -> bytes:
-    return _response(canned.body(queries))
+    return response(canned.body(queries))
 
 
 LIFE = 86_400  # seconds
 TOKEN = jwt.encode({"exp": int(time.time()) + LIFE}, "a secret of the bench and long enough", algorithm="HS256")
-TOKEN_ANSWER = _response(json.dumps({"access_token": TOKEN, "expires_in": LIFE, "token_type": "Bearer"}).encode())
+TOKEN_ANSWER = response(json.dumps({"access_token": TOKEN, "expires_in": LIFE, "token_type": "Bearer"}).encode())
 
 
 class Canned(asyncio.Protocol):
@@ -58,7 +58,7 @@ class Canned(asyncio.Protocol):
         if b"/connect/token" in head:
             self._transport.write(TOKEN_ANSWER)
         elif head.startswith(b"get /count"):
-            self._transport.write(_response(json.dumps(self._asked).encode()))
+            self._transport.write(response(json.dumps(self._asked).encode()))
             self._asked[:] = 0, 0
         else:
             queries = body.count(b'"limit":')

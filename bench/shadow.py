@@ -1,0 +1,58 @@
+"""What a shadow adds to a reply: 200 requests a second, an upstream that takes 50 ms, in turns with no shadow at all.
+
+All calls are chosen, at the rate that is the default; the old service answers, stalls or breaks off. "Unbounded" is
+without that rate: as many as four connections can have. "Off again" is a second service without a shadow: what a ratio
+comes to by chance. The judging process is on the same core as the service, as on a machine that has but one.
+"""
+
+import random
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+from bench.processes import TARGET, Load, load, old_service, service, upstream
+
+ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 5, 4.0, 1.5, 200, 50
+KINDS = {
+    "off": None,
+    "off again": None,
+    "on": ("answering", ""),
+    "stalled": ("stalled", ""),
+    "crashing": ("crashing", ""),
+    "unbounded": ("answering", ", rate: 0"),
+}
+
+
+def run() -> dict[str, float]:
+    """Ratios and milliseconds, medians over all rounds."""
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = [_round(Path(folder)) for _ in range(ROUNDS)]
+    figures = {
+        "shadow off, 200 requests/s, upstream 50 ms: p50 (ms)": median(each["off"].p50 for each in rounds),
+        "shadow off: p99 (ms)": median(each["off"].p99 for each in rounds),
+    }
+    for kind in list(KINDS)[1:]:
+        name = kind if kind == "off again" else f"shadow {kind}"
+        figures[f"p99, {name} / off"] = median(each[kind].p99 / each["off"].p99 for each in rounds)
+        figures[f"CPU time a reply, {name} / off"] = median(each[kind].cpu / each["off"].cpu for each in rounds)
+    return figures
+
+
+def _round(folder: Path) -> dict[str, Load]:
+    with ExitStack() as stack:
+        behind = stack.enter_context(upstream(UPSTREAM_MS))
+        services = {}
+        for kind, chosen in KINDS.items():
+            more, application = "", ""
+            if chosen is not None:
+                old = stack.enter_context(old_service(chosen[0]))
+                application = ", shadow: {share: 1}"
+                more = f'shadow: {{old_url: "http://127.0.0.1:{old.port}/v3"{chosen[1]}}}'
+            services[kind] = stack.enter_context(
+                service(behind, folder, sharing=True, seconds=0, application=application, more=more)
+            )
+        for each in services.values():
+            load(each, TARGET, WARM, 1 / RATE)
+        order = random.sample(list(services), len(services))  # who comes first has the machine as nobody else
+        return {kind: load(services[kind], TARGET, SECONDS, 1 / RATE) for kind in order}
