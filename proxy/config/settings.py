@@ -229,7 +229,7 @@ class Shadow(Settings, frozen=True):
     enabled: Annotated[bool, Meta(description="true or false")] = True
     rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
     queue: Annotated[int, Meta(ge=1, le=100_000, description="calls that wait, 1 to 100000")] = 100
-    rate: Annotated[int, Meta(ge=0, le=100_000, description="calls a second, 0 (as many as come) to 100000")] = 3
+    rate: Annotated[int, Meta(ge=0, le=100_000, description="calls a second, 0 (as many as come) to 100000")] = 1
     connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
     timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
     breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()

@@ -1,7 +1,7 @@
 """Clients that the old service still answers: their calls go there as they came, and its replies go back as they are.
 
-For applications whose `shadow.answer` is old. Beside it only what such an application needs of the service's own: its
-keys are known and held to their rates. Costs no parts.
+For applications whose `shadow.answer` is old. The old service holds their keys to its own rates; what the shadow asks
+in their name counts on those of this service, and must not cost a client its turn. Costs no parts.
 """
 
 import aiohttp
@@ -76,7 +76,6 @@ def relaying(relay: Relay, pipeline: Pipeline, applications: frozenset[str]) -> 
         if client.application.name not in applications:
             return await handler(request)
         request[APPLICATION] = client.application.name
-        await pipeline.admit(client)
         request[NEW_WAY] = handler
         return await relay.answer(request)
 

@@ -19,7 +19,6 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import config, errors
 from proxy.compare import estimate, loader
-from proxy.compare import settings as rules
 from proxy.compare.replies import Reply
 from proxy.compare.shadow import day_budget, errand, gathering, judge, messages, old_service, shadow, watch
 from proxy.compare.shadow.seen import Seen
@@ -109,8 +108,11 @@ async def _shadow(
     breaker = policies.Breaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
     place = gathering.Gathering(store, owner)
 
+    file = None if own.rules is None else Path(own.rules)
+    known = loader.load(file, os.environ)  # here, so that a mistake stops the start; the process does anew
+
     async def order() -> messages.Order:
-        return messages.Order(own.rules, outside.site, await place.resume())
+        return messages.Order(None if file is None else str(file), outside.site, await place.resume())
 
     judging = judge.JudgingProcess(order)
     limit = own.parts if isinstance(own.parts, int) else None
@@ -118,7 +120,7 @@ async def _shadow(
     http = _session(outside, own.connections, own.timeouts, opened)
     errands = errand.Errands(
         served=served,
-        keys={key.source: key for key in _rules(own).keys if key.source is not None},
+        keys={key.source: key for key in known.keys if key.source is not None},
         old=old_service.OldService(http, str(own.old_url), own.timeouts.total_seconds, clock),
         budget=budget,
         judge=judging,
@@ -131,11 +133,6 @@ async def _shadow(
     opened.push_async_callback(watching.close)
     await watching.start()
     return chosen
-
-
-def _rules(own: config.Shadow) -> rules.Settings:
-    """Read here so that a mistake stops the start; the judging process reads them again."""
-    return loader.load(None if own.rules is None else Path(own.rules), os.environ)
 
 
 def _session(

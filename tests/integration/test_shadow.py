@@ -18,7 +18,7 @@ from integration.house import House, RawReply, Starts, target
 from support import old_v3, running_proxy
 from support.faulty import until
 
-from proxy import config
+from proxy import config, errors
 from proxy.compare import shadow_results
 from proxy.compare.shadow import judge
 from proxy.compare.tally import Tally
@@ -324,3 +324,26 @@ async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
         differences = [(group.endpoint, group.path, group.kind) for group in tally.groups.values()]
         assert (differences, tally.troubles) == ([], {})
         assert await found.count("compared", outcome="equivalent") == len(asked)
+
+
+async def test_a_client_is_known_by_another_name_and_key_where_the_rules_say_so(
+    shadowed: Any, old: old_v3.OldService, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", old: "the-0ld-key"}}]\nrules: []\n')
+    old.does = old_v3.says({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
+    async with shadowed(rules=config.File(rules)) as found:
+        await found.house.get(ASKED)
+        (row,) = (await found.noted(1)).rows.values()
+        assert row.client == "erp"
+        notes = await found.store.notes(shadow_results.GATHERED)
+    assert all("apikey=the-0ld-key" in each and running_proxy.KEY not in each for each in old.asked)
+    assert not any("the-0ld-key" in note for note in notes.values())
+
+
+async def test_a_mistake_in_the_rules_stops_the_start(shadowed: Any, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules: [{path: hits}]")
+    with pytest.raises(errors.ConfigError, match=r"rules\.yaml:1:9: rules\[0\]"):
+        async with shadowed(rules=config.File(rules)):
+            pass

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.house import RawReply, Starts, target
+from integration.house import Starts, target
 from integration.test_shadow import Shadowed, seen
-from support import old_v3, running_proxy
+from support import old_v3
 
 from proxy import config
 from proxy.kit import clock
@@ -185,8 +185,9 @@ async def test_other_methods_and_other_applications_go_their_own_way(relayed: An
     assert old.asked == []
 
 
-async def test_its_keys_are_held_to_their_rates(relayed: Any, old: old_v3.OldService) -> None:
-    async with relayed(share=0.0, application={"rate": 1}) as found:
-        replies: list[RawReply] = [await found.house.get(ASKED) for _ in range(2)]
-    assert [reply.status for reply in replies] == [200, 429]
-    assert running_proxy.KEY not in replies[1].body.decode()
+async def test_what_the_shadow_asks_costs_no_client_its_turn(relayed: Any, old: old_v3.OldService) -> None:
+    async with relayed(application={"rate": 1}) as found:
+        for number in range(3):
+            assert (await found.house.get(ASKED)).status == 200
+            await found.counted(number + 1, "asked")
+        await found.counted(2, "troubles", side="new")  # the new way would have refused them

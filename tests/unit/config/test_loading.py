@@ -246,6 +246,27 @@ def test_a_mistake_in_apikeys_never_shows_one(load, apikeys, message):
     assert "12345678" not in str(found.value)
 
 
+@pytest.mark.parametrize(
+    "shadow, message",
+    [
+        ("{share: 2}", "share: 2 is not accepted; it accepts a share of all calls, 0 (off) to 1"),
+        ("{shar: 1}", "shar: unknown key; did you mean share?"),
+        ("{share: 0.1}", "share: needs the old service's address in shadow.old_url"),
+        ("{answer: old}", "answer: needs the old service's address in shadow.old_url"),
+    ],
+)
+def test_a_mistake_in_an_applications_shadow_names_it(load, shadow, message):
+    with pytest.raises(errors.ConfigError) as found:
+        load(f"{SANDBOX}    shadow: {shadow}\n")
+    assert str(found.value).startswith(f"config.yaml:4:14: applications.demo.shadow.{message}")
+
+
+def test_a_shadow_with_an_address_is_what_is_written(load):
+    loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
+    assert loaded.applications["demo"].shadow == config.Shadowed(share=0.1, answer="old")
+    assert loaded.shadow == config.Shadow(old_url="http://old.example/v3")
+
+
 def test_an_apikey_given_to_two_applications_names_both_places(load):
     other = hashlib.sha256(b"plain-key").hexdigest().upper()
     with pytest.raises(errors.ConfigError) as found:
