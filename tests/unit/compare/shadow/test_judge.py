@@ -1,8 +1,12 @@
 """The judging process as a worker has it: started when needed, replaced when gone, ended in time."""
 
+import asyncio
+import os
 import sys
+from pathlib import Path
 
 import pytest
+from support.faulty import until
 
 from proxy import errors
 from proxy.compare.calls import Call
@@ -11,7 +15,10 @@ from proxy.compare.shadow import judge, messages
 
 JOB = messages.Job(Call("/parts/match"), 1.0, Reply(200, b"{}", 0.1), Reply(200, b"{}", 0.1))
 OBEDIENT = """
+import asyncio
+import os
 import sys
+from pathlib import Path
 from proxy.compare.shadow import messages as m
 count, source, sink = 0, sys.stdin.buffer, sys.stdout.buffer
 while head := source.read(m.HEAD):
@@ -84,3 +91,42 @@ async def test_bodies_of_any_size_pass(process):
     one = process(OBEDIENT)
     large = Reply(200, b"x" * 5_000_000, 0.1)
     assert (await one.judge(messages.Job(JOB.call, 1.0, large, large))).outcome == "equivalent"
+
+
+ASKS_AND_STAYS = """
+import asyncio, sys
+from proxy.compare.shadow import judge, messages
+from unit.compare.shadow.test_judge import JOB
+
+async def order():
+    return messages.Order(None, "octopart", "")
+
+async def main():
+    process = judge.JudgingProcess(order)
+    print((await process.judge(JOB)).outcome, process.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+async def test_it_does_not_outlive_a_worker_that_is_killed():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ASKS_AND_STAYS, stdout=asyncio.subprocess.PIPE, env=environment
+    )
+    assert worker.stdout is not None
+    outcome, pid = (await worker.stdout.readline()).split()
+    worker.kill()
+    await worker.wait()
+    assert outcome == b"equivalent"
+    await until(lambda: _gone(int(pid)))
+
+
+def _gone(pid):
+    """Whether it runs no more; one that nobody has waited for is dead all the same."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"

@@ -1,0 +1,50 @@
+"""docs/shadow.md is true where it can be held: its configuration, its commands, its reasons, its numbers."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from proxy import config
+from proxy.cli import main
+from proxy.cli.shadow import Wish
+from proxy.compare.shadow import shadow, watch
+
+SOURCES = Path(__file__).parents[2] / "proxy" / "compare" / "shadow"
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages["docs/shadow.md"]
+
+
+def test_its_configuration_is_accepted_and_means_what_the_page_says(page, tmp_path):
+    (block,) = page.blocks("yaml")
+    file = tmp_path / "config.yaml"
+    file.write_text(block.text)
+    loaded = config.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
+    assert {name: each.shadow for name, each in loaded.applications.items()} == {
+        "shop": config.Shadowed(share=0.05),
+        "warehouse": config.Shadowed(share=0.01, answer="old"),
+    }
+
+
+def test_every_reason_is_in_the_table_and_no_other(page):
+    code = "".join((SOURCES / name).read_text() for name in ("shadow.py", "errand.py"))
+    found = set(re.findall(r'_dropped\(asked, "([a-z ]+)"\)', code))
+    found |= set(re.findall(r'return "([a-z]+)"(?: if|\n)', code)) | set(re.findall(r'application, "(off)"\]', code))
+    assert {row[0].strip("`") for row in page.table("reason")} == found
+
+
+def test_every_command_of_the_page_is_there(page):
+    (block,) = page.blocks("sh")
+    wishes = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
+    assert {wish or "status" for wish in wishes} == set(Wish)
+    assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
+
+
+def test_its_numbers_are_the_codes(page):
+    assert f"{shadow.BYTES_MAX // 2**20} MB of replies" in page.text
+    assert watch.NOTE_SECONDS == 5.0
+    assert "every five seconds at most" in page.text
