@@ -8,7 +8,7 @@ import pytest
 from proxy.kit import clock
 from proxy.telemetry import metrics
 
-LABELS = {"route", "stage", "status", "operation", "outcome", "application", "account", "source", "reason"}
+LABELS = {"route", "stage", "status", "operation", "outcome", "application", "account", "source", "reason", "side"}
 LABELS |= {"service", "le"}
 
 
