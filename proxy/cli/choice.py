@@ -71,14 +71,21 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             raise typer.BadParameter(
                 "one new side is enough: a URL, or a configuration to start here", param_hint="--new"
             )
-        if self.replay is not None:
+        if self.shadow:
+            self._check_shadow()
+        elif self.replay is not None:
             self._check_replay()
-        elif not self.shadow and self.requests is None and self.old_file is None:
+        elif self.requests is None and self.old_file is None:
             raise typer.BadParameter("what is to be asked? A log, HAR, URLs, a list of parts", param_hint="--requests")
         if self.old == SANDBOX and self.config is None:
             raise typer.BadParameter(
                 "the embedded old service needs --config with upstream: sandbox", param_hint="--old"
             )
+
+    def _check_shadow(self) -> None:
+        for name in ("old", "new", "requests", "replay", "record", "progress", "sample"):
+            if getattr(self, name) is not None:
+                raise typer.BadParameter("shows what was gathered: it goes without this", param_hint=f"--{name}")
 
     def _check_replay(self) -> None:
         for name in ("new", "record", "progress", "budget"):

@@ -31,6 +31,7 @@ def compare(
     fresh: options.Fresh = False,
     record: options.Record = None,
     replay: options.Replay = None,
+    shadow: options.Shadow = False,
     html: options.Html = None,
     json: options.Json = None,
     markdown: options.Markdown = None,
@@ -40,13 +41,18 @@ def compare(
 ) -> None:
     """Ask both sides what people ask, and say whether a program would see the same."""
     given = dict(locals())
-    from proxy.cli import choice, comparing, judgement, running, written
+    from proxy.cli import choice, comparing, gathered, judgement, running, shadow_report, written
     from proxy.compare import verdict
 
     chosen = choice.Choice(**given)
     chosen.check()
-    settings = judgement.settings(rules, fail_on)
-    result = running.run(comparing.result(chosen, settings))
+    service = gathered.configured(config) if shadow else None
+    settings = judgement.settings(rules if service is None else shadow_report.rules(chosen, service), fail_on)
+    result = running.run(
+        comparing.result(chosen, settings)
+        if service is None
+        else shadow_report.result(settings, service, chosen.budget)
+    )
     if result is None:
         raise typer.Exit(verdict.NOT_COMPARED)
     written.reports(result, chosen)

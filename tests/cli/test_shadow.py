@@ -1,6 +1,7 @@
 """`v3bridge shadow`: the switch and what was gathered, in the store that the configuration names."""
 
 import asyncio
+import json
 
 import msgspec
 import pytest
@@ -63,6 +64,27 @@ def test_what_was_gathered_is_shown_and_forgotten(runs, configured, tmp_path):
     assert lines[1] == "shop/1 /parts/match: 1 of 1 calls without a difference, 1 could not be compared"
     assert lines[2] == "The report: v3bridge compare --shadow"
     assert "Nothing was compared yet." in runs("shadow", "forget", "--config", configured).stdout
+
+
+def test_the_report_of_a_run_is_made_of_it(runs, configured, tmp_path):
+    none = runs("compare", "--shadow", "--config", configured)
+    assert (none.returncode, none.stdout) == (2, "")
+    assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a call\n"
+    gather(tmp_path)
+    done = runs("compare", "--shadow", "--config", configured, "--json", str(tmp_path / "report.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [side["place"] for side in report["sides"]] == ["http://127.0.0.1:1/v3", "http://127.0.0.1:8080/v3"]
+    assert [(row["client"], row["calls"], row["troubled"]) for row in report["rows"]] == [("shop/1", 1, 1)]
+    assert (report["started"], report["ended"], report["source"]) == (1.0, 2.0, "live calls")
+    assert "live calls" in done.stdout
+
+
+@pytest.mark.parametrize("more", [("--old", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")])
+def test_the_report_asks_nobody_and_refuses_whom_to_ask(runs, configured, more):
+    done = runs("compare", "--shadow", "--config", configured, *more)
+    assert done.returncode == 2
+    assert more[0] in done.stderr
 
 
 def test_a_configuration_that_compares_nothing_says_so(runs, configured, tmp_path):

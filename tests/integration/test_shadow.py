@@ -169,7 +169,8 @@ async def test_nothing_that_the_old_service_does_reaches_a_reply(
     shadowed: Any, old: old_v3.OldService, plain: list[Any], what: str
 ) -> None:
     old.does = TROUBLES[what] or old.stall
-    async with shadowed(queue=5) as found, asyncio.timeout(60):  # the old service is waited for longer than that
+    patient = config.Timeouts(total_seconds=3600, first_byte_seconds=3600)  # a reply that waited would not come
+    async with shadowed(queue=5, timeouts=patient) as found, asyncio.timeout(120):
         for _ in range(3):
             replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
             assert [same(reply) for reply in replies] == plain
