@@ -192,12 +192,11 @@ async def test_an_old_service_that_is_gone_changes_no_reply(shadowed: Any, nobod
 async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
     shadowed: Any, old: old_v3.OldService, plain: list[Any], signal_: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "SECONDS", 5.0)
     processes: list[judge.JudgingProcess] = []
     made = judge.JudgingProcess.__init__
 
     def noticed(self: judge.JudgingProcess, *arguments: Any) -> None:
-        made(self, *arguments)
+        made(self, *arguments, seconds=5.0)
         processes.append(self)
 
     monkeypatch.setattr(judge.JudgingProcess, "__init__", noticed)

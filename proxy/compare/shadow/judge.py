@@ -12,6 +12,7 @@ from proxy.compare.shadow import messages
 from proxy.kit import own_programs
 
 SECONDS = 30.0  # for one answer, the start of the process with the first
+ANSWER_MAX = 64 * 2**20  # bytes; a tally is of bounded size
 END_SECONDS = 2.0  # until a process that is told to end is killed
 
 COMMAND = own_programs.command("proxy.compare.shadow.process")
@@ -110,6 +111,8 @@ async def _exchange(process: asyncio.subprocess.Process, message: messages.Down)
     process.stdin.write(messages.encode(message))
     await process.stdin.drain()
     size = int.from_bytes(await process.stdout.readexactly(messages.HEAD), "big")
+    if size > ANSWER_MAX:
+        raise ValueError("an answer of no size that there is")
     return messages.up(await process.stdout.readexactly(size))
 
 
