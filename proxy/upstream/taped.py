@@ -73,8 +73,8 @@ class NotingGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._tape = tape
 
-    async def _send(self, operation: classify.Operation[T], token: str, seconds: float | None) -> wire.Reply:
-        reply = await super()._send(operation, token, seconds)
+    async def _send(self, operation: classify.Operation[T], token: str, left: float) -> wire.Reply:
+        reply = await super()._send(operation, token, left)
         document, variables = _read(operation)
         self._tape.note(REQUEST_ID.get(), Noted(operation.name, variables, document, reply.status, reply.body))
         return reply
@@ -131,7 +131,12 @@ class PlayedGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._player = player
 
-    async def ask(self, operation: classify.Operation[T], credentials: tokens.Credentials) -> T:  # noqa: ARG002
+    async def ask(
+        self,
+        operation: classify.Operation[T],
+        credentials: tokens.Credentials,  # noqa: ARG002
+        since: float | None = None,  # noqa: ARG002
+    ) -> T:
         """The recorded data. Raises what the service's answer came to then, or UpstreamUnreadable."""
         noted = self._player.find(REQUEST_ID.get(), operation)
         reply = wire.Reply(noted.status, noted.body)
