@@ -1,8 +1,9 @@
 """The service that a comparison starts beside itself, on loopback: so that what the GraphQL service says can be noted,
 or be played to it.
 
-It is the service as configured, but that no answers are kept or shared: every call has its own. The keys that clients
-send go on to work; each application has one more, for calls whose client's key is not known here.
+It is the service as configured, but that no answers are kept or shared: every call has its own. Nothing is shadowed:
+also clients that the old service still answers are answered the new way. The keys that clients send go on to work;
+each application has one more, for calls of a client without a key.
 """
 
 import os
@@ -88,6 +89,7 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         name: msgspec.structs.replace(
             entry,
             rate=0,
+            shadow=config.Shadowed(),
             apikeys=(*map(_unhurried, entry.apikeys), config.Apikey(config.digest(keys[name]), NAME)),
         )
         for name, entry in settings.applications.items()
@@ -99,6 +101,7 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         sharing=config.Sharing(enabled=False),
         answers=config.Answers(seconds=0.0),
         tracing=config.Tracing(),
+        shadow=config.Shadow(),
     )
     return made, keys
 
