@@ -71,9 +71,7 @@ def _progress(ready: opened.Opened, stack: ExitStack) -> ProgressFile | None:
         calls=ready.asked.plan.digest,
     )
     path = chosen.progress or _usual(header, chosen)
-    if chosen.fresh:
-        path.unlink(missing_ok=True)
-    progress = ProgressFile(path, header)
+    progress = ProgressFile(path, header, fresh=chosen.fresh)
     stack.callback(progress.close)
     return progress
 

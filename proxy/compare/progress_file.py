@@ -17,6 +17,7 @@ from proxy.compare import line_files
 from proxy.compare.comparison import Comparison
 
 FORMAT = 1
+_MARK = b'{"v3bridge-progress"'  # how a header begins
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +59,15 @@ class ProgressFile:
     Calls that met with trouble are not done: they are asked again.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
-        """Begin a file, or go on with it. Raises ConfigError where it is that of another run, or no such file."""
+    def __init__(self, path: Path, header: Header, *, fresh: bool = False) -> None:
+        """Begin a file, or go on with it unless it is to be `fresh`. Raises ConfigError where it is that of another
+        run, or no such file: that is left as it is.
+        """
         self.path = path
         self.done: set[str] = set()
         self.spent = 0
         try:
-            begun = _begun(path)
+            begun = _begun(path) and not (fresh and self._may_go())
             if begun:
                 self._go_on(header)
             else:
@@ -137,6 +140,13 @@ class ProgressFile:
             if getattr(found, name) != getattr(header, name):
                 self._other(f"belongs to another run: {words.format(getattr(found, name))}")
 
+    def _may_go(self) -> bool:
+        """Whether it is the progress of some run."""
+        with self.path.open("rb") as file:
+            if file.read(len(_MARK)) == _MARK:
+                return True
+        raise errors.ConfigError(f"{self.path} is no progress file, and is left as it is: name another")
+
     def _other(self, what: str) -> NoReturn:
         raise errors.ConfigError(
             f"{self.path} {what}. Name another file with --progress, or begin this one anew with --fresh"
@@ -159,5 +169,4 @@ def _begun(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         start = file.read(4096)
-    mark = b'{"v3bridge-progress"'
-    return b"\n" in start or not (mark.startswith(start) or start.startswith(mark))
+    return b"\n" in start or not (_MARK.startswith(start) or start.startswith(_MARK))
