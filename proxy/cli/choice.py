@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import typer
@@ -9,6 +10,7 @@ import typer
 from proxy import config
 from proxy.compare.asking import Limits
 from proxy.config import secret
+from proxy.kit import shipped
 from proxy.telemetry import log
 
 V3_RATE = 3.0  # calls a second, which v3 held its free tier to
@@ -63,8 +65,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         """The file of old answers, where the old side is one."""
         return Path(self.old) if self.old and "://" not in self.old and self.old != SANDBOX else None
 
-    def check(self) -> None:
-        """Raises BadParameter for options that do not go together."""
+    def check(self) -> Self:
+        """The same, with what goes without saying. Raises BadParameter for options that do not go together, and for
+        reports that could not be written when parts are spent.
+        """
         if self.log_level not in log.LEVELS:
             raise typer.BadParameter(f"is none of {', '.join(log.LEVELS)}", param_hint="--log-level")
         if self.new is not None and self.config is not None:
@@ -77,10 +81,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             self._check_replay()
         elif self.requests is None and self.old_file is None:
             raise typer.BadParameter("what is to be asked? A log, HAR, URLs, a list of parts", param_hint="--requests")
-        if self.old == SANDBOX and self.config is None:
+        for name in ("html", "json", "markdown", "junit"):
+            _check_place(getattr(self, name), f"--{name}")
+        if self.old != SANDBOX or self.config is not None:
+            return self
+        if self.new is not None or self.replay is not None:
             raise typer.BadParameter(
-                "the embedded old service needs --config with upstream: sandbox", param_hint="--old"
+                "the embedded old service starts beside the service of --config, which has upstream: sandbox",
+                param_hint="--old",
             )
+        return msgspec.structs.replace(self, config=shipped.path("config.yaml"))
 
     def _check_shadow(self) -> None:
         for name in ("old", "new", "requests", "replay", "record", "progress", "sample"):
@@ -91,6 +101,18 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("new", "record", "progress", "budget"):
             if getattr(self, name) is not None:
                 raise typer.BadParameter("asks nobody and costs nothing: it goes without this", param_hint=f"--{name}")
+
+
+def _check_place(report: Path | None, option: str) -> None:
+    """Raises BadParameter where a file cannot be written there."""
+    if report is None:
+        return
+    if report.is_dir():
+        raise typer.BadParameter(f"is a folder: {report}", param_hint=option)
+    if not report.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {report.parent}", param_hint=option)
+    if not os.access(report if report.exists() else report.parent, os.W_OK):
+        raise typer.BadParameter(f"cannot be written: {report}", param_hint=option)
 
 
 def key(text: str | None, option: str) -> config.Secret | None:

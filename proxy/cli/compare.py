@@ -44,8 +44,7 @@ def compare(
     from proxy.cli import choice, comparing, gathered, judgement, running, shadow_report, written
     from proxy.compare import verdict
 
-    chosen = choice.Choice(**given)
-    chosen.check()
+    chosen = choice.Choice(**given).check()
     service = gathered.configured(config) if shadow else None
     settings = judgement.settings(rules if service is None else shadow_report.rules(chosen, service), fail_on)
     result = running.run(

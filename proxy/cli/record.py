@@ -32,7 +32,6 @@ def record(
     from proxy.cli import choice, judgement, recording, running
     from proxy.compare import verdict
 
-    chosen = choice.Choice(**given)
-    chosen.check()
+    chosen = choice.Choice(**given).check()
     ended = running.run(recording.only(chosen, judgement.settings(chosen.rules, None)))
     raise typer.Exit(0 if ended is not None and ended.complete and not ended.troubled else verdict.NOT_COMPARED)

@@ -77,6 +77,10 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run, t
         (["--old", "nowhere.jsonl"], "cannot be read: No such file"),
         (["--requests", "nowhere.log"], "cannot be read: No such file"),
         (["--rules", "nowhere.yaml"], "nowhere.yaml"),
+        (["--html", "no/such/folder/r.html"], "Invalid value for --html: there is no folder"),
+        (["--json", "."], "Invalid value for --json: is a folder"),
+        (["--old", "sandbox"], "starts beside the service of --config"),
+        (["--progress", "urls.txt", "--fresh"], "urls.txt is no progress file"),
     ],
 )
 async def test_what_does_not_go_together_is_one_clear_message(run, two, log, arguments, words):
@@ -95,6 +99,12 @@ async def test_answers_of_ones_own_are_the_old_side_and_say_what_to_ask(run, two
     assert found.code == 1, found
     assert sorted(two.new.asked) == [f"part-{n}" for n in range(4)]
     assert "1 lines are no answers, the first is 5" in found.err
+
+
+async def test_the_embedded_old_service_comes_with_the_shipped_configuration(run, log):
+    found = await run("compare", "--old", "sandbox", "--requests", log(2, "EXAMPLE_KEY"))
+    assert found.code == 0, found
+    assert "none is paid for" in found.err
 
 
 @pytest.mark.parametrize("option", ["--old", "--new"])
