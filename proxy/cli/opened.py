@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from proxy import config
@@ -63,11 +64,9 @@ async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Ope
     clock = SystemClock()
     keys = sides.Keys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
-        file = chosen.replay or chosen.old_file
-        recorded = None if file is None else Recorded(file)
-        if recorded is not None:
-            stack.callback(recorded.close)
-        asked = what_is_asked.read(chosen, keys.clients, recorded)
+        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.old_file))
+        recorded = sides.Recordings(old=own or replayed, new=replayed)
+        asked = what_is_asked.read(chosen, keys.clients, replayed or own)
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = beside.load(chosen.config, replayed=chosen.replay is not None)
@@ -83,6 +82,15 @@ async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Ope
             str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.new, ready.sides.new),
             clock,
         )
+
+
+def _recorded(file: Path | None, stack: AsyncExitStack) -> Recorded | None:
+    """A file of answers, open until `stack` is closed."""
+    if file is None:
+        return None
+    recorded = Recorded(file)
+    stack.callback(recorded.close)
+    return recorded
 
 
 def _place(given: str | None, side: Answering | None) -> str | None:

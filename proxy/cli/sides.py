@@ -20,6 +20,13 @@ from proxy.upstream.taped import Player, Tape
 EXAMPLE_KEY = "EXAMPLE_KEY"  # what the embedded old service takes
 
 
+class Recordings(NamedTuple):
+    """Files of answers: `old` has the old side's, `new` what is mapped again. None where a side is asked."""
+
+    old: Recorded | None
+    new: Recorded | None
+
+
 class Ready(NamedTuple):
     """The sides, the tape that is noted on, and what serves a client's calls, where the service runs here.
 
@@ -58,17 +65,17 @@ class Keys:
 
 @asynccontextmanager
 async def ready(
-    chosen: choice.Choice, keys: Keys, recorded: Recorded | None, settings: config.Config | None, clock: Clock
+    chosen: choice.Choice, keys: Keys, recorded: Recordings, settings: config.Config | None, clock: Clock
 ) -> AsyncIterator[Ready]:
     """Open what was chosen. `settings` are those of the service that is to be started here."""
     async with AsyncExitStack() as stack:
-        opening = _Opening(chosen, keys, clock, stack)
-        if chosen.replay is not None and recorded is not None and settings is not None:
-            yield await opening.replayed(recorded, settings)
+        opening = _Opening(chosen, keys, recorded.old, clock, stack)
+        if recorded.new is not None and settings is not None:
+            yield await opening.replayed(recorded.new, settings)
         elif settings is not None:
-            yield await opening.started(settings, recorded)
+            yield await opening.started(settings)
         else:
-            old, new = await opening.old(recorded, None), None
+            old, new = await opening.old(None), None
             if chosen.new is not None:
                 new = await opening.service(chosen.new, "new", "--new")
             yield Ready(Sides(old, new), free=False)
@@ -77,13 +84,16 @@ async def ready(
 class _Opening:
     """Opens sides, to be closed with `stack`."""
 
-    def __init__(self, chosen: choice.Choice, keys: Keys, clock: Clock, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, chosen: choice.Choice, keys: Keys, old: Recorded | None, clock: Clock, stack: AsyncExitStack
+    ) -> None:
         self._chosen = chosen
         self._keys = keys
+        self._old = old
         self._clock = clock
         self._stack = stack
 
-    async def old(self, recorded: Recorded | None, legacy: str | None) -> asking.Answering | None:
+    async def old(self, legacy: str | None) -> asking.Answering | None:
         """The old side, None where there is none."""
         chosen = self._chosen.old
         if chosen == choice.SANDBOX:
@@ -92,7 +102,7 @@ class _Opening:
             return await self._side(legacy, self._chosen.old_limits, lambda _: EXAMPLE_KEY)
         if chosen is not None and self._chosen.old_file is None:
             return await self.service(chosen, "old", "--old")
-        return None if recorded is None else RecordedSide(recorded)
+        return None if self._old is None else RecordedSide(self._old)
 
     async def service(self, url: str, side: SideName, option: str) -> asking.Side:
         """A service that runs already."""
@@ -103,7 +113,7 @@ class _Opening:
             raise typer.BadParameter(str(error), param_hint=option) from None
         return await self._side(base, limits, lambda client: self._keys.key(client, side))
 
-    async def started(self, settings: config.Config, recorded: Recorded | None) -> Ready:
+    async def started(self, settings: config.Config) -> Ready:
         """The service of a configuration, started here."""
         tape = Tape()
         free = settings.upstream == "sandbox"
@@ -118,7 +128,7 @@ class _Opening:
             return service.application(key(client))
 
         new = await self._side(service.url, self._chosen.new_limits, key)
-        old = await self.old(recorded, service.legacy)
+        old = await self.old(service.legacy)
         return Ready(Sides(old, new), free, tape, application)
 
     async def replayed(self, recorded: Recorded, settings: config.Config) -> Ready:
@@ -128,7 +138,7 @@ class _Opening:
         self._keys.also(service.keys.values())
         side = await self._side(service.url, self._chosen.new_limits, service.keys.get)
         new = ReplayedSide(recorded, side, player, service.keys)
-        return Ready(Sides(await self.old(recorded, None), new), free=True)
+        return Ready(Sides(await self.old(None), new), free=True)
 
     async def _side(self, base: str, limits: asking.Limits, key: Callable[[str], str | None]) -> asking.Side:
         session = await self._stack.enter_async_context(asking.session(limits))

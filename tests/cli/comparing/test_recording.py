@@ -51,6 +51,19 @@ async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothin
         assert ".shortDescription): record again" in trouble["reason"]
 
 
+async def test_a_replay_is_compared_with_old_answers_of_ones_own_where_there_are_some(run, tmp_path):
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "urls.txt").write_text(TARGETS)
+    found = await run("record", "--config", "own.yaml", "--requests", "urls.txt", "--output", "r.zst")
+    assert found.code == 0, found
+    old = {"url": "/v3/brands/search?q=texas", "body": {"hits": "many"}}
+    (tmp_path / "old.jsonl").write_text(json.dumps(old) + "\n")
+    found = await run("compare", "--replay", "r.zst", "--config", "own.yaml", "--old", "old.jsonl", "--json", "r.json")
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert found.code == 1, found
+    assert any(sample["old"] == '"many"' for group in result["groups"] for sample in group["samples"])
+
+
 async def test_a_replay_needs_no_credentials(run, tmp_path):
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
