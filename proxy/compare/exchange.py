@@ -158,7 +158,10 @@ class Exchanger:
     def _redacted(self, reply: Reply) -> Reply:
         """Sides answer with the keys that they were asked with; that is no difference, and nobody is to see them."""
         body = self._redaction.body(reply.body)
-        return reply if body == reply.body else msgspec.structs.replace(reply, body=body)
+        trouble = None if reply.trouble is None else self._redaction.text(reply.trouble)
+        if (body, trouble) == (reply.body, reply.trouble):
+            return reply
+        return msgspec.structs.replace(reply, body=body, trouble=trouble)
 
     def _id(self) -> str:
         return f"{self._process}-{next(self._numbers)}"

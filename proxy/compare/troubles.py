@@ -1,12 +1,14 @@
 """Why a side gave no answer, in words that complete "the old side …" and are the same for all calls that have it.
 
-They name no address and hold no key: the libraries' own words would.
+They name no address, and hold no key that is not in the side's own words: the libraries' own words would.
 """
 
 import os
 import ssl
+import textwrap
 
 import aiohttp
+import msgspec
 
 from proxy.compare.replies import Reply
 
@@ -23,6 +25,15 @@ _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = 
     ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "broke the connection off without an answer"),
 )
 _UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ssl.SSLCertVerificationError)
+
+
+_LONGEST = 200  # characters of a side's own words
+
+
+class _Refusal(msgspec.Struct):
+    """What v3 answers with where it gives no answer."""
+
+    message: str
 
 
 class TroubleError(Exception):
@@ -49,8 +60,21 @@ def check(reply: Reply) -> None:
     if reply.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
         raise TroubleError(f"answers with HTML instead of JSON (HTTP {reply.status})", free=reply.status < 500)
     if reply.status == 429:
-        raise TroubleError("asks for fewer calls (HTTP 429)", free=True)
+        raise TroubleError(f"asks for fewer calls (HTTP 429){_said(reply)}", free=not reply.parts)
     if reply.status == 503:
-        raise TroubleError("is closed for the moment (HTTP 503)")
+        raise TroubleError(f"is closed for the moment (HTTP 503){_said(reply)}")
     if reply.status >= 500 and not start.startswith(b"{"):
         raise TroubleError(f"answers with HTTP {reply.status} and no reason")
+
+
+def _said(reply: Reply) -> str:
+    """What the side itself says of it: parts may be used up, or it may be asked too often. Cut between words, so that a
+    key in it is whole, and is found.
+    """
+    try:
+        message = msgspec.json.decode(reply.body, type=_Refusal).message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    text = "".join(each if each.isprintable() else " " for each in message)
+    words = textwrap.shorten(text, _LONGEST, placeholder=" …", break_on_hyphens=False, break_long_words=False)
+    return f": {words}" if words else ""

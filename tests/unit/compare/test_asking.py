@@ -134,9 +134,10 @@ async def test_a_side_that_never_has_time_is_trouble(side_of):
 
 
 async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for(side_of):
-    handler = answering(of(429, Retry_After="86400"))
+    handler = answering(of(429, b'{"message": "nothing is left"}', Retry_After="86400"))
     async with side_of(handler) as side:
-        assert (await side.ask(call("/v3/brands/search"), "1")).trouble
+        reply = await side.ask(call("/v3/brands/search"), "1")
+    assert reply.trouble == "asks for fewer calls (HTTP 429): nothing is left"
     assert len(handler.seen) == 1
 
 

@@ -157,6 +157,12 @@ async def test_keys_are_no_difference(exchange, book):
     assert found.old.body == '{"url": "https://x/?apikey=…"}'.encode() == found.new.body
 
 
+async def test_keys_are_in_no_trouble(exchange, book):
+    old = Told("old", book, Reply(0, b"", 0.0, trouble="says that key-of-the-old-side is not known"))
+    found = await exchange(old, Told("new", book, "a"), secrets=["key-of-the-old-side"])
+    assert found.trouble == "the old side says that … is not known"
+
+
 async def test_a_side_that_is_not_there_is_not_asked(exchange, book):
     assert (await exchange(Told("old", book, "a"), None)).new is None
     assert exchange.budget.spent == 0
