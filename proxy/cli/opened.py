@@ -66,6 +66,7 @@ async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Ope
     async with AsyncExitStack() as stack:
         replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.old_file))
         recorded = sides.Recordings(old=own or replayed, new=replayed)
+        keys.also(() if own is None else own.keys)
         asked = what_is_asked.read(chosen, keys.clients, replayed or own)
         service = None
         if chosen.config is not None or chosen.replay is not None:

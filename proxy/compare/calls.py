@@ -67,13 +67,16 @@ def read_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | No
     path = _without_prefix(_without_host(address))
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
-    pairs, keys = [], []
+    pairs: list[tuple[str, str]] = []
+    keys, unread = [""], [""]  # `apikey[a]` is read by no service, and shown by nobody
     for name, value in parameters.pairs(query):
-        if parameters.bare(name).lower() == "apikey":
+        if name.partition("[")[0].lower() != "apikey":
+            pairs.append((name, value))
+        elif parameters.bare(name).lower() == "apikey":
             keys.append(value)
         else:
-            pairs.append((name, value))
-    return path, tuple(pairs), keys[-1] if keys and keys[-1] else None
+            unread.append(value)
+    return path, tuple(pairs), keys[-1] or unread[-1] or None
 
 
 def _sound(text: str) -> str:

@@ -43,7 +43,8 @@ class Junk(msgspec.Struct):
 class Recorded:
     """A file of answers, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
 
-    `upstream` counts the answers of the GraphQL service in it.
+    `upstream` counts the answers of the GraphQL service in it; `keys` are the apikeys of a file of one's own, which its
+    answers may hold.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,6 +54,7 @@ class Recorded:
         self.junk = Junk()
         self.shared: list[Noted] = []
         self.upstream = 0
+        self.keys: set[str] = set()
         self._documents: dict[str, str] = {}
         self._spool = Spool()
         self._any: dict[str, str] = {}
@@ -103,7 +105,7 @@ class Recorded:
             self.header = self._checked(text)
             return
         try:
-            line = _own(text) if self.header is None else msgspec.json.decode(text, type=Line)
+            line = self._own(text) if self.header is None else msgspec.json.decode(text, type=Line)
             self._take(line)
         except (ValueError, KeyError, msgspec.MsgspecError):
             self.junk.add(number)
@@ -114,10 +116,22 @@ class Recorded:
         if line.shared is not None:
             self.shared.append(line.shared.noted(self._documents))
         if line.call is not None:
+            self.notes(line)  # what they need stands before them, or the line is of no use
             exact = _key(line.call, line.call.client)
             self._any[_key(line.call, "")] = exact
             self.upstream += len(line.upstream)
             self._spool.add(exact, msgspec.json.encode(line))
+
+    def _own(self, text: bytes) -> Line:
+        """A line of somebody's own as one of ours. Raises ValueError or MsgspecError."""
+        own = msgspec.json.decode(text, type=_Own)
+        target = own.url or own.path or ""
+        path, query, key = read_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
+        if key is not None:
+            self.keys.add(key)
+        raw = bytes(own.body)
+        body = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
+        return Line(call=Call(path, query, client=""), old=KeptReply(own.status, body))
 
     def _checked(self, text: bytes) -> Header:
         try:
@@ -146,16 +160,6 @@ class RecordedSide:
         if line is None or line.old is None:
             return Reply(0, b"", 0.0, parts=0, trouble="has no answer to this call in its file")
         return line.old.reply()
-
-
-def _own(text: bytes) -> Line:
-    """A line of somebody's own as one of ours. Raises ValueError or MsgspecError."""
-    own = msgspec.json.decode(text, type=_Own)
-    target = own.url or own.path or ""
-    path, query, _ = read_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
-    raw = bytes(own.body)
-    body = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
-    return Line(call=Call(path, query, client=""), old=KeptReply(own.status, body))
 
 
 def _has_prefix(target: str) -> bool:

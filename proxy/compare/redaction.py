@@ -13,7 +13,8 @@ from urllib.parse import quote, quote_plus
 HIDDEN = "…"
 WHOLE_WORD = 8  # characters; a shorter key is hidden only where it stands by itself
 
-_GIVEN = re.compile(r"(apikey(?:=|%3D))[^&\s\"'<>\\#)]+", re.IGNORECASE)
+_INDEX = r"(?:\[[^\]&=]*\]|%5B[^%&=]*%5D)?"  # apikey[], as some programs write it
+_GIVEN = re.compile(rf"(apikey{_INDEX}(?:=|%3D|\\u003d))[^&\s\"'<>\\#)]+", re.IGNORECASE)
 _FIELD = re.compile(r'("apikey"\s*:\s*")(?:[^"\\]|\\.)*', re.IGNORECASE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 

@@ -72,7 +72,7 @@ class Errands:
         client = self._served.client(apikey)
         known = self._keys.get(config.digest(apikey or ""))
         name = known.name if known else client.accounts.key.name
-        call = Call(path, tuple(pair for pair in query if not pair[0].startswith("apikey[")), name)
+        call = Call(path, query, name)
         return _Asked(seen, call, apikey or "", known.old if known else None)
 
     async def _other(self, asked: "_Asked") -> Reply | None:

@@ -107,6 +107,16 @@ async def test_the_embedded_old_service_comes_with_the_shipped_configuration(run
     assert "none is paid for" in found.err
 
 
+async def test_no_output_holds_a_key_of_old_answers_of_ones_own(run, two, tmp_path):
+    body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
+    line = json.dumps({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part&limit=3", "body": body})
+    (tmp_path / "own.jsonl").write_text(line + "\n")
+    found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes", "--json", "r.json")
+    assert found.code == 1, found
+    for text in (found.out, found.err, (tmp_path / "r.json").read_text()):
+        assert "c4n4ry" not in text
+
+
 @pytest.mark.parametrize("option", ["--old", "--new"])
 async def test_a_side_that_is_missing_is_named(run, two, log, option):
     given = dict(zip(two.sides[::2], two.sides[1::2], strict=True))

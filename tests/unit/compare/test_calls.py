@@ -72,6 +72,13 @@ def test_an_empty_key_is_none():
     assert calls.read_target("/v3/brands/x?apikey=")[2] is None
 
 
+@pytest.mark.parametrize(
+    "name", ["apikey", "APIKey", "apikey[]", "apikey%5B0%5D", "apikey[a]", "apikey[a][]", "%61pikey"]
+)
+def test_a_key_is_one_however_its_name_is_spelled(name):
+    assert calls.read_target(f"/v3/brands/x?{name}=K&q=1") == ("/brands/x", (("q", "1"),), "K")
+
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAME = TEXT.filter(lambda name: not name.lower().startswith("apikey"))
 PAIR = st.tuples(NAME, TEXT)

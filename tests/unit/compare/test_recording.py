@@ -182,6 +182,15 @@ async def test_answers_of_ones_own_are_the_old_side(tmp_path, read):
     assert not side.live
 
 
+def test_a_call_whose_document_is_lost_is_junk(file, read):
+    header = b'{"v3bridge-recording":1,"made":1.0,"old":null,"new":null,"source":"x"}'
+    lost = b'{"call":{"path":"/brands/a"},"upstream":[{"operation":"a","variables":{},"document":"1","body":"{}"}]}'
+    file.write_bytes(b"\n".join((header, lost, b'{"call":{"path":"/brands/b"}}', b"")))
+    recorded = read(file)
+    assert [call.path for call in recorded.calls()] == ["/brands/b"]
+    assert (recorded.junk.lines, recorded.junk.first) == (1, 2)
+
+
 async def test_what_is_not_in_the_file_is_trouble(tmp_path, read):
     (tmp_path / "own.jsonl").write_bytes(OWN)
     reply = await RecordedSide(read(tmp_path / "own.jsonl")).ask(call_of("/v3/brands/search?q=9"), "1")
