@@ -26,7 +26,7 @@ def read(chosen: choice.Choice, clients: Clients, recorded: Recorded | None) -> 
     if chosen.requests is not None:
         source = sources.open_source(chosen.requests, clients, kind=chosen.kind)
         made = plan.make(source.calls(), chosen.sample, rng)
-        notes = (*_counted(source.junk), *_counted(source.skipped))
+        notes = (*_counted(source.junk), *_counted(source.skipped), *_held(made))
         return Asked(made, source.name, str(chosen.requests.resolve()), source.seconds, notes)
     if recorded is None:
         raise AssertionError("checked before: there are requests or recorded answers")
@@ -40,6 +40,11 @@ def of_recorded(recorded: Recorded) -> Iterator[str]:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
         yield f"{recorded.path.name}: {recorded.junk.lines} lines are no answers, the first is {recorded.junk.first}"
+
+
+def _held(made: plan.Plan) -> Iterator[str]:
+    if made.dropped:
+        yield f"{made.dropped} requests are of calls that are not held: a fair sample is asked, a month counts all"
 
 
 def _counted(counts: Iterable[sources.Count]) -> Iterator[str]:

@@ -15,12 +15,14 @@ from proxy.compare.costs import Asked, Place
 
 class Plan(NamedTuple):
     """`calls` in the order in which they are asked, mixed, so that a run that stops early has asked a fair sample.
-    `asked` is what the source holds by client and endpoint; `distinct` are its calls that differ from each other.
+    `asked` is what the source holds by client and endpoint; `distinct` are its calls that differ from each other, but
+    for `dropped` requests, of calls that are too many to be held.
     """
 
     calls: Sequence[Call]
     asked: Mapping[Place, Asked]
     distinct: int
+    dropped: int = 0
 
     @property
     def digest(self) -> str:
@@ -31,24 +33,16 @@ class Plan(NamedTuple):
         return found.hexdigest()
 
 
-def make(calls: Iterable[Call], most: int | None, rng: Random) -> Plan:
-    """Each call once, at most so many of all strata, in an order that `rng` decides."""
-    distinct = sampling.deduplicate(calls)
-    chosen = distinct if most is None else sampling.sample(distinct, most, rng)
+def make(calls: Iterable[Call], most: int | None, rng: Random, held: int = sampling.KEPT_MOST) -> Plan:
+    """Each call once, at most so many of all strata, in an order that `rng` decides. No more than `held` are held."""
+    distinct = sampling.deduplicate(calls, held)
+    kept = distinct.calls()
+    chosen = kept if most is None else sampling.sample(kept, most, rng)
     mixed = rng.sample(chosen, len(chosen))
-    return Plan(mixed, _asked(distinct), len(distinct))
+    return Plan(mixed, distinct.places, sum(each.calls for each in distinct.places.values()), distinct.dropped)
 
 
 def left(plan: Plan, done: set[str]) -> tuple[list[Call], estimate.Estimate]:
     """What is still to be asked, and what that comes to."""
     calls = [call for call in plan.calls if call.id not in done]
     return calls, estimate.of(calls)
-
-
-def _asked(calls: Iterable[Call]) -> dict[Place, Asked]:
-    found: dict[Place, Asked] = {}
-    for call in calls:
-        place = call.client, call.endpoint
-        known = found.get(place, Asked(0, 0))
-        found[place] = Asked(known.calls + 1, known.times + call.times)
-    return found

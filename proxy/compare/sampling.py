@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.compare import estimate
 from proxy.compare.calls import Call
+from proxy.compare.costs import Asked, Place
 
 KEPT_MOST = 100_000  # distinct calls that are held; a call is a kilobyte or two
 SIZES = (0, 1, 3, 10, 30, 60, 100)  # parts at worst, up to which a call is of a size; one more for those beyond
@@ -33,7 +34,8 @@ class Distinct:
     """Calls as they come, each kept once with the number of times. `asked` is how many requests there were in all.
 
     Holds a bounded number. Beyond it, calls of the largest group of kin go, those with the highest ids, which are as
-    good as random: what stays is a fair sample, with whole counts. `dropped` says how many requests are not in it.
+    good as random: what stays is a fair sample, with whole counts. `dropped` says how many requests are not in it;
+    `places` count them, too.
     """
 
     def __init__(self, most: int = KEPT_MOST) -> None:
@@ -44,17 +46,28 @@ class Distinct:
         self._below: dict[Stratum, str] = {}
         self.asked = 0
         self.dropped = 0
+        self.places: dict[Place, Asked] = {}
 
     def add(self, call: Call) -> None:
         """Count a call, and keep it if it is new."""
         self.asked += call.times
-        if (known := call.id) in self._times:
+        known, group = call.id, _kin(call)
+        if known in self._times:
             self._times[known] += call.times
-            return
-        group = _kin(call)
-        if group in self._below and known >= self._below[group]:
+        elif group in self._below and known >= self._below[group]:
             self.dropped += call.times
+        else:
+            self._keep(known, call, group)
+            self._count(call, 1)
             return
+        self._count(call, 0)
+
+    def _count(self, call: Call, calls: int) -> None:
+        place = call.client, call.endpoint
+        before = self.places.get(place, Asked(0, 0))
+        self.places[place] = Asked(before.calls + calls, before.times + call.times)
+
+    def _keep(self, known: str, call: Call, group: Stratum) -> None:
         self._calls[known], self._times[known] = call, call.times
         heapq.heappush(self._ids[group], _Highest(known))
         if len(self._calls) > self._most:
@@ -89,12 +102,12 @@ class _Highest(str):
         return str.__gt__(self, other)
 
 
-def deduplicate(calls: Iterable[Call]) -> list[Call]:
+def deduplicate(calls: Iterable[Call], most: int = KEPT_MOST) -> Distinct:
     """Each call once, times summed, the origin that of the first."""
-    distinct = Distinct()
+    distinct = Distinct(most)
     for call in calls:
         distinct.add(call)
-    return distinct.calls()
+    return distinct
 
 
 def sample(calls: Sequence[Call], most: int, rng: Random) -> list[Call]:

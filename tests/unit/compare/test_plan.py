@@ -31,6 +31,15 @@ def test_a_sample_knows_the_whole_and_is_the_same_for_the_same_seed():
     assert plan.make(CALLS, 10, Random(2)).digest != made.digest
 
 
+def test_more_calls_than_can_be_held_count_in_what_the_source_holds():
+    made = plan.make(CALLS, None, Random(1), held=50)
+    assert len(made.calls) <= 50
+    assert made.dropped == len(CALLS) - sum(call.times for call in made.calls)
+    assert made.asked["erp", "/parts/search"].times == 100
+    assert made.asked["erp", "/parts/search"].calls > sum(call.client == "erp" for call in made.calls)
+    assert made.asked["shop", "/brands/search"] == Asked(3, 9)
+
+
 def test_what_is_done_is_left_out_and_no_longer_counted():
     made = plan.make(CALLS, None, Random(1))
     calls, estimate = plan.left(made, {call.id for call in made.calls if call.client == "shop"})

@@ -34,7 +34,7 @@ def test_the_same_call_is_kept_once_and_counted():
         Call("/brands/search", (("q", "x"),), "a", 4, "log:9"),
         search("a", "y"),
     ]
-    assert sampling.deduplicate(calls) == [
+    assert sampling.deduplicate(calls).calls() == [
         Call("/brands/search", (("q", "x"),), "a", 5),
         search("b", "x"),
         search("a", "y"),
