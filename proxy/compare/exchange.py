@@ -169,6 +169,4 @@ class Exchanger:
 
 def _cost(reply: Reply, worst: int) -> int:
     """Parts that an answer has cost: what it says, nothing for a refusal, else the worst that it can be."""
-    if reply.parts is not None:
-        return reply.parts
-    return 0 if 400 <= reply.status < 500 else worst
+    return worst if reply.price is None else reply.price

@@ -82,7 +82,7 @@ class Judge:
             old_seconds=pair.old.seconds,
             new_seconds=pair.new.seconds,
             parts=paid,
-            price=pair.new.parts,
+            price=pair.new.price,
         )
 
     def _finding(self, difference: Difference, cause: Cause) -> Finding:

@@ -31,6 +31,11 @@ class Reply(msgspec.Struct, frozen=True):
     parts: int | None = None
     trouble: str | None = None
 
+    @property
+    def price(self) -> int | None:
+        """Parts that it cost, nothing for a refusal; None where that cannot be known."""
+        return 0 if self.parts is None and 400 <= self.status < 500 else self.parts
+
 
 class Document(NamedTuple):
     """A body read as JSON. `twice` are the keys that stand twice in one object; the last one counts."""

@@ -106,7 +106,7 @@ class Times(msgspec.Struct, frozen=True):
 
 class Cost(msgspec.Struct, frozen=True):
     """Parts. `spent` by this run, `a_month` what the source's calls would come to in 30 days, None where the source
-    does not say over what time they were asked.
+    does not say over what time they were asked, or the new side not what its answers to an endpoint's calls cost.
     """
 
     spent: int

@@ -163,5 +163,8 @@ def spent(cost: Cost) -> str:
 def a_month(cost: Cost) -> str:
     """What the source's calls come to in 30 days."""
     if cost.a_month is None:
-        return "what a month will cost is not known: the source does not say over what time its calls were asked"
+        return (
+            "what a month will cost is not known: that takes a source that says over what time its calls were asked, "
+            "and a new side that says at each endpoint what its answers cost"
+        )
     return f"a month of these calls will cost {count(cost.a_month, 'part')}"

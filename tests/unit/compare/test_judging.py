@@ -184,3 +184,11 @@ def test_keys_are_taken_out_of_what_is_kept_and_not_of_what_is_compared(judge, c
     comparison = hiding.compare(call, 0, Pair(reply(parts("k3y")), reply(parts("0ther"))))
     (finding,) = comparison.findings
     assert (finding.difference.old, finding.difference.new) == ("…", "…")
+
+
+def test_a_refusal_is_known_to_cost_nothing(judge, call, reply):
+    pair = Pair(reply({"message": "no"}, status=404), reply({"message": "no"}, status=404, parts=None))
+    comparison = judge().compare(call, 0, pair)
+    assert (comparison.parts, comparison.price) == (0, 0)
+    pair = Pair(reply({}), reply({}, parts=None))
+    assert judge().compare(call, 0, pair).price is None

@@ -102,3 +102,5 @@ def test_costs_that_are_not_known_are_not_guessed() -> None:
     assert plain(words.spent(Cost(1, 500, None))) == "this run cost 1 part of a budget of 500"
     assert words.spent(Cost(0, None, None)).endswith("0 parts")
     assert "is not known" in words.a_month(Cost(1, 500, None))
+    assert "over what time" in words.a_month(Cost(1, 500, None))
+    assert "what its answers cost" in words.a_month(Cost(1, 500, None))
