@@ -136,23 +136,31 @@ class Recorder:
         self._file.close()
 
     def _go_on(self, path: Path, header: Header) -> None:
-        lines = line_files.Lines(path)
+        lines = iter(line_files.Lines(path))
         try:
-            found, *rest = lines
-            begun = msgspec.json.decode(found, type=Header)
-        except (ValueError, msgspec.MsgspecError):
-            raise errors.ConfigError(f"{path} is no recording, and is left as it is: name another file") from None
+            begun = msgspec.json.decode(next(lines, b""), type=Header)
+        except msgspec.MsgspecError:
+            raise _left(path, "is no recording") from None
         same = (begun.format, begun.old, begun.new, begun.source) == (FORMAT, header.old, header.new, header.source)
         if not same:
-            raise errors.ConfigError(f"{path} holds the recording of another run, and is left as it is")
-        for each in rest:
-            line = msgspec.json.decode(each, type=Line)
-            if line.call is not None:
-                self.known.add(line.call.id)
-            if line.document is not None:
-                self._documents.add(line.document.id)
+            raise _left(path, "holds the recording of another run")
+        try:
+            for text in lines:
+                self._know(msgspec.json.decode(text, type=Line))
+        except msgspec.MsgspecError:
+            raise _left(path, "holds a line that cannot be read") from None
+        whole = line_files.whole_frames(path)
+        if not whole:
+            raise _left(path, "was packed anew, and cannot be gone on with")
         with path.open("rb+") as file:
-            file.truncate(line_files.whole_frames(path))
+            file.truncate(whole)
+
+    def _know(self, line: Line) -> None:
+        """What is in the file is not written again."""
+        if line.call is not None:
+            self.known.add(line.call.id)
+        if line.document is not None:
+            self._documents.add(line.document.id)
 
     def _reply(self, reply: Reply | None) -> KeptReply | None:
         if reply is None:
@@ -176,3 +184,7 @@ class Recorder:
     def _write(self, line: Any) -> None:
         self._file.write(self._compressor.compress(msgspec.json.encode(line) + b"\n"))
         self._file.flush()
+
+
+def _left(path: Path, why: str) -> errors.ConfigError:
+    return errors.ConfigError(f"{path} {why}, and is left as it is: name another file")

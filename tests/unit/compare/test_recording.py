@@ -1,5 +1,6 @@
 """What a recording keeps, for how long it can be read, and whose keys are not in it."""
 
+import gzip
 import json
 
 import pytest
@@ -133,6 +134,25 @@ def test_a_recording_that_was_packed_anew_is_read(file, record, read, tmp_path):
     for name, packed in (("plain", text), ("one frame", zstandard.ZstdCompressor().compress(text))):
         (tmp_path / name).write_bytes(packed)
         assert len(list(read(tmp_path / name).calls())) == 2
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstandard.ZstdCompressor().compress(text)[:-9]])
+def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file, record, pack):
+    record(answers(1), answers(2))
+    file.write_bytes(pack(b"\n".join([*Lines(file), b""])))
+    before = file.read_bytes()
+    with pytest.raises(errors.ConfigError, match="is left as it is"):
+        record(answers(3))
+    assert file.read_bytes() == before
+
+
+def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file, record):
+    record(answers(1))
+    before = file.read_bytes() + zstandard.ZstdCompressor().compress(b'{"call": 7}\n')
+    file.write_bytes(before)
+    with pytest.raises(errors.ConfigError, match="a line that cannot be read, and is left as it is"):
+        record(answers(2))
+    assert file.read_bytes() == before
 
 
 def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file, record):
