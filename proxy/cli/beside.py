@@ -53,8 +53,8 @@ def load(file: Path | None, *, replayed: bool) -> config.Config:
 
 
 @asynccontextmanager
-async def recording(settings: config.Config, tape: taped.Tape) -> AsyncIterator[Beside]:
-    """Run, and note on the tape what the GraphQL service, or the sandbox, says."""
+async def asking(settings: config.Config, tape: taped.Tape | None) -> AsyncIterator[Beside]:
+    """Run, and note on the tape, if there is one, what the GraphQL service, or the sandbox, says."""
     from proxy.workers import alone
 
     async with AsyncExitStack() as stack:
@@ -63,7 +63,7 @@ async def recording(settings: config.Config, tape: taped.Tape) -> AsyncIterator[
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
         made, keys = _made(settings)
-        client = partial(taped.NotingGraphQLClient, tape=tape)
+        client = None if tape is None else partial(taped.NotingGraphQLClient, tape=tape)
         url = await stack.enter_async_context(alone.running(made, client=client))
         yield Beside(url, made, keys, legacy)
 

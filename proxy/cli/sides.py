@@ -115,9 +115,9 @@ class _Opening:
 
     async def started(self, settings: config.Config) -> Ready:
         """The service of a configuration, started here."""
-        tape = Tape()
+        tape = Tape() if self._chosen.record is not None else None  # what nobody takes from it would pile up
         free = settings.upstream == "sandbox"
-        service = await self._stack.enter_async_context(beside.recording(settings, tape))
+        service = await self._stack.enter_async_context(beside.asking(settings, tape))
         self._keys.also(service.keys.values())
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 

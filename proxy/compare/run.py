@@ -134,10 +134,10 @@ class Run:
             return
         self._look(found)
         self._counts["troubled" if found.trouble else "done"] += 1
+        if found.trouble is None:
+            self._record(call, found)  # first: what is noted as done is never asked again
         if self._judge is not None:
             self._note(call, self._judged(call, at, found))
-        if found.trouble is None:
-            self._record(call, found)
 
     def _judged(self, call: Call, at: float, found: exchanging.Exchange) -> Comparison:
         made = self._compared(call, at, found)

@@ -182,3 +182,17 @@ async def test_calls_without_trouble_are_recorded_once(run, tmp_path):
     line = recorded.line(CALLS[5])
     assert (line.old.body, line.new.body, line.application) == ('{"q": 5}', "{}", "app of default")
     recorded.close()
+
+
+async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_asked_again(run):
+    class Full:
+        known = frozenset()
+
+        def keep(self, *_):
+            raise OSError(28, "No space left on device")
+
+    noted = []
+    notes = Notes(note=lambda id_, _: noted.append(id_), recorder=Full())
+    with pytest.raises(errors.ConfigError, match="No space left on device"):
+        await run(Side(), Side(), notes=notes)
+    assert noted == []
