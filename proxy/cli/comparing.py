@@ -5,6 +5,7 @@ Puts rooms together; what is asked when, and what is spent, is decided in proxy/
 
 import hashlib
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from proxy.compare.result import Result
 from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
 from proxy.stores import open as stores
+
+NAMED = 3  # clients that a note names
 
 
 async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
@@ -38,11 +41,10 @@ async def _compare(ready: opened.Opened) -> Result | None:
         for comparison in progress.comparisons() if progress else ():
             tally.add(comparison)
         left = _left(ready, progress)
-        notes = run.Notes(
-            note=progress.note if progress else None,
-            add=tally.add,
-            recorder=recording.recorder(ready, ready.chosen.record, stack),
-        )
+        recorder = recording.recorder(ready, ready.chosen.record, stack)
+        if progress and recorder and (lacking := progress.done - recorder.known):
+            shown_compare.say(f"{len(lacking)} calls that were compared before are not recorded; with --fresh all are")
+        notes = run.Notes(note=progress.note if progress else None, add=tally.add, recorder=recorder)
         ended = await opened.go(ready, left, notes, judged.judge, progress)
         if ended is None:
             return None
@@ -97,8 +99,18 @@ def _end(ready: opened.Opened, progress: ProgressFile | None, ended: run.Ended, 
         progress.remove()
 
 
+def _unknown(ready: opened.Opened) -> Iterator[str]:
+    """Clients whose every call the service that is started here refuses: that says nothing of its answers."""
+    if ready.service is None or ready.chosen.replay is not None:
+        return
+    refused = sorted({client for client, _ in ready.asked.plan.asked if ready.ready.application(client) is None})
+    if refused:
+        named = ", ".join(refused[:NAMED]) + (f" and {len(refused) - NAMED} more" if len(refused) > NAMED else "")
+        yield f"no application of {ready.new} has the key of {named}: keys.new or --new-key gives one that it has"
+
+
 def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally) -> summary.Run:
-    notes = list(ready.asked.notes)
+    notes = [*ready.asked.notes, *_unknown(ready)]
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:

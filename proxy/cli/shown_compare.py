@@ -15,6 +15,8 @@ from rich.text import Text
 from proxy.compare.estimate import Estimate
 from proxy.compare.run import Standing
 
+MOVED = "a call whose data moves meanwhile is paid for twice"
+
 
 def console() -> Console:
     """Where people look while a command runs."""
@@ -39,7 +41,7 @@ def plan(
     for row in left.rows:
         table.add_row(row.endpoint, f"{row.calls}", f"{row.asked}", f"{row.parts}")
     screen.print(table)
-    cost = f"{left.parts} parts at worst; {'no budget' if budget is None else f'budget {budget} parts'}"
+    cost = f"{left.parts} parts at worst; {f'no budget: {MOVED}' if budget is None else f'budget {budget} parts'}"
     before = f", {spent} spent before" if spent else ""
     screen.print(Text(f"{left.calls} calls of {distinct}; {'none is paid for' if free else cost}{before}"))
     for note in notes:

@@ -102,6 +102,7 @@ async def test_a_run_keeps_its_budget_and_goes_on_with_another(run, two, log, tm
 async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run, two, log):
     found = await run("compare", *two.sides, "--requests", log(5))
     assert found.code == 2
+    assert "15 parts at worst; no budget: a call whose data moves meanwhile is paid for twice" in found.err
     assert "up to 15 parts may be spent" in found.err
     assert two.new.asked == []
 
@@ -115,6 +116,15 @@ async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run, two, lo
     assert "the file of requests has changed" in found.err
     found = await run("compare", *two.sides, "--requests", log(13), "--yes", "--fresh")
     assert found.code == 0, found
+
+
+async def test_what_was_compared_before_it_was_to_be_recorded_is_counted(run, two, log):
+    command = ("compare", *two.sides, "--requests", log(30))
+    await run(*command, "--budget", "25")
+    found = await run(*command, "--budget", "1000", "--record", "rec.zst")
+    assert found.code == 0, found
+    before = found.err.partition(" of 30 calls were compared before")[0].rpartition(" ")[2]
+    assert f"{before} calls that were compared before are not recorded; with --fresh all are" in found.err
 
 
 class Terminal:
