@@ -5,7 +5,7 @@ Exit code 0: equivalent; 1: differences; 2: could not compare.
 
 import typer
 
-from proxy.cli import compare_options as options
+from proxy.cli.comparing import options
 
 
 def compare(
@@ -41,16 +41,14 @@ def compare(
 ) -> None:
     """Ask both sides what people ask, and say whether a program would see the same."""
     given = dict(locals())
-    from proxy.cli import choice, comparing, gathered, judgement, running, shadow_report, written
+    from proxy.cli.comparing import choice, compared, gathered, judgement, running, shadow_report, written
     from proxy.compare import verdict
 
     chosen = choice.Choice(**given).check()
     service = gathered.configured(config) if shadow else None
     settings = judgement.settings(rules if service is None else shadow_report.rules(chosen, service), fail_on)
     result = running.run(
-        comparing.result(chosen, settings)
-        if service is None
-        else shadow_report.result(settings, service, chosen.budget)
+        compared.result(chosen, settings) if service is None else shadow_report.result(settings, service, chosen.budget)
     )
     if result is None:
         raise typer.Exit(verdict.NOT_COMPARED)

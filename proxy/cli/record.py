@@ -2,7 +2,7 @@
 
 import typer
 
-from proxy.cli import compare_options as options
+from proxy.cli.comparing import options
 
 
 def record(
@@ -29,7 +29,7 @@ def record(
 ) -> None:
     """Ask, and keep the answers. Without --new or --config those of the old side alone, which cost nothing."""
     given = dict(locals())
-    from proxy.cli import choice, judgement, recording, running
+    from proxy.cli.comparing import choice, judgement, recording, running
     from proxy.compare import verdict
 
     chosen = choice.Choice(**given).check()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from proxy import config
-from proxy.cli import gathered
+from proxy.cli.comparing import gathered
 from proxy.kit import looping
 
 

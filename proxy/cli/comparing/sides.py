@@ -7,7 +7,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
-from proxy.cli import beside, choice
+from proxy.cli.comparing import beside, choice
 from proxy.compare import addresses, asking
 from proxy.compare.clients import Clients
 from proxy.compare.exchange import Sides

@@ -18,7 +18,7 @@ SANDBOX = "sandbox"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """The options by their names; see compare_options.py."""
+    """The options by their names; see options.py."""
 
     old: str | None = None
     new: str | None = None

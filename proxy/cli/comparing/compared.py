@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import typer
 
-from proxy.cli import choice, judgement, opened, recording, shown_compare
+from proxy.cli.comparing import choice, judgement, opened, recording, shown
 from proxy.compare import plan, run, summary
 from proxy.compare.progress_file import Header, ProgressFile
 from proxy.compare.result import Result
@@ -43,7 +43,7 @@ async def _compare(ready: opened.Opened) -> Result | None:
         left = _left(ready, progress)
         recorder = recording.recorder(ready, ready.chosen.record, stack)
         if progress and recorder and (lacking := progress.done - recorder.known):
-            shown_compare.say(f"{len(lacking)} calls that were compared before are not recorded; with --fresh all are")
+            shown.say(f"{len(lacking)} calls that were compared before are not recorded; with --fresh all are")
         notes = run.Notes(note=progress.note if progress else None, add=tally.add, recorder=recorder)
         ended = await opened.go(ready, left, notes, judged.judge, progress)
         if ended is None:
@@ -56,7 +56,7 @@ def _left(ready: opened.Opened, progress: ProgressFile | None) -> opened.Left:
     done, spent = (progress.done, progress.spent) if progress else (set(), 0)
     calls, estimate = plan.left(ready.asked.plan, done)
     if done:
-        shown_compare.say(f"going on: {len(done)} of {len(ready.asked.plan.calls)} calls were compared before")
+        shown.say(f"going on: {len(done)} of {len(ready.asked.plan.calls)} calls were compared before")
     return opened.Left(calls, estimate, spent)
 
 
@@ -88,13 +88,13 @@ def _usual(header: Header, chosen: choice.Choice) -> Path:
 def _end(ready: opened.Opened, progress: ProgressFile | None, ended: run.Ended, tally: Tally) -> None:
     """Say how it ended. What was noted is of no more use when every call was compared."""
     if ended.stopped is not None:
-        shown_compare.say(f"stopped: {ended.stopped}")
+        shown.say(f"stopped: {ended.stopped}")
     if ended.left_out:
-        shown_compare.say(f"{ended.left_out} calls were left out: the budget does not cover what they may cost")
+        shown.say(f"{ended.left_out} calls were left out: the budget does not cover what they may cost")
     if progress is None:
         return
     if not ended.complete or tally.troubles:
-        shown_compare.say(f"nothing is lost: the same command goes on from here ({progress.path})")
+        shown.say(f"nothing is lost: the same command goes on from here ({progress.path})")
     elif ready.chosen.progress is None:
         progress.remove()
 

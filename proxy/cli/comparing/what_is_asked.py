@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proxy.cli import choice
+from proxy.cli.comparing import choice
 from proxy.compare import plan, sources
 from proxy.compare.clients import Clients
 from proxy.compare.recorded import Recorded

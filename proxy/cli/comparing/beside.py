@@ -3,7 +3,7 @@ or be played to it.
 
 It is the service as configured, but that no answers are kept or shared: every call has its own. Nothing is shadowed:
 also clients that the old service still answers are answered the new way. The keys that clients send go on to work;
-each application has one more, for calls of a client without a key.
+each application has one more, for calls of clients without a key and for what is replayed.
 """
 
 import os

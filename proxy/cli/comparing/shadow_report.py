@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from proxy import config, errors
-from proxy.cli import choice, gathered, judgement
+from proxy.cli.comparing import choice, gathered, judgement
 from proxy.compare import addresses, shadow_results, summary
 from proxy.compare.result import Result
 from proxy.compare.settings import Settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from proxy.cli import choice, opened, shown_compare
+from proxy.cli.comparing import choice, opened, shown
 from proxy.compare import estimate, plan, run
 from proxy.compare.recording import Header, Recorder
 from proxy.compare.settings import Settings
@@ -31,7 +31,7 @@ async def only(chosen: choice.Choice, settings: Settings) -> run.Ended | None:
             known = made.known if made else set()
             calls, worst = plan.left(ready.asked.plan, known)
             if known:
-                shown_compare.say(f"going on: {len(known)} calls were recorded before")
+                shown.say(f"going on: {len(known)} calls were recorded before")
             left = opened.Left(calls, worst if ready.ready.sides.new else estimate.Estimate(()))
             ended = await opened.go(ready, left, run.Notes(recorder=made))
             if ended is not None:
@@ -41,11 +41,11 @@ async def only(chosen: choice.Choice, settings: Settings) -> run.Ended | None:
 
 def _end(ended: run.Ended, chosen: choice.Choice) -> None:
     if ended.complete and not ended.troubled:
-        shown_compare.say(f"recorded: {chosen.record}")
+        shown.say(f"recorded: {chosen.record}")
         return
     if ended.stopped:
-        shown_compare.say(f"stopped: {ended.stopped}")
+        shown.say(f"stopped: {ended.stopped}")
     for count, what in ((ended.troubled, "met with trouble"), (ended.left_out, "are not covered by the budget")):
         if count:
-            shown_compare.say(f"{count} calls {what}")
-    shown_compare.say(f"nothing is lost: the same command goes on from here ({chosen.record})")
+            shown.say(f"{count} calls {what}")
+    shown.say(f"nothing is lost: the same command goes on from here ({chosen.record})")

@@ -6,7 +6,8 @@ from pathlib import Path
 from rich.console import Console
 
 from proxy import errors
-from proxy.cli import choice, shown
+from proxy.cli import shown
+from proxy.cli.comparing import choice
 from proxy.compare.reports import as_json, html, junit, markdown, terminal
 from proxy.compare.result import Result
 

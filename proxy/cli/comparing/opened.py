@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proxy import config
-from proxy.cli import beside, choice, shown_compare, sides, what_is_asked
+from proxy.cli.comparing import beside, choice, shown, sides, what_is_asked
 from proxy.compare import addresses, estimate, exchange, run
 from proxy.compare.asking import Answering
 from proxy.compare.budget import Budget
@@ -105,7 +105,7 @@ async def go(
 ) -> run.Ended | None:
     """Show the plan, and do it, if it may be done. None where somebody said no."""
     chosen, asked, free = ready.chosen, ready.asked, ready.ready.free
-    shown_compare.plan(
+    shown.plan(
         asked.name,
         left.estimate,
         distinct=asked.plan.distinct,
@@ -114,7 +114,7 @@ async def go(
         free=free,
         notes=tuple(map(ready.redaction.text, asked.notes)),
     )
-    if not shown_compare.agree(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
+    if not shown.agree(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
         return None
     budget = Budget(ready.limit, left.spent)
     exchanger = exchange.Exchanger(
@@ -126,7 +126,7 @@ async def go(
         judge=judge,
         tape=ready.ready.tape,
     )
-    with shown_compare.bar(len(left.calls)) as tell:
+    with shown.bar(len(left.calls)) as tell:
         running = run.Run(
             exchanger,
             judge,
