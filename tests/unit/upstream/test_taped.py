@@ -20,7 +20,7 @@ POORER = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits } }"
 class Tokens:
     """As many as are asked for."""
 
-    async def get(self, credentials):
+    async def get(self, credentials, seconds):
         return "a-token"
 
     async def rejected(self, credentials, token):
