@@ -24,7 +24,7 @@ ROOTS = {
 COUNTS = ("hits", "count")  # of parts: of a query, and of those that have a facet's value
 FOUND, NOT_FOUND = 200, 404
 WHY: dict[Cause, str] = {
-    "moved": "the data has moved: asked again, the sides agree, or the old one no longer says what it said",
+    "moved": "the data has moved: asked again, the sides agree, or neither says what it said",
     "order": "the same elements in another order",
     "format": "the same value, written in another way",
     "error shape": "both sides refuse the request, each in its own words",

@@ -21,7 +21,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Cause = Literal[
     "no source",  # the service that replaced v3 has nothing like it (the coverage table)
     "derived",  # made of something else (the coverage table)
-    "moved",  # the data has moved since: asked again, the sides agree, or the old one no longer says what it said
+    "moved",  # the data has moved since: asked again, the sides agree, or neither says what it said
     "order",
     "format",
     "error shape",

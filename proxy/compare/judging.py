@@ -110,16 +110,25 @@ class Judge:
         left = self._applied(call, old, again).left
         return tuple(sorted({self._trimming.difference(each).path for each in left}))
 
+    def _changed(self, side: Side, again: Side | None) -> set[tuple[str, str, str]]:
+        """Where a side says something else now."""
+        return {_key(each) for each in self._found(side, again)} if again and not _trouble(side, again) else set()
+
     def _moved(
         self, first: tuple[Side, Side], later: tuple[Side | None, ...], differences: Sequence[Difference]
     ) -> set[tuple[str, str, str]]:
-        """The differences that are gone where either side was asked again, or that the old side's own change brought.
+        """The differences that are gone where either side was asked again, and those where both have changed since.
 
-        What is of the whole reply is no data: it has moved only where the old side itself now says something else.
+        That the old side alone says something else now proves nothing of the new one: it may be wrong about both. What
+        is of the whole reply is no data: it has moved where the old side itself has.
         """
-        (old, _), again = first, later[0]
-        changed = {_key(each) for each in self._found(old, again)} if again and not _trouble(old, again) else set()
-        moved = {_key(each) for each in differences} & changed
+        (old, new), (again, new_again) = first, later
+        by_old, by_new = self._changed(old, again), self._changed(new, new_again)
+        moved = {
+            _key(each)
+            for each in differences
+            if _key(each) in by_old and (_key(each) in by_new or patterns.is_whole(each.path))
+        }
         for one, other in _pairs(first, later):
             if not (_is_like(one, old) and _is_like(other, old)):
                 continue

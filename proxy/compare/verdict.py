@@ -40,5 +40,5 @@ def exit_code(result: Result, *, thresholds: bool) -> int:
     """0 equivalent, 1 differences, 2 could not compare. Where there are `thresholds`, they alone say what differs."""
     if result.failed or (not thresholds and any(group.counts for group in result.groups)):
         return DIFFERENT
-    compared = result.rows and all(row.calls > 0 for row in result.rows)
+    compared = result.rows and all(row.calls > 0 and not row.troubled for row in result.rows)
     return EQUIVALENT if compared and result.complete else NOT_COMPARED

@@ -114,11 +114,19 @@ def test_what_the_sides_agree_on_when_asked_again_has_moved(judge, call, reply):
     assert (comparison.parts, comparison.price) == (2, 1)
 
 
-def test_what_the_old_side_no_longer_says_has_moved_though_the_sides_still_differ(judge, call, reply):
+def test_what_neither_side_says_any_longer_has_moved_though_they_still_differ(judge, call, reply):
     pair = Pair(reply(parts("X1")), reply(parts("X2")))
     comparison = judge().compare(call, 0, pair, old_again=reply(parts("X3")), new_again=reply(parts("X4")))
     assert len(comparison.moved) == 1
     assert comparison.equivalent
+
+
+def test_what_the_new_side_goes_on_saying_is_found_though_the_old_one_has_changed(judge, call, reply):
+    """It may be wrong about both."""
+    pair = Pair(reply(parts("X1")), reply(parts("wrong")))
+    for again in ({}, {"new_again": reply(parts("wrong"))}):
+        comparison = judge().compare(call, 0, pair, old_again=reply(parts("X2")), **again)
+        assert (len(comparison.findings), comparison.moved) == (1, ())
 
 
 def test_what_is_still_there_when_asked_again_is_found(judge, call, reply):

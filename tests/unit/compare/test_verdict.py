@@ -39,8 +39,8 @@ def test_a_least_number_of_calls_holds_where_the_share_would_not_need_it():
     assert verdict.of_row(100, 100, lax, whole=False) == "ready"
 
 
-def row(said="ready", calls=10):
-    return Row("erp", "/parts/match", calls, calls, calls, 0, 1.0, Interval(0.7, 1.0), said)
+def row(said="ready", calls=10, troubled=0):
+    return Row("erp", "/parts/match", calls, calls, calls, troubled, 1.0, Interval(0.7, 1.0), said)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,7 @@ def result(*, rows=ONE, counts=(), failed=(), complete=True):
         (result(failed=("the rule x has expired",)), False, 1),
         (result(rows=()), False, 2),
         (result(rows=(row(), row(calls=0))), False, 2),
+        (result(rows=(row(troubled=1),)), False, 2),
         (result(complete=False), False, 2),
         (result(complete=False, counts=(True,)), False, 1),
     ],
