@@ -127,7 +127,11 @@ def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
     arguments = ("sandbox", "--port", "0", "--seed", str(seed), "--part-limit", str(PARTS))
     with _process(arguments, folder / "sandbox.txt") as process:
         assert process.stdout is not None
-        yield dict(process.stdout.readline().split() for _ in range(5))
+        told: dict[str, str] = {}
+        while "client_secret" not in told:
+            name, value = process.stdout.readline().split()
+            told[name] = value
+        yield told
 
 
 @contextmanager
