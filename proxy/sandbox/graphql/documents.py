@@ -1,6 +1,7 @@
 """Documents, parsed and validated once: clients send the same ones over and over.
 
-Used by the query service. Keeps the last few hundred, faults included; knows nothing of variables.
+Used by the query service. Keeps the last of them, faults included; knows nothing of variables. How much work a document
+can make is bounded before that work is begun: by its length, its tokens, its depth and its fields.
 """
 
 from collections.abc import Mapping
@@ -14,14 +15,17 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     OperationDefinitionNode,
+    OperationType,
     parse,
     validate,
 )
 
-from proxy.sandbox.graphql import problems, rules
+from proxy.sandbox.graphql import extent, problems, rules
 
-KEPT = 512
-MAX_TOKENS = 50_000
+# Characters of all documents that are kept; what is made of them is a few hundred times as large.
+KEPT = 2**19
+MAX_LENGTH = 2**17
+MAX_TOKENS = 20_000
 MAX_ERRORS = 50
 
 
@@ -33,6 +37,7 @@ class Document:
     faults: tuple[dict[str, Any], ...]
     # Operations by name ("" where there is none): the fields at their roots, as the journal has them.
     operations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    length: int = 0
 
     def asked(self, operation_name: str | None) -> tuple[str | None, tuple[str, ...]]:
         """The operation that a request means, and the fields at its root; None and () where that is not clear."""
@@ -40,6 +45,16 @@ class Document:
             ((name, fields),) = self.operations.items()
             return name or None, fields
         return operation_name, self.operations.get(operation_name or "", ())
+
+    def is_query(self, operation_name: str | None) -> bool:
+        """Whether the operation that a request means only reads; True also where that is not clear."""
+        operations = [
+            definition
+            for definition in (self.node.definitions if self.node else ())
+            if isinstance(definition, OperationDefinitionNode)
+        ]
+        meant = [one for one in operations if operation_name in (None, one.name.value if one.name else None)]
+        return len(meant) != 1 or meant[0].operation is OperationType.QUERY
 
     def first_field(self) -> FieldNode | None:
         """The first field at the root of the first operation, for the path of an error that is about all
@@ -67,10 +82,13 @@ class Documents:
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._kept: LRUCache[str, Document] = LRUCache(KEPT)
+        self._kept: LRUCache[str, Document] = LRUCache(KEPT, getsizeof=lambda document: document.length)
 
     def read(self, text: str) -> Document:
         """The document with this text."""
+        if len(text) > MAX_LENGTH:
+            message = f"The document has {len(text)} characters; {MAX_LENGTH} is the most."
+            return Document(None, ({"message": message, "extensions": {"code": "HC0011"}},))
         document = self._kept.get(text)
         if document is None:
             document = self._kept[text] = self._read(text)
@@ -80,9 +98,9 @@ class Documents:
         try:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
-            return Document(None, (problems.coded(error, "HC0011"),))
-        faults = validate(self._schema, node, rules.RULES, max_errors=MAX_ERRORS)
-        return Document(node, tuple({**fault.formatted} for fault in faults), _operations(node))
+            return Document(None, (problems.coded(error, "HC0011"),), length=len(text))
+        faults = extent.faults(node) or validate(self._schema, node, rules.RULES, max_errors=MAX_ERRORS)
+        return Document(node, tuple({**fault.formatted} for fault in faults), _operations(node), len(text))
 
 
 def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:

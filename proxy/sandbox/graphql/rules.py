@@ -15,6 +15,7 @@ from graphql import (
     get_named_type,
     is_leaf_type,
     is_required_argument,
+    recommended_rules,
     specified_rules,
     type_from_ast,
 )
@@ -187,4 +188,7 @@ OWN = (
     UsedVariables,
     VariablePlaces,
 )
-RULES = tuple(next((own for own in OWN if issubclass(own, rule)), rule) for rule in specified_rules)
+RULES = (
+    *(next((own for own in OWN if issubclass(own, rule)), rule) for rule in specified_rules),
+    *recommended_rules,
+)
