@@ -23,8 +23,9 @@ class Settings:
 
     `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
     (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
-    token through, on the first account. `issuer` None: the address that the token request came to. `faults` are
-    there from the start. `legacy` is about the old v3 service.
+    token through, on the first account. `execution_timeout`: seconds that a query may take, as the service's
+    software has it; `answer_fields`: how many its answer may have, each as often as it is in it. `issuer` None: the
+    address that the token request came to. `faults` are there from the start. `legacy` is about the old v3 service.
     """
 
     parts: int | None = None
@@ -35,6 +36,8 @@ class Settings:
     token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
     part_limit_status: int = 200
     no_auth: bool = False
+    execution_timeout: float = 30.0
+    answer_fields: int = 500_000
     issuer: str | None = None
     audience: str = "https://api.nexar.com"
     site_url: str = "https://octopart.com"
@@ -44,5 +47,9 @@ class Settings:
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:
             raise ValueError(f"token_lifetime must be at least 1 second, not {self.token_lifetime}")
+        if self.execution_timeout <= 0:
+            raise ValueError(f"execution_timeout must be more than 0 seconds, not {self.execution_timeout}")
+        if self.answer_fields < 1:
+            raise ValueError(f"answer_fields must be at least 1, not {self.answer_fields}")
         if self.part_limit_status not in (200, 500):
             raise ValueError(f"part_limit_status must be 200 or 500, not {self.part_limit_status}")

@@ -118,7 +118,8 @@ async def test_in_no_auth_mode_requests_without_a_token_go_to_the_first_account(
     ],
 )
 async def test_what_is_no_graphql_request_is_a_400_with_its_code(caller: Caller, body: bytes, code: str) -> None:
-    reply = await caller.post(caller.sandbox.graphql_url, data=body, headers={"token": caller.token})
+    headers = {"token": caller.token, "Content-Type": "application/json"}
+    reply = await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
     assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (400, code)
     assert "data" not in reply.body
 

@@ -123,7 +123,9 @@ async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
     assert time.perf_counter() - began < 1.0
 
 
-@pytest.mark.parametrize("wrong", [{"token_lifetime": 0}, {"part_limit_status": 404}])
+@pytest.mark.parametrize(
+    "wrong", [{"token_lifetime": 0}, {"part_limit_status": 404}, {"execution_timeout": 0}, {"answer_fields": 0}]
+)
 def test_settings_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         settings.Settings(**wrong)  # type: ignore[arg-type]

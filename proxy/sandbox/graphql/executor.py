@@ -1,8 +1,8 @@
-"""Execution by graphql-core, with two differences that the service needs.
+"""Execution by graphql-core, with three differences that the service needs.
 
-An object selected without sub-fields gets null and is not resolved at all; and a plain value, which most
-fields of an answer are, is read without the detour that fields with resolvers need, which halves the time
-of a multi-match.
+It ends where its allowance does. An object selected without sub-fields gets null and is not resolved at all; and a
+plain value, which most fields of an answer are, is read without the detour that fields with resolvers need, which
+halves the time of a multi-match.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from graphql import (
     get_nullable_type,
     is_composite_type,
 )
-from graphql.execution.collect_fields import FieldDetailsList, collect_fields
+from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet, collect_fields
 from graphql.execution.execute import assume_not_async_iterable, assume_not_awaitable
 from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
-from proxy.sandbox.graphql import context, problems
+from proxy.sandbox.graphql import allowance, context, problems
 
 LEAF = "leaf"
 EXACT = {"String": str, "ID": str, "Time": str, "DateTime": str, "Int": int, "Float": float, "Boolean": bool}
@@ -61,7 +61,9 @@ class RootField:
 
 
 class SupplyExecutor(Executor[context.Context]):
-    """The executor of one request."""
+    """The executor of one request. What it may use is given to it by `prepare`."""
+
+    allowance: allowance.Allowance
 
     def root_fields(self) -> list[RootField]:
         """What the operation asks for at its root. Raises GraphQLError for an argument that does not fit."""
@@ -82,6 +84,18 @@ class SupplyExecutor(Executor[context.Context]):
         arguments = get_argument_values(field, node, self.variable_values)
         return RootField(node.name.value, key, arguments, node)
 
+    def execute_fields(
+        self,
+        parent_type: GraphQLObjectType,
+        source_value: Any,
+        path: Path | None,
+        grouped_field_set: GroupedFieldSet,
+        position_context: Any,
+    ) -> Any:
+        """The fields of one object; they are counted."""
+        self.allowance.take(len(grouped_field_set))
+        return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
+
     def execute_field(
         self,
         parent_type: GraphQLObjectType,
@@ -100,6 +114,7 @@ class SupplyExecutor(Executor[context.Context]):
                     return value
             elif _is_empty_selection(field, field_details_list):
                 return None
+        self.allowance.take(0)  # a list of fields with a resolver each may be long, and each may take its time
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
 
 
@@ -108,7 +123,9 @@ def prepare(
     document: DocumentNode,
     bill: context.Context,
     variables: dict[str, Any],
+    *,
     operation_name: str | None,
+    allowed: allowance.Allowance,
 ) -> SupplyExecutor:
     """The executor of a valid document. Raises RequestError (400) for variables or an operation name that do
     not fit it."""
@@ -124,6 +141,7 @@ def prepare(
     if not isinstance(built, SupplyExecutor):
         faults = built if isinstance(built, list) else []
         raise problems.RequestError(400, [problems.variable(error) for error in faults])
+    built.allowance = allowed
     return built
 
 

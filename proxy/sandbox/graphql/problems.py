@@ -18,11 +18,16 @@ class ServiceError(Exception):
 
 
 class RequestError(Exception):
-    """The whole request gets this answer: an HTTP status, "errors", and `data: null` or no data."""
+    """The whole request gets this answer: an HTTP status, "errors", and `data: null` or no data.
 
-    def __init__(self, status: int, errors: Sequence[dict[str, Any]], null_data: bool = False) -> None:
+    A `fixed` status is sent whatever media type the caller asks for; others are 200 in `application/json`.
+    """
+
+    def __init__(
+        self, status: int, errors: Sequence[dict[str, Any]], null_data: bool = False, fixed: bool = False
+    ) -> None:
         super().__init__(status)
-        self.status, self.errors, self.null_data = status, list(errors), null_data
+        self.status, self.errors, self.null_data, self.fixed = status, list(errors), null_data, fixed
 
 
 def stitched(message: str, path: list[str | int], locations: list[dict[str, int]]) -> dict[str, Any]:
@@ -58,9 +63,49 @@ def feature(name: str, field: str) -> str:
     return f"You do not have access to {field}: your plan lacks the feature {name}. Please upgrade your plan."
 
 
-def bad_request(message: str, code: str) -> RequestError:
-    """The body is not a GraphQL request (codes of contract graphql.md §3.3)."""
-    return RequestError(400, [{"message": message, "extensions": {"code": code}}])
+def bad_request(message: str, code: str, status: int = 400) -> RequestError:
+    """This is not a GraphQL request (codes of contract graphql.md §3.3)."""
+    return RequestError(status, [{"message": message, "extensions": {"code": code}}], fixed=True)
+
+
+def too_large(limit: int) -> RequestError:
+    """The body is longer than `limit` bytes (text ours; HC0010 is the code of the service's software)."""
+    return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
+
+
+def unsupported(why: str) -> RequestError:
+    """The body is of another type (ours)."""
+    return bad_request(f"The content type must be application/json in UTF-8; {why}.", "HC0009", status=415)
+
+
+def not_acceptable(accept: str) -> RequestError:
+    """The caller takes no answer that there is (text ours; HC0063 is the code of the service's software)."""
+    message = f"No media type in `Accept: {accept}` is one that can be sent: application/json is."
+    return bad_request(message, "HC0063", status=406)
+
+
+def not_safe() -> RequestError:
+    """A GET asks for something else than a query; the text of the service's software, which has no code for it."""
+    return RequestError(405, [{"message": "The specified operation kind is not allowed."}], fixed=True)
+
+
+def not_persisted() -> RequestError:
+    """The document is to be one that the service keeps; it keeps none (contract graphql.md §3.3)."""
+    return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": "HC0020"}}])
+
+
+def timed_out(seconds: float) -> RequestError:
+    """The execution took longer; the time is written as .NET does."""
+    whole, part = divmod(round(seconds * 1e7), 10**7)
+    time = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}" + (f".{part:07}" if part else "")
+    message = f"The request exceeded the configured timeout of `{time}`."
+    return RequestError(500, [{"message": message, "extensions": {"code": "HC0045"}}])
+
+
+def too_complex(allowed: int) -> RequestError:
+    """The answer has more fields."""
+    message = "The maximum allowed operation complexity was exceeded."
+    return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": allowed, "code": "HC0047"}}])
 
 
 def coded(error: GraphQLError, code: str) -> dict[str, Any]:

@@ -1,20 +1,38 @@
-"""The body of a POST, parsed into one frozen value (contract graphql.md §3.1). Batches are not taken."""
+"""The parameters of a request, from a body or a URL, as one frozen value (GraphQL over HTTP, "Request"; contract
+graphql.md §3.1). Batches are not taken; `extensions` may be sent, and only a persisted query is looked for in them.
+"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from multidict import MultiMapping
 
 from proxy.sandbox.graphql import problems
+
+PARAMETERS = ("query", "operationName", "variables", "extensions")
+CONTENT_TYPE = "application/json"
+CHARSETS = frozenset({"utf-8", "utf8"})
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: the document's text and the values of its variables."""
+    """What a client asks: the document's text and the values of its variables. `safe`: it may change nothing."""
 
     query: str
     variables: dict[str, Any]
     operation_name: str | None
+    safe: bool = False
+
+
+def check_type(content_type: str | None, charset: str | None) -> None:
+    """Raises RequestError (415) for a body that is not said to be JSON in UTF-8."""
+    given = (content_type or "").partition(";")[0].strip()
+    if given.lower() != CONTENT_TYPE:
+        raise problems.unsupported(f"it is `{given}`" if given else "the request has none")
+    if charset is not None and charset.lower() not in CHARSETS:
+        raise problems.unsupported(f"its charset is `{charset}`")
 
 
 def read(body: bytes) -> Request:
@@ -27,11 +45,43 @@ def read(body: bytes) -> Request:
         raise problems.bad_request("Batches of requests are not supported.", "HC0009")
     if not isinstance(content, dict):
         raise problems.bad_request("The request body must be a JSON object.", "HC0012")
-    query, variables, name = (content.get(key) for key in ("query", "variables", "operationName"))
+    return _request(content, safe=False)
+
+
+def read_url(given: MultiMapping[str]) -> Request:
+    """The request in the parameters of a URL: those that are objects as JSON text, one that is empty as if it were not
+    there. Raises RequestError (400)."""
+    content: dict[str, Any] = {}
+    for name in PARAMETERS:
+        values = [value for value in given.getall(name, []) if value]
+        if len(values) > 1:
+            raise problems.bad_request(f"`{name}` is given {len(values)} times.", "HC0012")
+        if values:
+            content[name] = _decoded(name, values[0]) if name in ("variables", "extensions") else values[0]
+    return _request(content, safe=True)
+
+
+def _decoded(name: str, text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise problems.bad_request(f"`{name}` is not valid JSON.", "HC0012") from None
+
+
+def _request(content: Mapping[str, Any], safe: bool) -> Request:
+    query, name = content.get("query"), content.get("operationName")
+    variables, extensions = _map(content, "variables"), _map(content, "extensions")
+    if query is None and (isinstance(content.get("id"), str) or "persistedQuery" in extensions):
+        raise problems.not_persisted()
     if not isinstance(query, str) or not query.strip():
         raise problems.bad_request("The request must have a `query`.", "HC0013")
-    if variables is not None and not isinstance(variables, dict):
-        raise problems.bad_request("`variables` must be a JSON object.", "HC0012")
     if name is not None and not isinstance(name, str):
         raise problems.bad_request("`operationName` must be a string.", "HC0012")
-    return Request(query, variables or {}, name or None)
+    return Request(query, variables, name or None, safe)
+
+
+def _map(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = content.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise problems.bad_request(f"`{name}` must be a JSON object.", "HC0012")
+    return value or {}

@@ -1,5 +1,4 @@
-"""One GraphQL request from its bytes to an answer: read, authenticate, validate, check the caps, execute,
-bill.
+"""One GraphQL request from its parameters to an answer: authenticate, validate, check the caps, execute, bill.
 
 The order is the service's as far as it is known: a token fault comes before a fault of the document, only
 questions about the schema need no token (contract graphql.md §3). HTTP is transport.py's.
@@ -17,7 +16,7 @@ from graphql import ExecutionResult, GraphQLError
 from proxy.kit import clock as clocks
 from proxy.sandbox import accounting, accounts, faults, settings
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import context, documents, executor, limits, problems, requests, rules, surfaces
+from proxy.sandbox.graphql import allowance, context, documents, executor, limits, problems, requests, rules, surfaces
 from proxy.sandbox.identity import tokens
 from proxy.sandbox.injection import exchanges, injector
 
@@ -27,10 +26,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP status and the body to encode."""
+    """An HTTP status and the body to encode. `fixed`: the status is the same in every media type."""
 
     status: int
     body: dict[str, Any]
+    fixed: bool = False
 
 
 class QueryService:
@@ -52,16 +52,22 @@ class QueryService:
     ) -> None:
         self._settings, self._catalog, self._accounts = chosen, catalog, known
         self._accounting, self._tokens, self._rng, self._seen = counted, issued, rng, seen
-        self._started = clock.now()
+        self._clock, self._started = clock, clock.now()
         self._injector, self._surfaces = drawing, surfaces_of
 
-    def answer(self, body: bytes, token: str | None, exchange: exchanges.Exchange) -> Answer:
-        """The answer to one POST body, whatever it holds."""
+    def answer(self, request: requests.Request, token: str | None, exchange: exchanges.Exchange) -> Answer:
+        """The answer to one request, whatever its document and its token."""
         try:
-            answer = Answer(200, self._answer(requests.read(body), token, exchange))
+            return self._signed(Answer(200, self._answer(request, token, exchange)))
         except problems.RequestError as refused:
-            content: dict[str, Any] = {"errors": refused.errors}
-            answer = Answer(refused.status, content | ({"data": None} if refused.null_data else {}))
+            return self.refusal(refused)
+
+    def refusal(self, refused: problems.RequestError) -> Answer:
+        """The answer that says so."""
+        content: dict[str, Any] = {"errors": refused.errors} | ({"data": None} if refused.null_data else {})
+        return self._signed(Answer(refused.status, content, refused.fixed))
+
+    def _signed(self, answer: Answer) -> Answer:
         request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
         answer.body["extensions"] = {"requestId": str(request_id)}
         return answer
@@ -72,6 +78,8 @@ class QueryService:
         surface = self._surfaces.without(missing) if missing else whole
         document = surface.documents.read(request.query)
         exchange.entry.operation, exchange.entry.fields = document.asked(request.operation_name)
+        if request.safe and not document.is_query(request.operation_name):
+            raise problems.not_safe()
         account = self._authenticate(token, document, exchange)
         exchange.entry.application = account.application_id if account else None
         if document.node is None or document.faults:
@@ -79,7 +87,15 @@ class QueryService:
                 exchange.struck(faults.MissingField)
             raise problems.RequestError(400, document.faults)
         bill = self._bill(account)
-        prepared = executor.prepare(surface.schema, document.node, bill, request.variables, request.operation_name)
+        allowed = allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
+        prepared = executor.prepare(
+            surface.schema,
+            document.node,
+            bill,
+            request.variables,
+            operation_name=request.operation_name,
+            allowed=allowed,
+        )
         self._check(prepared, account, exchange)
         return self._execute(prepared, bill, exchange)
 
@@ -111,7 +127,7 @@ class QueryService:
         if account is None and self._settings.no_auth:
             return self._accounts.all[0]
         if account is None and not document.is_introspection():
-            raise problems.RequestError(401, [_token_fault(expired, document)])
+            raise problems.RequestError(401, [_token_fault(expired, document)], fixed=True)
         return account
 
     def _strike_token(self, token: str, document: documents.Document, exchange: exchanges.Exchange) -> None:
@@ -119,7 +135,7 @@ class QueryService:
             self._tokens.end(token)
         if isinstance(exchange.fault, faults.InvalidToken):
             exchange.struck(faults.InvalidToken)
-            raise problems.RequestError(401, [_token_fault(False, document)])
+            raise problems.RequestError(401, [_token_fault(False, document)], fixed=True)
 
     def _check(
         self, prepared: executor.SupplyExecutor, account: accounts.Account | None, exchange: exchanges.Exchange
@@ -138,7 +154,7 @@ class QueryService:
             if limit < account.part_limit:
                 exchange.struck(faults.Quota)
             used_up = problems.part_limit(limit)
-            raise problems.RequestError(self._settings.part_limit_status, [used_up], null_data=True)
+            raise problems.RequestError(self._settings.part_limit_status, [used_up], null_data=True, fixed=True)
         over = [_cap(one, message) for one in roots for message in limits.violations(one.name, one.arguments)]
         if over:
             raise problems.RequestError(200, over)
@@ -152,6 +168,8 @@ class QueryService:
         result = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
             raise TypeError("the execution did not complete at once")
+        if prepared.allowance.refused is not None:
+            raise prepared.allowance.refused
         if bill.account is not None:
             parts = bill.parts(result.data)
             self._accounting.book(bill.account.application_id, parts)

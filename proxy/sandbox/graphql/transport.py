@@ -1,6 +1,8 @@
-"""The query service over HTTP: POST /graphql, with or without a trailing slash (contract graphql.md §3.1).
+"""The query service over HTTP: POST and GET of /graphql, with or without a trailing slash, as GraphQL over HTTP has it
+(https://graphql.github.io/graphql-over-http/draft/) and, where they differ, as the service is known to do it (contract
+graphql.md §3).
 
-A GET is answered by a page that says what this is.
+A GET without a query is answered by a page that says what this is.
 """
 
 import html
@@ -9,11 +11,13 @@ import re
 import orjson
 from aiohttp import web
 
-from proxy.sandbox.graphql import service
+from proxy.sandbox.graphql import media_types, problems, requests, service
 from proxy.sandbox.injection import exchanges
 
 PATHS = ("/graphql", "/graphql/")
-GRAPHQL_JSON = "application/graphql-response+json"
+# Bytes of a body, however it was compressed; ours.
+MAX_BODY = 2**20
+OFFERED = (media_types.JSON, media_types.GRAPHQL)
 
 _OUTSIDE = re.compile(r"[^\x00-\x7f]|[+&<>']")
 
@@ -34,22 +38,67 @@ class Transport:
 
     def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
         """POST and GET on both paths; other methods are 405."""
+        asked = watch.over("graphql", self.ask)
+
+        async def get(request: web.Request) -> web.StreamResponse:
+            return _page(request) if _wants_page(request) else await asked(request)
+
         for path in PATHS:
-            router.add_post(path, watch.over("graphql", self.post))
-            router.add_get(path, self.page)
+            router.add_post(path, asked)
+            router.add_get(path, get)
 
-    async def post(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
-        """One request. The content type of the body is not looked at."""
-        answer = self._queries.answer(await request.read(), _token(request), exchange)
-        asked = request.headers.get("Accept", "")
-        kind = GRAPHQL_JSON if GRAPHQL_JSON in asked else "application/json"
-        headers = {"Content-Type": f"{kind}; charset=utf-8"}
-        return web.Response(body=_escaped(orjson.dumps(answer.body)), status=answer.status, headers=headers)
+    async def ask(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
+        """One request."""
+        accept = request.headers.getall("Accept", [])
+        media_type = media_types.chosen(accept, OFFERED)
+        try:
+            if media_type is None:
+                raise problems.not_acceptable(", ".join(accept))
+            asked = await _read(request)
+        except problems.RequestError as refused:
+            answer = self._queries.refusal(refused)
+        else:
+            answer = self._queries.answer(asked, _token(request), exchange)
+        return _response(answer, media_type or media_types.FALLBACK)
 
-    async def page(self, request: web.Request) -> web.Response:
-        """What a browser sees."""
-        url = html.escape(str(request.url.origin()) + PATHS[0])
-        return web.Response(text=_PAGE.format(url=url), content_type="text/html")
+
+async def _read(request: web.Request) -> requests.Request:
+    if request.method != "POST":
+        return requests.read_url(request.query)
+    requests.check_type(request.headers.get("Content-Type"), request.charset)
+    return requests.read(await _body(request))
+
+
+async def _body(request: web.Request) -> bytes:
+    body = bytearray()
+    try:
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise problems.too_large(MAX_BODY)
+    except web.RequestPayloadError:
+        raise problems.bad_request("The request body is not encoded as its headers say.", "HC0012") from None
+    return bytes(body)
+
+
+def _response(answer: service.Answer, media_type: media_types.MediaType) -> web.Response:
+    status = media_type.status(answer.status, fixed=answer.fixed, has_data="data" in answer.body)
+    headers = {"Content-Type": f"{media_type.name}; charset=utf-8", "Vary": "Accept"}
+    if status == 405:
+        headers["Allow"] = "POST"
+    return web.Response(body=_escaped(orjson.dumps(answer.body)), status=status, headers=headers)
+
+
+def _wants_page(request: web.Request) -> bool:
+    """Whether a GET asks nothing and its sender takes HTML as gladly as JSON."""
+    accept = request.headers.getall("Accept", [])
+    best = media_types.chosen(accept, (media_types.HTML, *OFFERED))
+    return "query" not in request.query and best is not None and best.name == media_types.HTML
+
+
+def _page(request: web.Request) -> web.Response:
+    url = html.escape(str(request.url.origin()) + PATHS[0])
+    return web.Response(text=_PAGE.format(url=url), content_type=media_types.HTML)
 
 
 def _escaped(body: bytes) -> bytes:

@@ -1,0 +1,220 @@
+"""What one request can make the query service do: bounds on its body, its document, its answer and its time."""
+
+import gzip
+import io
+import json
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+from graphql import get_introspection_query, parse
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+from proxy.sandbox.graphql import allowance, documents, extent, problems, schema, transport
+
+LAST = extent.MAX_DEPTH
+GRAPHQL = "application/graphql-response+json"
+CHAIN = range(2000)
+
+
+def nested(levels: int) -> str:
+    return "{ supCategories {" + "children{" * (levels - 2) + "id" + "}" * (levels - 2) + "} }"
+
+
+def wide(fields: int) -> str:
+    return "{" + " ".join(f"a{n}: __typename" for n in range(fields)) + "}"
+
+
+def spread(fragments: int) -> str:
+    """Each fragment has the next one twice."""
+    chained = (f"fragment F{n} on SupCategory {{ a: children {{ ...F{n + 1} }} b: children {{ ...F{n + 1} }} }}"
+               for n in range(fragments))  # fmt: skip
+    return "{ supCategories { ...F0 } } " + " ".join(chained) + f" fragment F{fragments} on SupCategory {{ id }}"
+
+
+HOSTILE = {
+    "thousands of aliases": wide(5000),
+    "one field over and over": "{ supManufacturers {" + " name" * 2000 + "} }",
+    "one list over and over": "{" + ' supManufacturers(ids: ["1"]) { id name }' * 600 + "}",
+    "selections in selections": "{" + "a{" * 3000 + "b" + "}" * 3000 + "}",
+    "lists in lists": "{ supParts(ids: " + "[" * 5000 + "]" * 5000 + ") { id } }",
+    "objects in objects": '{ supSearch(q: "x", filters: ' + "{a: " * 5000 + "1" + "}" * 5000 + ") { hits } }",
+    "more tokens than are read": "{" + " a" * 30_000 + "}",
+    "a comment without an end": "{ __typename } #" + "x" * documents.MAX_LENGTH,
+    "fragments that double": spread(20),
+    "a chain of fragments": "{ supCategories { ...F0 } } "
+    + " ".join(f"fragment F{n} on SupCategory {{ ...F{n + 1} }}" for n in CHAIN)
+    + f" fragment F{len(CHAIN)} on SupCategory {{ id }}",
+    "a circle of fragments": "{ supCategories { ...F0 } } "
+    + " ".join(f"fragment F{n} on SupCategory {{ ...F{(n + 1) % len(CHAIN)} }}" for n in CHAIN),
+    "one directive over and over": "{ supManufacturers " + "@include(if: true) " * 3000 + "{ id } }",
+    "types of fields of types": "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }",
+}
+
+
+@pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
+async def test_a_hostile_document_is_a_400_and_the_next_request_is_answered(caller: Caller, document: str) -> None:
+    reply = await caller.ask(document)
+    assert reply.status == 400
+    assert reply.messages
+    assert "data" not in reply.body
+    assert (await caller.ask("{ __typename }")).status == 200
+
+
+async def test_a_document_may_be_so_deep_and_no_deeper(caller: Caller) -> None:
+    assert "errors" not in (await caller.ask(nested(LAST))).body
+    reply = await caller.ask("\n" + nested(LAST + 1))
+    assert reply.status == 400
+    (error,) = reply.body["errors"]
+    assert error == {
+        "message": f"The GraphQL document has an execution depth of {LAST + 1} "
+        f"which exceeds the max allowed execution depth of {LAST}.",
+        "locations": [{"line": 2, "column": 1}],
+        "extensions": {"allowedExecutionDepth": LAST, "detectedExecutionDepth": LAST + 1},
+    }
+
+
+async def test_a_document_may_have_so_many_fields_and_no_more(caller: Caller) -> None:
+    assert len((await caller.ask(wide(extent.MAX_FIELDS))).data) == extent.MAX_FIELDS
+    reply = await caller.ask(wide(extent.MAX_FIELDS + 1))
+    assert (reply.status, reply.body["errors"][0]["extensions"]) == (400, {"code": "HC0011"})
+    assert f"more than {extent.MAX_FIELDS} fields" in reply.messages[0]
+
+
+async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller: Caller) -> None:
+    query = get_introspection_query(descriptions=True, input_value_deprecation=True, type_depth=9)
+    reply = await caller.ask(query, headers={})
+    assert {kind["name"] for kind in reply.data["__schema"]["types"]} >= {"SupPart", "Query"}
+
+
+@pytest.mark.parametrize(
+    "document, faults",
+    [
+        ("{ a { b { c } } d }", []),
+        ("{ ... on Q { ... { a } } }", []),
+        ("{ ...F } fragment F on Q { a { ...G } } fragment G on Q { b }", []),
+        ("{ ...Missing }", []),
+        ("{ ...F } fragment F on Q { a { ...F } }", []),
+        ("{ ...E } fragment E on Q { ...Missing }", []),
+        ("{" + "... {" * 100 + "a" + "}" * 100 + "}", []),
+        ("{ a { ...F } } fragment F on Q {" + "b{" * 24 + "c" + "}" * 24 + "}", ["depth of 26"]),
+        ("query A { a } query B {" + "b{" * 30 + "c" + "}" * 30 + "}", ["depth of 31"]),
+        (spread(200), ["depth of 202", "more than 2048 fields"]),
+    ],
+)
+def test_a_document_is_measured_with_its_fragments_in_place(document: str, faults: list[str]) -> None:
+    found = [error.message for error in extent.faults(parse(document, no_location=True))]
+    assert len(found) == len(faults)
+    assert all(part in message for part, message in zip(faults, found, strict=True))
+
+
+async def test_a_body_may_be_so_long_and_no_longer_however_it_is_sent(caller: Caller) -> None:
+    async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 65_536):
+            yield body[start : start + 65_536]
+
+    def padded(length: int) -> bytes:
+        return json.dumps({"query": "{ __typename }"}).encode().ljust(length)
+
+    headers = {"Content-Type": "application/json", "token": caller.token}
+    packed = {**headers, "Content-Encoding": "gzip"}
+    most, more = padded(transport.MAX_BODY), padded(transport.MAX_BODY + 1)
+    for body, said, status in (
+        (io.BytesIO(most), headers, 200),
+        (io.BytesIO(more), headers, 413),
+        (in_pieces(most), headers, 200),
+        (in_pieces(more), headers, 413),
+        (gzip.compress(most), packed, 200),
+        (gzip.compress(more), packed, 413),
+    ):
+        reply = await caller.post(caller.sandbox.graphql_url, data=body, headers=said)
+        assert reply.status == status
+        assert status == 200 or reply.body["errors"][0]["extensions"]["code"] == "HC0010"
+
+
+async def test_a_body_that_is_not_packed_as_it_says_is_a_400(caller: Caller) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip", "token": caller.token}
+    async with caller.session.post(
+        caller.sandbox.graphql_url, data=b'{"query": "{ __typename }"}', headers=headers
+    ) as response:
+        assert response.status == 400
+
+
+async def test_an_answer_that_grows_too_large_is_refused_and_costs_nothing(start: Starts) -> None:
+    query = '{{ supSearch(q: "", limit: {}) {{ results {{ part {{ mpn similarParts {{ id }} }} }} }} }}'
+    async with start(answer_fields=100) as caller:
+        assert (await caller.ask(query.format(1))).status == 200
+        reply = await caller.ask(query.format(90))
+        assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 1
+    assert reply.status == 400
+    assert reply.messages == ["The maximum allowed operation complexity was exceeded."]
+    assert reply.body["errors"][0]["extensions"] == {"allowedComplexity": 100, "code": "HC0047"}
+
+
+class HastyClock(clock.ManualClock):
+    """Its monotonic time goes on by `pace` seconds with each look at it."""
+
+    pace = 0.0
+
+    def monotonic(self) -> float:
+        self.advance(self.pace)
+        return super().monotonic()
+
+
+@pytest.fixture
+def turned() -> HastyClock:
+    return HastyClock()
+
+
+@pytest.mark.parametrize("accept, status", [("*/*", 500), ("application/json", 200), (GRAPHQL, 500)])
+async def test_an_execution_that_takes_too_long_is_ended_with_an_error_of_its_own(
+    caller: Caller, turned: HastyClock, accept: str, status: int
+) -> None:
+    headers = {"token": caller.token, "Accept": accept}
+    query = '{ supSearch(q: "", limit: 20) { results { part { sellers { company { name } } } } } }'
+    turned.pace = 1.0
+    reply = await caller.ask(query, headers=headers)
+    assert reply.status == status
+    assert reply.body["errors"] == [
+        {
+            "message": "The request exceeded the configured timeout of `00:00:30`.",
+            "extensions": {"code": "HC0045"},
+        }
+    ]
+    assert "data" not in reply.body
+    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
+    turned.pace = 0.0
+    assert len((await caller.ask(query, headers=headers)).data["supSearch"]["results"]) == 20
+
+
+async def test_aliases_share_the_time_of_their_request(caller: Caller, turned: HastyClock) -> None:
+    searches = " ".join(f'a{n}: supSearch(q: "x") {{ hits }}' for n in range(100))
+    turned.pace = 1.0
+    reply = await caller.ask("{" + searches + "}")
+    assert reply.body["errors"][0]["extensions"] == {"code": "HC0045"}
+
+
+@pytest.mark.parametrize(
+    "seconds, written",
+    [(30, "00:00:30"), (0.5, "00:00:00.5000000"), (5405, "01:30:05"), (1e-7, "00:00:00.0000001")],
+)
+def test_the_time_is_written_as_the_service_writes_it(seconds: float, written: str) -> None:
+    assert f"`{written}`" in problems.timed_out(seconds).errors[0]["message"]
+
+
+def test_an_allowance_that_was_gone_over_stays_so() -> None:
+    allowed = allowance.Allowance(clock.ManualClock(), math.inf, 2)
+    allowed.take(2)
+    for fields in (1, 0):
+        with pytest.raises(problems.RequestError):
+            allowed.take(fields)
+
+
+def test_the_documents_that_are_kept_are_bounded_by_their_length() -> None:
+    read = documents.Documents(schema.build())
+    texts = [f"{{ __typename }} # {n}" + "x" * (documents.MAX_LENGTH - 100) for n in range(6)]
+    first = [read.read(text) for text in texts]
+    again = [read.read(text) is document for text, document in reversed(list(zip(texts, first, strict=True)))]
+    assert again[0]
+    assert not again[-1]

@@ -1,0 +1,152 @@
+"""In which media type an answer comes, and the status it has there (GraphQL over HTTP, "Accept" and "Status Codes")."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller, Reply, Starts
+
+from proxy.sandbox import accounts
+from proxy.sandbox.graphql import media_types
+
+GRAPHQL = "application/graphql-response+json"
+JSON = "application/json"
+ASKED = '{ supSellers(ids: ["459"]) { name } }'
+RECOMMENDED = f"{GRAPHQL}; charset=utf-8, {JSON}; charset=utf-8"
+GATED = '{ supParts(ids: ["54445"]) { mpn estimatedFactoryLeadDays } }'
+
+
+async def send(caller: Caller, accept: str | None, content: Any, **headers: str) -> Reply:
+    said = {"token": caller.token, **headers} | ({} if accept is None else {"Accept": accept})
+    body = {"data": content} if isinstance(content, str | bytes) else {"json": content}
+    return await caller.post(caller.sandbox.graphql_url, headers=said, skip_auto_headers=["Accept"], **body)
+
+
+@pytest.mark.parametrize(
+    "accept, kind",
+    [
+        (None, JSON),
+        ("", JSON),
+        ("*/*", JSON),
+        ("application/*", JSON),
+        (JSON, JSON),
+        (GRAPHQL, GRAPHQL),
+        (RECOMMENDED, GRAPHQL),
+        (f"{JSON}, {GRAPHQL}", JSON),
+        (f"{JSON};q=0.5, {GRAPHQL};q=0.4", JSON),
+        (f"{JSON};q=0.5, {GRAPHQL};q=0.6", GRAPHQL),
+        (f"{JSON};q=0, */*", GRAPHQL),
+        (f"*/*, {GRAPHQL}", GRAPHQL),
+        ("application/json, text/plain, */*", JSON),
+        ("text/html, application/xhtml+xml, */*;q=0.8", JSON),
+        ('Application/GraphQL-Response+JSON; charset="UTF-8"', GRAPHQL),
+    ],
+)
+async def test_the_media_type_is_the_one_that_the_caller_likes_best(
+    caller: Caller, accept: str | None, kind: str
+) -> None:
+    reply = await send(caller, accept, {"query": ASKED})
+    assert (reply.status, reply.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+    assert reply.headers["Vary"] == "Accept"
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON}; charset=utf-16", "nonsense", f"{GRAPHQL}; v=2"]
+)
+async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: Caller, accept: str) -> None:
+    search = '{ supSearch(q: "", limit: 3) { results { part { id } } } }'
+    reply = await send(caller, accept, {"query": search})
+    assert (reply.status, reply.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
+    assert accept in reply.messages[0]
+    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
+
+
+async def test_several_accept_headers_are_read_as_one(caller: Caller) -> None:
+    headers = [("token", caller.token), ("Accept", "text/html"), ("Accept", GRAPHQL)]
+    async with caller.session.post(caller.sandbox.graphql_url, json={"query": ASKED}, headers=headers) as response:
+        assert response.content_type == GRAPHQL
+
+
+@pytest.mark.parametrize(
+    "content, anything, json, graphql",
+    [
+        ({"query": "{"}, 400, 200, 400),
+        ({"query": "{ nonsense }"}, 400, 200, 400),
+        ({"query": "query A { __typename } query B { __typename }"}, 400, 200, 400),
+        ({"query": "query A { __typename }", "operationName": "B"}, 400, 200, 400),
+        ({"query": "query($ids: [String!]!) { supParts(ids: $ids) { id } }"}, 400, 200, 400),
+        ({"query": "{ supSearch { hits } }"}, 400, 200, 400),
+        ({"query": '{ supSearch(q: "x", limit: 101) { hits } }'}, 200, 200, 400),
+        ({"id": "of a document that is kept"}, 200, 200, 400),
+        ({"extensions": {"persistedQuery": {"version": 1, "sha256Hash": "x"}}}, 200, 200, 400),
+        ({}, 400, 400, 400),
+        ([{"query": ASKED}], 400, 400, 400),
+        ({"query": ASKED, "variables": "{}"}, 400, 400, 400),
+    ],
+)
+async def test_a_request_that_can_be_read_is_a_200_for_whom_asks_for_json_whatever_came_of_it(
+    caller: Caller, content: Any, anything: int, json: int, graphql: int
+) -> None:
+    replies = [await send(caller, accept, content) for accept in ("*/*", JSON, GRAPHQL)]
+    assert [reply.status for reply in replies] == [anything, json, graphql]
+    assert all(reply.messages and "data" not in reply.body for reply in replies)
+
+
+@pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
+async def test_a_token_fault_is_a_401_in_every_media_type(caller: Caller, accept: str) -> None:
+    reply = await caller.ask(ASKED, headers={"Accept": accept})
+    assert reply.status == 401
+    assert reply.headers["Content-Type"].startswith(accept.replace("*/*", JSON))
+
+
+@pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
+async def test_data_beside_errors_is_a_200_in_every_media_type(start: Starts, accept: str) -> None:
+    features = accounts.FEATURES - {"LEAD_TIME"}
+    plan = accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features)
+    async with start(accounts=(plan,)) as caller:
+        reply = await send(caller, accept, {"query": GATED})
+    assert reply.status == 200
+    assert reply.body["data"]["supParts"][0]["mpn"]
+    assert reply.messages
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
+async def test_the_status_of_a_used_up_part_limit_is_the_chosen_one_in_every_media_type(
+    start: Starts, accept: str, status: int
+) -> None:
+    small = accounts.Account("small", "app-small", "small-client", "small-secret", part_limit=0)
+    async with start(accounts=(small,), part_limit_status=status) as caller:
+        reply = await send(caller, accept, {"query": '{ supSearch(q: "") { hits } }'})
+    assert (reply.status, reply.body["data"]) == (status, None)
+
+
+@pytest.mark.parametrize(
+    "content_type, named",
+    [
+        ("text/plain", "`text/plain`"),
+        ("application/x-www-form-urlencoded", "`application/x-www-form-urlencoded`"),
+        ("application/graphql", "`application/graphql`"),
+        ("application/jsonp", "`application/jsonp`"),
+        ("application/json; charset=latin-1", "`latin-1`"),
+        ("", "the request has none"),
+    ],
+)
+async def test_a_body_of_another_type_is_a_415_that_names_it(caller: Caller, content_type: str, named: str) -> None:
+    reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
+    assert reply.status == 415
+    assert named in reply.messages[0]
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "Application/JSON;charset=UTF-8", "application/json; a=b"]
+)
+async def test_json_in_utf_8_is_taken_however_it_is_written(caller: Caller, content_type: str) -> None:
+    reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
+    assert reply.data == {"__typename": "Query"}
+
+
+def test_nothing_is_chosen_for_whom_nothing_suits() -> None:
+    assert media_types.chosen(["text/html"], (JSON, GRAPHQL)) is None
+    assert media_types.chosen([], (JSON, GRAPHQL)) == media_types.MediaType(JSON, named=False)
+    assert media_types.chosen(["*/*"], ("text/html", JSON)) == media_types.MediaType("text/html", named=False)
+    assert media_types.chosen([JSON], ("text/html", JSON)) == media_types.MediaType(JSON, named=True)
