@@ -12,6 +12,7 @@ import pytest
 
 from proxy.sandbox import accounts, admin, app, faults, journal, settings
 from proxy.sandbox.catalog import store
+from proxy.sandbox.graphql import documents, extent, transport
 from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
@@ -58,6 +59,42 @@ def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page)
     without = {kind for kind, one in faults.KINDS.items() if "count" not in one.__struct_fields__}
     assert without == {"quota", "missing-field", "mixed"}
     assert "`quota` and `missing-field` hold for every request" in page.text
+
+
+def test_the_bounds_are_those_of_the_code(page):
+    chosen = settings.Settings()
+    assert [int(row[1]) for row in page.table("bound")] == [
+        transport.MAX_BODY,
+        documents.MAX_LENGTH,
+        documents.MAX_TOKENS,
+        extent.MAX_FIELDS,
+        extent.MAX_DEPTH,
+        chosen.answer_fields,
+        chosen.execution_timeout,
+    ]
+
+
+@pytest.mark.parametrize(
+    "query, outcome",
+    [
+        ("{ __typename }", "data"),
+        ("{ nonsense }", "document"),
+        ('{ supSearch(q: "x", limit: 101) { hits } }', "range"),
+    ],
+)
+async def test_the_status_depends_on_the_media_type_as_the_table_says(page, sandbox, query, outcome):
+    row = next(row for row in page.table("what came of it") if outcome in row[0])
+    found = []
+    account = sandbox.account
+    form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
+    async with aiohttp.ClientSession() as session:
+        async with session.post(sandbox.token_url, data=form) as response:
+            token = (await response.json())["access_token"]
+        for accept in ("application/json", "*/*", "application/graphql-response+json"):
+            headers = {"token": token, "Accept": accept}
+            async with session.post(sandbox.graphql_url, json={"query": query}, headers=headers) as response:
+                found.append(str(response.status))
+    assert found == list(row[1:])
 
 
 def test_the_table_has_every_disturbance_with_its_figures(page):
