@@ -50,7 +50,7 @@ async def test_no_token_no_secret_and_no_variable_is_in_it(caller: Caller) -> No
 
 
 async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: Caller) -> None:
-    headers = {"token": caller.token}
+    headers = {"token": caller.token, "Content-Type": "application/json"}
     for body in (b"{", b'{"query": "{ nonsense"}', b'{"query": "query A { a } query B { b }", "operationName": "B"}'):
         await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
     last = caller.sandbox.journal.last(3)
@@ -62,7 +62,8 @@ async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: Caller) -
 
 
 async def test_a_body_that_is_too_large_is_entered_with_its_status(caller: Caller) -> None:
-    async with caller.session.post(caller.sandbox.graphql_url, data=io.BytesIO(b" " * (9 * 2**20))) as response:
+    body, headers = io.BytesIO(b" " * (9 * 2**20)), {"Content-Type": "application/json"}
+    async with caller.session.post(caller.sandbox.graphql_url, data=body, headers=headers) as response:
         assert response.status == 413
     assert caller.sandbox.journal.entries[-1].status == 413
 

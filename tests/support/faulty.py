@@ -38,7 +38,10 @@ async def received(caller: Caller) -> bytes:
     """Everything that comes over a connection that asks for parts, until the sandbox closes it."""
     body = json.dumps({"query": PARTS})
     reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
-    head = f"POST /graphql HTTP/1.1\r\nHost: x\r\ntoken: {caller.token}\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST /graphql HTTP/1.1\r\nHost: x\r\ntoken: {caller.token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     writer.write(head.encode() + body.encode())
     try:
         return await reader.read()
