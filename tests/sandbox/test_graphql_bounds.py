@@ -172,7 +172,7 @@ async def test_an_execution_that_takes_too_long_is_ended_with_an_error_of_its_ow
     caller: Caller, turned: HastyClock, accept: str, status: int
 ) -> None:
     headers = {"token": caller.token, "Accept": accept}
-    query = '{ supSearch(q: "", limit: 20) { results { part { sellers { company { name } } } } } }'
+    query = '{ supSearch(q: "", limit: 20) { results { part { sellers { company { id name slug } } } } } }'
     turned.pace = 1.0
     reply = await caller.ask(query, headers=headers)
     assert reply.status == status
@@ -209,6 +209,21 @@ def test_an_allowance_that_was_gone_over_stays_so() -> None:
     for fields in (1, 0):
         with pytest.raises(problems.RequestError):
             allowed.take(fields)
+
+
+def test_an_allowance_notices_that_its_time_is_over_within_a_hundred_fields() -> None:
+    time = clock.ManualClock()
+    allowed = allowance.Allowance(time, 5, 10_000)
+    allowed.take(1)
+    time.advance(6)
+
+    def use() -> None:
+        for _ in range(100):
+            allowed.take(1)
+
+    with pytest.raises(problems.RequestError) as refused:
+        use()
+    assert refused.value.errors[0]["extensions"] == {"code": "HC0045"}
 
 
 def test_the_documents_that_are_kept_are_bounded_by_their_length() -> None:

@@ -114,7 +114,8 @@ class SupplyExecutor(Executor[context.Context]):
                     return value
             elif _is_empty_selection(field, field_details_list):
                 return None
-        self.allowance.take(0)  # a list of fields with a resolver each may be long, and each may take its time
+        if path.prev is None:  # a search, or something as long
+            self.allowance.look()
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
 
 
