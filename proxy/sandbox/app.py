@@ -15,11 +15,12 @@ import orjson
 from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, admin, journal
+from proxy.sandbox import accounting, accounts, admin, journal, people
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.graphql import schema, service, surfaces, transport
-from proxy.sandbox.identity import endpoints, keys, tokens
+from proxy.sandbox.identity import admin as identity_admin
+from proxy.sandbox.identity import assembly, authorization, discovery, keys, signing_in
 from proxy.sandbox.injection import exchanges, injector
 from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
@@ -56,7 +57,8 @@ class Sandbox:
     """A running sandbox. `account` is the first one; `port` the one that it listens on.
 
     `faults` can be replaced at any moment, `journal` says what was asked and what came of it. `legacy` is the old v3
-    service: its disturbances can be replaced too, and it counts requests.
+    service: its disturbances can be replaced too, and it counts requests. `accounts` and `people` may be changed at any
+    moment, and another of the `keys` may sign.
     """
 
     url: str
@@ -67,6 +69,9 @@ class Sandbox:
     faults: injector.Injector
     journal: journal.Journal
     legacy: legacy_service.Service
+    accounts: accounts.Accounts
+    people: people.People
+    keys: keys.KeyRing
 
     @property
     def legacy_url(self) -> str:
@@ -81,7 +86,7 @@ class Sandbox:
     @property
     def token_url(self) -> str:
         """Where tokens are asked for."""
-        return self.url + endpoints.TOKEN_PATH
+        return self.url + discovery.TOKEN_PATH
 
     @property
     def seen(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
@@ -94,6 +99,9 @@ TRAFFIC = web.AppKey("traffic", Traffic)
 FAULTS = web.AppKey("faults", injector.Injector)
 JOURNAL = web.AppKey("journal", journal.Journal)
 LEGACY = web.AppKey("legacy", legacy_service.Service)
+ACCOUNTS = web.AppKey("accounts", accounts.Accounts)
+PEOPLE = web.AppKey("people", people.People)
+IDENTITY = web.AppKey("identity", assembly.Identity)
 
 
 def create_app(
@@ -106,25 +114,19 @@ def create_app(
 ) -> web.Application:
     """The sandbox as an application. A catalog or key that is handed in is shared and stays the caller's."""
     rng = rng or random.SystemRandom()
-    key = key or keys.generate()
     opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed)
     built = schema.build()
     app = web.Application(client_max_size=MAX_BODY)
     app[JOURNAL], app[TRAFFIC] = journal.Journal(clock), Traffic()
     app[FAULTS] = drawing = injector.Injector(settings.faults, rng, schema.places(built))
     app[ACCOUNTING] = accounting.Accounting(clock, lambda: drawing.quota)
-    known = accounts.Accounts(settings.accounts)
-    issued = tokens.Tokens(key, clock, rng, settings.token_lifetime, settings.audience)
+    app[ACCOUNTS] = known = accounts.Accounts(settings.accounts)
+    app[PEOPLE] = users = people.People(settings.organisations, settings.users)
     watch = exchanges.Watch(drawing, app[JOURNAL])
-    endpoints.Endpoints(
-        known=known,
-        issued=issued,
-        key=key,
-        limits=settings.token_windows,
-        clock=clock,
-        issuer=settings.issuer,
-        seen=app[TRAFFIC].note_token,
-    ).add_routes(app.router, watch)
+    app[IDENTITY] = identity = assembly.assemble(
+        settings, known, users, key=key or keys.generate(), clock=clock, rng=rng, seen=app[TRAFFIC].note_token
+    )
+    identity.add_routes(app.router, watch)
     queries = service.QueryService(
         chosen=settings,
         surfaces_of=surfaces.Surfaces(built),
@@ -132,7 +134,7 @@ def create_app(
         catalog=opened,
         known=known,
         counted=app[ACCOUNTING],
-        issued=issued,
+        issued=identity.issued,
         clock=clock,
         rng=rng,
         seen=app[TRAFFIC].note_query,
@@ -178,7 +180,19 @@ async def running(
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{bound}"
         account = settings.accounts[0]
-        yield Sandbox(url, bound, account, app[ACCOUNTING], app[TRAFFIC], app[FAULTS], app[JOURNAL], app[LEGACY])
+        yield Sandbox(
+            url,
+            bound,
+            account,
+            app[ACCOUNTING],
+            app[TRAFFIC],
+            app[FAULTS],
+            app[JOURNAL],
+            app[LEGACY],
+            app[ACCOUNTS],
+            app[PEOPLE],
+            app[IDENTITY].ring,
+        )
     finally:
         await runner.cleanup()
 
@@ -188,9 +202,12 @@ async def _index(request: web.Request) -> web.Response:
     origin = str(request.url.origin())
     paths = {
         "graphql": transport.PATHS[0],
-        "token": endpoints.TOKEN_PATH,
-        "discovery": endpoints.DISCOVERY_PATH,
-        "jwks": endpoints.JWKS_PATH,
+        "authorize": authorization.AUTHORIZE_PATH,
+        "account": signing_in.ACCOUNT_PATH,
+        "token": discovery.TOKEN_PATH,
+        "discovery": discovery.DISCOVERY_PATH,
+        "jwks": discovery.JWKS_PATH,
+        "keys": identity_admin.PATH,
         "faults": admin.FAULTS_PATH,
         "journal": admin.JOURNAL_PATH,
         "legacy": legacy_endpoints.PREFIXES[0],

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from proxy.kit import windows
 from proxy.sandbox import faults as faults_of
+from proxy.sandbox import people
 from proxy.sandbox.accounts import READY, Account
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
@@ -19,20 +20,25 @@ TOKEN_WINDOWS = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Units: `token_lifetime` seconds, `parts` the number of catalog parts in all (None: those shipped).
+    """Units: `token_lifetime` and `refresh_lifetime` seconds, `parts` the number of catalog parts in all
+    (None: those shipped).
 
     `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
     (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
     token through, on the first account. `execution_timeout`: seconds that a query may take, as the service's
     software has it; `answer_fields`: how many its answer may have, each as often as it is in it. `issuer` None: the
-    address that the token request came to. `faults` are there from the start. `legacy` is about the old v3 service.
+    address that the token request came to. `faults` are there from the start. `users` may sign in, each in one of the
+    `organisations`. `legacy` is about the old v3 service.
     """
 
     parts: int | None = None
     catalog: Path | None = None
     seed: int = 1
     accounts: tuple[Account, ...] = (READY,)
+    organisations: tuple[people.Organisation, ...] = (people.SANDBOX,)
+    users: tuple[people.User, ...] = people.USERS
     token_lifetime: int = 86_400
+    refresh_lifetime: int = 30 * 86_400
     token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
     part_limit_status: int = 200
     no_auth: bool = False
@@ -47,6 +53,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:
             raise ValueError(f"token_lifetime must be at least 1 second, not {self.token_lifetime}")
+        if self.refresh_lifetime < 1:
+            raise ValueError(f"refresh_lifetime must be at least 1 second, not {self.refresh_lifetime}")
         if self.execution_timeout <= 0:
             raise ValueError(f"execution_timeout must be more than 0 seconds, not {self.execution_timeout}")
         if self.answer_fields < 1:

@@ -9,7 +9,7 @@ from support.sandbox_caller import Caller, Starts
 from proxy.kit import clock, windows
 from proxy.sandbox import accounts
 
-DESIGNER = accounts.Account("designer", "app-2", "client-2", "secret-2", scopes=("design.domain", "supply.domain"))
+DESIGNER = accounts.Account("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
 
 
 async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: Caller) -> None:

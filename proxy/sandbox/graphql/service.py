@@ -117,7 +117,7 @@ class QueryService:
             self._strike_token(token or "", document, exchange)
         expired = False
         try:
-            account = self._accounts.by_client(self._tokens.client_of(token or ""))
+            account = self._accounts.by_client_id(self._tokens.client_of(token or ""))
         except tokens.InvalidTokenError:
             account = None
         except tokens.ExpiredTokenError as error:

@@ -1,119 +1,100 @@
-"""The identity service over HTTP: token endpoint, discovery document, key set (contract graphql.md §4).
+"""The token endpoint over HTTP, with its request windows and its faults (contract graphql.md §4.1).
 
-Knows nothing of browsers, users or redirects: client credentials are the only grant.
+Whose the credentials are comes first, then Authlib's flows have their say (`flows.py`). Other endpoints are in
+`resources.py`, those for browsers in `authorization.py` and `signing_in.py`.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 
-import orjson
 from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.kit import windows
-from proxy.sandbox import accounts, faults
-from proxy.sandbox.identity import grants, keys, tokens
+from proxy.sandbox import accounts, faults, people
+from proxy.sandbox.identity import credentials, discovery, forms, protocol, tokens
+from proxy.sandbox.identity.clients import Asked
 from proxy.sandbox.injection import exchanges
 
-TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
-DISCOVERY_PATH = "/.well-known/openid-configuration"
-JWKS_PATH = DISCOVERY_PATH + "/jwks"
-FORM = "application/x-www-form-urlencoded"
 LACKS = {"expires_in": frozenset({"expires_in"}), "exp": frozenset({"exp"}), "both": frozenset({"expires_in", "exp"})}
-NO_STORE = {"Cache-Control": "no-store, no-cache, max-age=0", "Pragma": "no-cache"}
 
 
 class Endpoints:
-    """The handlers. `limits` are for token requests of one client id; `seen` is called at each of them."""
+    """The handler. `limits` are for token requests of one client id; `seen` is called at each of them."""
 
     def __init__(
         self,
         *,
+        server: protocol.Server,
         known: accounts.Accounts,
-        issued: tokens.Tokens,
-        key: keys.SigningKey,
+        users: people.People,
         limits: tuple[windows.Window, ...],
         clock: clocks.Clock,
         issuer: str | None,
         seen: Callable[[], None],
     ) -> None:
-        self._known, self._tokens, self._key, self._issuer, self._seen = known, issued, key, issuer, seen
-        self._clock = clock
-        self._windows = {account.client_id: windows.Windows(limits, clock) for account in known.all}
+        self._server, self._known, self._users, self._issuer = server, known, users, issuer
+        self._clock, self._limits, self._seen = clock, limits, seen
+        self._windows: dict[str, windows.Windows] = {}
 
     def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
         """Any method reaches the token endpoint: the service answers a wrong one as invalid_request."""
-        router.add_route("*", TOKEN_PATH, watch.over("token", self.token))
-        router.add_get(DISCOVERY_PATH, self.discovery)
-        router.add_get(JWKS_PATH, self.jwks)
+        router.add_route("*", discovery.TOKEN_PATH, watch.over("token", self.token))
 
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
         self._seen()
-        if request.method != "POST" or request.content_type != FORM:
-            return _reply({"error": "invalid_request"}, 400)
-        form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        form = await forms.form(request)
+        if form is None:
+            return forms.reply({"error": "invalid_request"}, 400)
         try:
-            return self._grant(form, request, exchange)
-        except grants.RefusedError as refused:
-            return _reply({"error": refused.code}, 400)
-
-    def _grant(self, form: Mapping[str, str], request: web.Request, exchange: exchanges.Exchange) -> web.Response:
-        given = grants.credentials(form, request.headers.get("Authorization"))
-        # The window is the client id's, whatever the secret: guessing is limited like asking.
-        window = self._windows.get(given.client_id)
-        wait = window.try_take() if window else 0.0
-        if wait:
-            # The body is ours: the contract knows none for this case.
-            slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
-            return _reply(slow, 429, {"Retry-After": str(math.ceil(wait))})
-        account = grants.authenticate(self._known.by_client(given.client_id), given)
+            given = credentials.given(form, request.headers.get("Authorization"))
+            account = self._known.by_client_id(given.client_id)
+            # The window is the client id's, whatever the secret: guessing is limited like asking.
+            wait = self._wait(given.client_id) if account else 0.0
+            if wait:
+                # The body is ours: the contract knows none for this case.
+                slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
+                return forms.reply(slow, 429, {"Retry-After": str(math.ceil(wait))})
+            account = credentials.authenticate(account, given)
+        except credentials.RefusedError as refused:
+            return forms.reply({"error": refused.code}, 400)
         exchange.entry.application = account.application_id
-        return self._issued(account, grants.scopes(account, form), self._issuer_for(request), exchange)
+        sign_in = await self._sign_in(account, form)
+        return self._answer(form, account, sign_in, forms.issuer(request, self._issuer), exchange)
 
-    def _issued(
-        self, account: accounts.Account, scopes: tuple[str, ...], issuer: str, exchange: exchanges.Exchange
+    def _wait(self, client_id: str) -> float:
+        """Applications come and go while the sandbox runs."""
+        if client_id not in self._windows:
+            self._windows = {known: kept for known, kept in self._windows.items() if self._known.by_client_id(known)}
+            self._windows[client_id] = windows.Windows(self._limits, self._clock)
+        return self._windows[client_id].try_take()
+
+    async def _sign_in(self, account: accounts.Account, form: Mapping[str, str]) -> tokens.SignIn | None:
+        """Whose password it is, where the application may bring passwords."""
+        if form.get("grant_type") != accounts.PASSWORD or accounts.PASSWORD not in account.flows:
+            return None
+        user = await self._users.authenticate(form.get("username", ""), form.get("password", ""))
+        return None if user is None else tokens.SignIn(user.id, int(self._clock.now()))
+
+    def _answer(
+        self,
+        form: Mapping[str, str],
+        account: accounts.Account,
+        sign_in: tokens.SignIn | None,
+        issuer: str,
+        exchange: exchanges.Exchange,
     ) -> web.Response:
-        """The answer with a token, as far as no fault spoils it."""
+        """What the flow says, as far as no fault spoils it."""
         fault = exchange.fault
         ahead = fault.seconds if isinstance(fault, faults.WrongClock) else 0
         lacks = LACKS[fault.lacks] if isinstance(fault, faults.NoExpiry) else frozenset()
-        token = self._tokens.issue(account.client_id, scopes, issuer, ahead=ahead, endless="exp" in lacks)
-        life = {} if "expires_in" in lacks else {"expires_in": self._tokens.lifetime}
-        body = {"access_token": token, **life, "token_type": "Bearer", "scope": " ".join(scopes)}
+        asked = Asked("POST", tuple(form.items()), issuer, account, sign_in, ahead, "exp" in lacks)
+        answer = self._server.token(asked)
+        if answer.status != 200:
+            return forms.reply(answer.body, answer.status)
+        body = {name: value for name, value in forms.ordered(answer.body).items() if name not in lacks}
         if fault is not None and (ahead or lacks):
             exchange.struck(type(fault))
-        return _reply(body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None)
-
-    async def discovery(self, request: web.Request) -> web.Response:
-        """The discovery document (OpenID Connect Discovery 1.0 §3), for the flows that exist here."""
-        issuer = self._issuer_for(request)
-        scopes = sorted({scope for account in self._known.all for scope in account.scopes})
-        document = {
-            "issuer": issuer,
-            "jwks_uri": issuer + JWKS_PATH,
-            "token_endpoint": issuer + TOKEN_PATH,
-            "scopes_supported": scopes,
-            "claims_supported": [],
-            "grant_types_supported": ["client_credentials"],
-            "response_types_supported": [],
-            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-            "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["RS256"],
-        }
-        return _reply(document, 200, store=True)
-
-    async def jwks(self, _request: web.Request) -> web.Response:
-        """The public key."""
-        return _reply(self._key.jwks(), 200, store=True)
-
-    def _issuer_for(self, request: web.Request) -> str:
-        return self._issuer or str(request.url.origin())
-
-
-def _reply(
-    body: Mapping[str, object], status: int, headers: Mapping[str, str] | None = None, store: bool = False
-) -> web.Response:
-    every = {**({} if store else NO_STORE), **(headers or {})}
-    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=every)
+        return forms.reply(body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None)

@@ -1,9 +1,12 @@
-"""The RSA key that signs tokens, and its public half as JWKS (RFC 7517). Made at start and never kept."""
+"""The RSA keys that sign tokens, and their public halves as JWKS (RFC 7517). Made at start and never kept."""
 
 import base64
 import hashlib
+from collections.abc import Mapping
 
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from proxy.kit import clock as clocks
 
 
 class SigningKey:
@@ -16,10 +19,47 @@ class SigningKey:
         self._n, self._e = _base64url(numbers.n), _base64url(numbers.e)
         self.kid = hashlib.sha256(self._n.encode()).hexdigest()[:32].upper()
 
+    def jwk(self) -> dict[str, str]:
+        """The public half."""
+        return {"kty": "RSA", "use": "sig", "kid": self.kid, "e": self._e, "n": self._n, "alg": "RS256"}
+
+
+class KeyRing:
+    """The key that signs now, and those that did: they are good until all that they signed is over.
+
+    `lifetime` is of tokens, in seconds.
+    """
+
+    def __init__(self, key: SigningKey, clock: clocks.Clock, lifetime: int) -> None:
+        self.current = key
+        self._clock, self._lifetime = clock, lifetime
+        self._retired: dict[str, tuple[SigningKey, float]] = {}
+
+    @property
+    def retired(self) -> Mapping[str, float]:
+        """The ids of keys that still verify, and in seconds since 1970 how long they will."""
+        return {kid: until for kid, (_, until) in self._retired.items() if until > self._clock.now()}
+
+    def rotate(self, key: SigningKey) -> None:
+        """From now on `key` signs."""
+        now = self._clock.now()
+        self._retired = {kid: kept for kid, kept in self._retired.items() if kept[1] > now}
+        self._retired[self.current.kid] = (self.current, now + self._lifetime)
+        self.current = key
+
+    def forget(self) -> None:
+        """Keys that no longer sign don't verify either, from now on: a token of theirs is worth nothing."""
+        self._retired.clear()
+
+    def verifying(self, kid: object) -> SigningKey | None:
+        """The key with this id, if its tokens are still good."""
+        if kid == self.current.kid:
+            return self.current
+        return self._retired[kid][0] if isinstance(kid, str) and kid in self.retired else None
+
     def jwks(self) -> dict[str, list[dict[str, str]]]:
-        """The key set that is published."""
-        key = {"kty": "RSA", "use": "sig", "kid": self.kid, "e": self._e, "n": self._n, "alg": "RS256"}
-        return {"keys": [key]}
+        """The key set that is published, the signing key first."""
+        return {"keys": [self.current.jwk(), *(self._retired[kid][0].jwk() for kid in self.retired)]}
 
 
 def generate() -> SigningKey:

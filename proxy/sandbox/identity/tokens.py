@@ -1,10 +1,13 @@
-"""Access tokens: issued by the token endpoint, checked by the query service (contract graphql.md §4.2).
+"""Access and id tokens: issued by the token endpoint, checked by the query service (contract graphql.md §4.2).
 
-Time comes from the clock that is handed in, so PyJWT's own time checks are off. The issuer is not
-checked: one sandbox has several addresses.
+Time comes from the clock that is handed in, so PyJWT's own time checks are off. The issuer is not checked: one sandbox
+has several addresses.
 """
 
+import base64
+import hashlib
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import jwt
@@ -15,6 +18,7 @@ from proxy.kit import clock as clocks
 from proxy.sandbox.identity import keys
 
 ENDED_KEPT = 10_000
+UNTIMED: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
 
 
 class InvalidTokenError(Exception):
@@ -29,63 +33,147 @@ class EndedTokenError(ExpiredTokenError):
     """A token of ours that was ended before its time."""
 
 
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """That a user signed in: the user's id, when (seconds since 1970), and the session's public id, if in a browser."""
+
+    user: str
+    at: int
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an access token says. `user` is the id of the user who let the application in; None: nobody, the
+    application asked for itself. Times in seconds since 1970; `expires` None: never."""
+
+    client_id: str
+    scopes: tuple[str, ...]
+    user: str | None
+    jti: str
+    issuer: str
+    issued: int
+    expires: int | None
+
+
 class Tokens:
     """Signs and checks RS256 tokens. `lifetime` in seconds."""
 
     def __init__(
-        self, key: keys.SigningKey, clock: clocks.Clock, rng: random.Random, lifetime: int, audience: str
+        self, ring: keys.KeyRing, clock: clocks.Clock, rng: random.Random, lifetime: int, audience: str
     ) -> None:
-        self._key, self._clock, self._rng = key, clock, rng
+        self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
         self._audience = audience
         self._ended: LRUCache[str, bool] = LRUCache(ENDED_KEPT)
 
+    def new_id(self) -> str:
+        """A `jti`."""
+        return f"{self._rng.getrandbits(128):032X}"
+
     def issue(
-        self, client_id: str, scopes: tuple[str, ...], issuer: str, *, ahead: int = 0, endless: bool = False
+        self,
+        client_id: str,
+        scopes: tuple[str, ...],
+        issuer: str,
+        *,
+        jti: str,
+        sign_in: SignIn | None = None,
+        ahead: int = 0,
+        endless: bool = False,
     ) -> str:
         """A token for `client_id`, valid from now for `lifetime` seconds. As faults want it, by a clock that is some
         seconds `ahead`, or with no end."""
-        now = int(self._clock.now()) + ahead
         claims = {
-            "iat": now,
-            "nbf": now,
-            "exp": now + self.lifetime,
+            **self._times(ahead),
             "iss": issuer,
             "aud": self._audience,
             "client_id": client_id,
             "scope": list(scopes),
-            "jti": f"{self._rng.getrandbits(128):032X}",
+            "jti": jti,
+            **_user_claims(sign_in),
         }
         if endless:
             del claims["exp"]
-        headers = {"kid": self._key.kid, "typ": "at+jwt"}
-        return jwt.encode(claims, self._key.private, algorithm="RS256", headers=headers)
+        return self._sign(claims, "at+jwt")
+
+    def identify(
+        self, client_id: str, issuer: str, sign_in: SignIn, *, nonce: str | None, access_token: str, ahead: int = 0
+    ) -> str:
+        """The id_token beside an access token (OpenID Connect Core §2, §3.1.3.6)."""
+        half = hashlib.sha256(access_token.encode()).digest()[:16]
+        more = {"nonce": nonce, "sid": sign_in.session}
+        claims = {
+            **self._times(ahead),
+            "iss": issuer,
+            "aud": client_id,
+            **{name: value for name, value in more.items() if value is not None},
+            "at_hash": base64.urlsafe_b64encode(half).rstrip(b"=").decode(),
+            **_user_claims(sign_in),
+        }
+        return self._sign(claims, "JWT")
+
+    def access(self, token: str) -> Access:
+        """What `token` says. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
+        said = _access(self._claims(token))
+        if said.jti in self._ended:
+            raise EndedTokenError("it was ended")
+        if said.expires is not None and self._clock.now() >= said.expires:
+            raise ExpiredTokenError("its time is over")
+        if self._clock.now() < said.issued:
+            raise InvalidTokenError("its time has not come")
+        return said
 
     def client_of(self, token: str) -> str:
-        """The client id that `token` was issued to. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
-        claims = self._claims(token)
-        if claims.get("jti") in self._ended:
-            raise EndedTokenError("it was ended")
-        now = self._clock.now()
-        client_id, expires, starts = (claims.get(name) for name in ("client_id", "exp", "nbf"))
-        if not isinstance(client_id, str):
-            raise InvalidTokenError("claims are missing")
-        if isinstance(expires, int) and now >= expires:
-            raise ExpiredTokenError("its time is over")
-        if isinstance(starts, int) and now < starts:
-            raise InvalidTokenError("its time has not come")
-        return client_id
+        """The client id that `token` was issued to. Raises as `access` does."""
+        return self.access(token).client_id
 
     def end(self, token: str) -> None:
         """From now on this token has expired. What is no token of ours is left alone."""
         try:
-            self._ended[self._claims(token)["jti"]] = True
+            self.end_id(_access(self._claims(token)).jti)
         except InvalidTokenError:
             return
 
+    def end_id(self, jti: str) -> None:
+        """From now on the token with this id has expired."""
+        self._ended[jti] = True
+
+    def _times(self, ahead: int) -> dict[str, Any]:
+        now = int(self._clock.now()) + ahead
+        return {"iat": now, "nbf": now, "exp": now + self.lifetime}
+
+    def _sign(self, claims: dict[str, Any], kind: str) -> str:
+        key = self._ring.current
+        return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.kid, "typ": kind})
+
     def _claims(self, token: str) -> dict[str, Any]:
-        untimed: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
         try:
-            return jwt.decode(token, self._key.public, algorithms=["RS256"], audience=self._audience, options=untimed)
+            key = self._ring.verifying(jwt.get_unverified_header(token).get("kid"))
+            if key is None:
+                raise InvalidTokenError("its key is unknown")
+            return jwt.decode(token, key.public, algorithms=["RS256"], audience=self._audience, options=UNTIMED)
         except (jwt.InvalidTokenError, ValueError) as error:
             raise InvalidTokenError(type(error).__name__) from error
+
+
+def _user_claims(sign_in: SignIn | None) -> dict[str, Any]:
+    if sign_in is None:
+        return {}
+    return {"sub": sign_in.user, "auth_time": sign_in.at, "idp": "local", "amr": ["pwd"]}
+
+
+def _access(claims: dict[str, Any]) -> Access:
+    """Raises InvalidTokenError where claims are missing: an id_token, or another service's token."""
+    try:
+        return Access(
+            claims["client_id"],
+            tuple(claims["scope"]),
+            claims.get("sub"),
+            claims["jti"],
+            claims["iss"],
+            claims["nbf"],
+            claims.get("exp"),
+        )
+    except (KeyError, TypeError):
+        raise InvalidTokenError("claims are missing") from None

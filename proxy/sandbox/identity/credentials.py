@@ -1,20 +1,16 @@
-"""The rules of the token endpoint, without a network: what a caller sends in, an account and scopes out.
+"""How an application says who it is, without a network (RFC 6749 §2.3.1): credentials in, an account out.
 
-Errors and their order follow IdentityServer: the client first, then the grant, then the scope (contract
-graphql.md §4.1). Which accounts exist is the caller's knowledge.
+The client comes before the grant and the scope, as IdentityServer has it (contract graphql.md §4.1).
 """
 
 import base64
 import binascii
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote_plus
 
 from proxy.sandbox import accounts
-
-# Grants of the service that a client with nothing but a secret may not use (contract graphql.md §4.3).
-OTHER_GRANTS = frozenset({"authorization_code", "refresh_token", "password"})
 
 
 class RefusedError(Exception):
@@ -30,10 +26,10 @@ class Credentials:
     """What a caller says it is."""
 
     client_id: str
-    client_secret: str
+    client_secret: str = field(repr=False)
 
 
-def credentials(form: Mapping[str, str], authorization: str | None) -> Credentials:
+def given(form: Mapping[str, str], authorization: str | None) -> Credentials:
     """From Basic if there is a Basic header, else from the form. Raises RefusedError("invalid_client")."""
     if authorization and authorization[:6].lower() == "basic ":
         return _basic(authorization[6:])
@@ -48,19 +44,6 @@ def authenticate(account: accounts.Account | None, given: Credentials) -> accoun
     if account is None or not hmac.compare_digest(account.client_secret.encode(), given.client_secret.encode()):
         raise RefusedError("invalid_client")
     return account
-
-
-def scopes(account: accounts.Account, form: Mapping[str, str]) -> tuple[str, ...]:
-    """What the token will be good for: the scopes asked for, all of the account's if none are."""
-    grant = form.get("grant_type")
-    if grant in OTHER_GRANTS:
-        raise RefusedError("unauthorized_client")
-    if grant != "client_credentials":
-        raise RefusedError("unsupported_grant_type")
-    asked = tuple(dict.fromkeys(form.get("scope", "").split()))
-    if not set(asked) <= set(account.scopes):
-        raise RefusedError("invalid_scope")
-    return asked or account.scopes
 
 
 def _basic(encoded: str) -> Credentials:

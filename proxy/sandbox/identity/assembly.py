@@ -1,0 +1,82 @@
+"""The identity service as a whole: its parts made and joined, for app.py and for what else shares its sign-ins."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import accounts, pages, people
+from proxy.sandbox import settings as chosen
+from proxy.sandbox.identity import (
+    admin,
+    authorisations,
+    authorization,
+    endpoints,
+    flows,
+    keys,
+    protocol,
+    resources,
+    sessions,
+    signing_in,
+    token_endpoints,
+    tokens,
+)
+from proxy.sandbox.injection import exchanges
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What others need of it: `issued` checks tokens, `sessions` says who has signed in, `pages` makes pages."""
+
+    issued: tokens.Tokens
+    ring: keys.KeyRing
+    sessions: sessions.Sessions
+    pages: pages.Pages
+    _rooms: tuple[authorization.Authorization | signing_in.SigningIn | resources.Resources | admin.Admin, ...]
+    _token: endpoints.Endpoints
+
+    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
+        """All of the service."""
+        self.pages.add_routes(router)
+        self._token.add_routes(router, watch)
+        for room in self._rooms:
+            room.add_routes(router)
+
+
+def assemble(
+    settings: chosen.Settings,
+    known: accounts.Accounts,
+    users: people.People,
+    *,
+    key: keys.SigningKey,
+    clock: clocks.Clock,
+    rng: random.Random,
+    seen: Callable[[], None],
+) -> Identity:
+    """`rng` names tokens and may be foreseen; what nobody may guess comes from the machine. `seen` is called at each
+    token request."""
+    secret = random.SystemRandom()
+    ring = keys.KeyRing(key, clock, settings.token_lifetime)
+    issued = tokens.Tokens(ring, clock, rng, settings.token_lifetime, settings.audience)
+    kept = authorisations.Authorisations(issued, clock, secret, settings.refresh_lifetime)
+    server = protocol.Server(known, users, issued, kept)
+    flows.register(server)
+    token_endpoints.register(server, ring)
+    open_, shown, issuer = sessions.Sessions(users, clock, secret), pages.Pages(), settings.issuer
+    asking = authorization.Authorization(
+        server=server, known=known, users=users, kept=open_, shown=shown, clock=clock, issuer=issuer
+    )
+    signing = signing_in.SigningIn(server=server, users=users, kept=open_, shown=shown, leads=asking.leads)
+    rest = resources.Resources(server=server, known=known, users=users, issued=issued, ring=ring, issuer=issuer)
+    token = endpoints.Endpoints(
+        server=server,
+        known=known,
+        users=users,
+        limits=settings.token_windows,
+        clock=clock,
+        issuer=issuer,
+        seen=seen,
+    )
+    return Identity(issued, ring, open_, shown, (asking, signing, rest, admin.Admin(ring)), token)

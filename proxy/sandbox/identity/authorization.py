@@ -1,0 +1,160 @@
+"""The authorization endpoint: a browser comes with an application's request, signs in, is asked, and is sent back with
+a code (RFC 6749 §4.1, OpenID Connect Core §3.1.2; contract graphql.md §4.3).
+
+Whether a request is good, and what becomes of it, is Authlib's to say; here are the browser, its session and the pages.
+An error is never sent to an address that the application has not named before.
+"""
+
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from aiohttp import web
+from authlib.oauth2 import OAuth2Error
+from authlib.oauth2.rfc6749 import InvalidRequestError
+from authlib.oidc.core.errors import ConsentRequiredError
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import accounts, pages, people
+from proxy.sandbox.identity import protocol, scopes, sessions, signing_in, tokens
+from proxy.sandbox.identity.clients import Asked
+
+AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
+SIGNING_IN = frozenset({"login", "select_account"})
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Authorization:
+    """The handlers."""
+
+    def __init__(
+        self,
+        *,
+        server: protocol.Server,
+        known: accounts.Accounts,
+        users: people.People,
+        kept: sessions.Sessions,
+        shown: pages.Pages,
+        clock: clocks.Clock,
+        issuer: str | None,
+    ) -> None:
+        self._server, self._known, self._users, self._sessions = server, known, users, kept
+        self._pages, self._clock, self._issuer = shown, clock, issuer
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """The endpoint by both of its methods, and where the consent page is sent to."""
+        router.add_get(AUTHORIZE_PATH, self.authorize)
+        router.add_post(AUTHORIZE_PATH, self.posted)
+        router.add_post(CONSENT_PATH, self.decide)
+
+    def leads(self, return_to: str) -> tuple[str, str] | None:
+        """To which application and address a sign-in leads that comes from here (`signing_in.Leads`)."""
+        parts = urlsplit(return_to)
+        asked = dict(parse_qsl(parts.query))
+        account = self._known.by_client_id(asked.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
+        if account is None or asked.get("redirect_uri") not in account.redirect_uris:
+            return None
+        return account.name, asked["redirect_uri"]
+
+    async def posted(self, request: web.Request) -> web.Response:
+        """The same by GET: a form of another site brings no cookie of ours."""
+        form = await request.post()
+        pairs = [(name, value) for name, value in form.items() if isinstance(value, str)]
+        raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(pairs)}")
+
+    async def authorize(self, request: web.Request) -> web.Response:
+        """To the login page, the consent page, or back to the application."""
+        pairs = tuple(request.query.items())
+        session = self._sessions.of(request)
+        try:
+            grant = self._grant(request, pairs, session)
+            if grant.prompt in SIGNING_IN:
+                raise web.HTTPSeeOther(signing_in.login_url(f"{AUTHORIZE_PATH}?{urlencode(_once_signed_in(pairs))}"))
+            if session is None or session.sign_in is None:
+                raise TypeError("nobody has signed in, and nobody is asked to")
+            if self._must_ask(grant, session.sign_in):
+                return self._consent(pairs, grant, session)
+        except (OAuth2Error, ValueError) as error:
+            return self._refused(error)
+        return self._finished(grant, session.sign_in)
+
+    async def decide(self, request: web.Request) -> web.Response:
+        """The user has allowed it, or has not."""
+        form = await request.post()
+        session = self._sessions.of(request)
+        if session is None or session.sign_in is None or not self._sessions.is_own(session, form.get("csrf")):
+            return self._refused(InvalidRequestError("The form is stale or not ours."))
+        try:
+            grant = self._grant(request, tuple(parse_qsl(str(form.get("query", "")))), session)
+        except (OAuth2Error, ValueError) as error:
+            return self._refused(error)
+        if form.get("decision") != "allow":
+            return self._finished(grant, None)
+        names = grant.request.scope.split()
+        self._server.kept.consent(session.sign_in.user, grant.client.get_client_id(), names)
+        return self._finished(grant, session.sign_in)
+
+    def _grant(self, request: web.Request, pairs: Pairs, session: sessions.Session | None) -> protocol.Consent:
+        """The request, found good. Raises OAuth2Error, or ValueError for what Authlib's errors cannot say."""
+        sign_in = session.sign_in if session else None
+        if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
+            sign_in = None
+        issuer = self._issuer or str(request.url.origin())
+        return self._server.consent(Asked("GET", pairs, issuer, sign_in=sign_in))
+
+    def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
+        """Whether the application wants a newer sign-in."""
+        return max_age is not None and self._clock.now() - sign_in.at > int(max_age)
+
+    def _must_ask(self, grant: protocol.Consent, sign_in: tokens.SignIn) -> bool:
+        """Raises ConsentRequiredError where the application will not have the user asked."""
+        data, names = grant.request.payload.data, grant.request.scope.split()
+        if grant.prompt != "consent" and self._server.kept.has_consent(
+            sign_in.user, grant.client.get_client_id(), names
+        ):
+            return False
+        if data.get("prompt") == "none":
+            raise ConsentRequiredError(redirect_uri=grant.redirect_uri, state=data.get("state"))
+        return True
+
+    def _consent(self, pairs: Pairs, grant: protocol.Consent, session: sessions.Session) -> web.Response:
+        user = self._users.by_id(session.sign_in.user) if session.sign_in else None
+        return self._pages.render(
+            "consent.html",
+            leads_to=[grant.redirect_uri],
+            application=grant.client.account.name,
+            user=user,
+            scopes=[(name, scopes.ALL[name]) for name in dict.fromkeys(grant.request.scope.split())],
+            redirect_uri=grant.redirect_uri,
+            query=urlencode(pairs),
+            action=CONSENT_PATH,
+            csrf=self._sessions.csrf_token(session),
+        )
+
+    def _finished(self, grant: protocol.Consent, sign_in: tokens.SignIn | None) -> web.Response:
+        return _sent(self._server.finish(grant, sign_in))
+
+    def _refused(self, error: Exception) -> web.Response:
+        """To the application if its address is known to be its own, else to the user."""
+        if isinstance(error, OAuth2Error) and error.redirect_uri:
+            return _sent(protocol.Answer(302, {}, dict(error(None)[2])))
+        code, text = "invalid_request", "The request cannot be understood."
+        if isinstance(error, OAuth2Error):
+            code, text = str(error.error), error.get_error_description() or text
+        return self._pages.render(
+            "message.html", status=400, heading="This sign-in cannot go on", text=text, code=code, link="", link_text=""
+        )
+
+
+def _sent(answer: protocol.Answer) -> web.Response:
+    return web.Response(status=answer.status, headers={**answer.headers, **pages.HEADERS})
+
+
+def _once_signed_in(pairs: Pairs) -> list[tuple[str, str]]:
+    """The request as it goes on after the sign-in that it asks for."""
+    left = [
+        (name, " ".join(word for word in value.split() if word not in SIGNING_IN))
+        if name == "prompt"
+        else (name, value)
+        for name, value in pairs
+    ]
+    return [(name, value) for name, value in left if name != "prompt" or value]

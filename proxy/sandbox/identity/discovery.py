@@ -1,0 +1,54 @@
+"""What the identity service says of itself: the discovery document (OpenID Connect Discovery 1.0 §3)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from proxy.sandbox import accounts
+from proxy.sandbox.identity import authorization, scopes, signing_in
+
+TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
+USERINFO_PATH, REVOCATION_PATH, INTROSPECTION_PATH = "/connect/userinfo", "/connect/revocation", "/connect/introspect"
+DISCOVERY_PATH = "/.well-known/openid-configuration"
+JWKS_PATH = DISCOVERY_PATH + "/jwks"
+SECRET_BY = ["client_secret_basic", "client_secret_post"]
+PATHS = {
+    "jwks_uri": JWKS_PATH,
+    "authorization_endpoint": authorization.AUTHORIZE_PATH,
+    "token_endpoint": TOKEN_PATH,
+    "userinfo_endpoint": USERINFO_PATH,
+    "end_session_endpoint": signing_in.END_SESSION_PATH,
+    "revocation_endpoint": REVOCATION_PATH,
+    "introspection_endpoint": INTROSPECTION_PATH,
+}
+
+
+def document(issuer: str, known: Iterable[accounts.Account]) -> dict[str, Any]:
+    """For the scopes that the applications may have, and the grants that they may use."""
+    accounts_ = tuple(known)
+    flows = {flow for account in accounts_ for flow in account.flows}
+    by_users = bool(flows - {accounts.CLIENT_CREDENTIALS})
+    domains = {scope for account in accounts_ for scope in account.scopes}
+    return {
+        "issuer": issuer,
+        **{name: issuer + path for name, path in PATHS.items()},
+        "scopes_supported": sorted(domains | set(scopes.ABOUT_USERS if by_users else ())),
+        "claims_supported": [
+            "sub",
+            "name",
+            "given_name",
+            "family_name",
+            "preferred_username",
+            "email",
+            "email_verified",
+        ],
+        "grant_types_supported": sorted(flows | ({"refresh_token"} if by_users else set())),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "token_endpoint_auth_methods_supported": SECRET_BY,
+        "revocation_endpoint_auth_methods_supported": SECRET_BY,
+        "introspection_endpoint_auth_methods_supported": SECRET_BY,
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+        "code_challenge_methods_supported": ["S256"],
+        "prompt_values_supported": ["none", "login", "consent", "select_account"],
+    }

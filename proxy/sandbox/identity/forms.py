@@ -1,0 +1,37 @@
+"""Forms that applications post, and the JSON that they get: what the identity endpoints have in common."""
+
+from collections.abc import Mapping
+
+import orjson
+from aiohttp import web
+
+FORM = "application/x-www-form-urlencoded"
+NO_STORE = {"Cache-Control": "no-store, no-cache, max-age=0", "Pragma": "no-cache"}
+# Of a token answer, as the service orders them (contract graphql.md §4.1).
+ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope")
+
+
+async def form(request: web.Request) -> dict[str, str] | None:
+    """The fields of a form; None for another method or another content."""
+    if request.method != "POST" or request.content_type != FORM:
+        return None
+    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+
+
+def issuer(request: web.Request, chosen: str | None) -> str:
+    """The one chosen, else the address that the request came to."""
+    return chosen or str(request.url.origin())
+
+
+def ordered(body: Mapping[str, object]) -> dict[str, object]:
+    """A token answer with its keys in order."""
+    first = {name: body[name] for name in ORDER if name in body}
+    return first | {name: value for name, value in body.items() if name not in first}
+
+
+def reply(
+    body: Mapping[str, object], status: int, headers: Mapping[str, str] | None = None, store: bool = False
+) -> web.Response:
+    """JSON, which nobody may keep unless `store`."""
+    every = {**({} if store else NO_STORE), **(headers or {})}
+    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=every)
