@@ -1,0 +1,38 @@
+"""A person at a browser without scripts, for clients that block: signs in, allows, and stops where the sandbox ends."""
+
+from urllib.parse import urljoin
+
+import requests
+from support import html_forms
+
+from proxy.sandbox import people
+
+
+class FormBrowser:
+    """Has cookies of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session = requests.Session()
+
+    def __enter__(self) -> "FormBrowser":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def allow(self, address: str, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> str:
+        """From an authorization request to where the application gets its code: signs in and allows it if asked."""
+        answer = self._session.get(address, allow_redirects=False)
+        while True:
+            if answer.is_redirect:
+                target = urljoin(answer.url, answer.headers["Location"])
+                if not target.startswith(self._url + "/"):
+                    return target
+                answer = self._session.get(target, allow_redirects=False)
+                continue
+            form = html_forms.only_form(answer.text)
+            filled = {"email": user.email, "password": password} if "password" in form.fields else {"decision": "allow"}
+            fields = {**form.fields, **filled}
+            answer = self._session.post(urljoin(answer.url, form.action), data=fields, allow_redirects=False)
+            assert answer.is_redirect, answer.text

@@ -1,0 +1,258 @@
+"""The sandbox's identity service with clients that others wrote: requests-oauthlib (on oauthlib), Authlib and PyJWT.
+
+The service itself is on Authlib's server side; requests-oauthlib shares no code with it, so every flow is its.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import pytest
+import requests
+from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
+from browser.background import Background
+from clients.form_browser import FormBrowser
+from oauthlib.oauth2 import BackendApplicationClient, LegacyApplicationClient, OAuth2Error
+from requests_oauthlib import OAuth2Session
+
+from proxy.sandbox import accounts, app, people, settings
+
+DESIGN = accounts.READY_DESIGN
+TRUSTED = dataclasses.replace(
+    DESIGN,
+    name="Trusted application",
+    application_id="8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a03",
+    client_id="trusted",
+    client_secret="trusted-secret",
+    flows=frozenset({accounts.PASSWORD}),
+)
+SCOPES = ["openid", "profile", "email", "user.access", "design.domain", "supply.domain", "offline_access"]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[app.Sandbox]:
+    chosen = settings.Settings(accounts=(accounts.READY, DESIGN, TRUSTED), token_windows=())
+    with Background() as running:
+        yield running.enter(app.running(chosen))
+
+
+@pytest.fixture(autouse=True)
+def _without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oauthlib talks to nobody without TLS unless it is told to."""
+    monkeypatch.setitem(os.environ, "OAUTHLIB_INSECURE_TRANSPORT", "1")
+
+
+@pytest.fixture
+def said(sandbox: app.Sandbox) -> dict[str, Any]:
+    """The discovery document: all that a client knows."""
+    document: dict[str, Any] = requests.get(sandbox.url + "/.well-known/openid-configuration", timeout=30).json()
+    return document
+
+
+@pytest.fixture
+def person(sandbox: app.Sandbox) -> Iterator[FormBrowser]:
+    with FormBrowser(sandbox.url) as browser:
+        yield browser
+
+
+def application(scope: list[str] = SCOPES, **options: Any) -> OAuth2Session:
+    return OAuth2Session(DESIGN.client_id, redirect_uri=DESIGN.redirect_uris[0], scope=scope, pkce="S256", **options)
+
+
+def let_in(session: OAuth2Session, said: dict[str, Any], person: FormBrowser, **more: str) -> dict[str, Any]:
+    """The whole way of a code, with state and PKCE as the client makes and checks them."""
+    address, _ = session.authorization_url(said["authorization_endpoint"], **more)
+    back = person.allow(address)
+    token: dict[str, Any] = session.fetch_token(
+        said["token_endpoint"],
+        authorization_response=back,
+        client_secret=DESIGN.client_secret,
+        include_client_id=True,
+    )
+    return token
+
+
+def asks(sandbox: app.Sandbox, token: str) -> int:
+    """The status of a query with this token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {"query": "{ supAttributes { id } }"}
+    return requests.post(sandbox.graphql_url, json=body, headers=headers, timeout=30).status_code
+
+
+def verified(said: dict[str, Any], token: str, audience: str) -> dict[str, Any]:
+    """The claims of a token that PyJWT has checked against the published keys, with its times, issuer and audience."""
+    key = jwt.PyJWKClient(said["jwks_uri"]).get_signing_key_from_jwt(token)
+    claims: dict[str, Any] = jwt.decode(
+        token, key, algorithms=["RS256"], audience=audience, issuer=said["issuer"], leeway=5
+    )
+    return claims
+
+
+def test_client_credentials(sandbox: app.Sandbox, said: dict[str, Any]) -> None:
+    client = BackendApplicationClient(accounts.READY.client_id, scope=["supply.domain"])
+    with OAuth2Session(client=client) as session:
+        token = session.fetch_token(said["token_endpoint"], client_secret=accounts.READY.client_secret)
+        assert token["scope"] == ["supply.domain"]
+        assert session.post(sandbox.graphql_url, json={"query": "{ supAttributes { id } }"}).status_code == 200
+
+
+def test_a_code_brings_an_access_token_with_the_claims_of_its_user(
+    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
+) -> None:
+    with application() as session:
+        token = let_in(session, said, person)
+    assert (token["token_type"], token["expires_in"]) == ("Bearer", 86_400)
+    assert sorted(token["scope"]) == sorted(SCOPES)
+    claims = verified(said, token["access_token"], "https://api.nexar.com")
+    names = {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti", "sub", "auth_time", "idp", "amr"}
+    assert set(claims) == names
+    assert (claims["sub"], claims["client_id"]) == (people.USERS[0].id, DESIGN.client_id)
+    assert claims["exp"] - claims["iat"] == 86_400
+    assert claims["auth_time"] <= claims["iat"]
+    assert sorted(claims["scope"]) == sorted(SCOPES)
+    assert asks(sandbox, token["access_token"]) == 200
+
+
+def test_the_id_token_is_for_the_application_and_belongs_to_the_access_token(
+    said: dict[str, Any], person: FormBrowser
+) -> None:
+    with application() as session:
+        token = let_in(session, said, person, nonce="n-0S6_WzA2Mj")
+    claims = verified(said, token["id_token"], DESIGN.client_id)
+    assert (claims["sub"], claims["nonce"]) == (people.USERS[0].id, "n-0S6_WzA2Mj")
+    digest = jwt.get_algorithm_by_name("RS256").compute_hash_digest(token["access_token"].encode())
+    assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
+
+
+def test_userinfo_has_what_the_scopes_let_be_known(said: dict[str, Any], person: FormBrowser) -> None:
+    with application() as session:
+        let_in(session, said, person)
+        assert session.get(said["userinfo_endpoint"]).json() == {
+            "sub": people.USERS[0].id,
+            "name": "Ada Sandbox",
+            "given_name": "Ada",
+            "family_name": "Sandbox",
+            "preferred_username": "ada@sandbox.example",
+            "email": "ada@sandbox.example",
+            "email_verified": True,
+        }
+    with application(["openid", "email"]) as session:
+        let_in(session, said, person)
+        assert set(session.get(said["userinfo_endpoint"]).json()) == {"sub", "email", "email_verified"}
+
+
+def test_without_openid_and_offline_access_there_is_neither_an_id_token_nor_a_refresh_token(
+    said: dict[str, Any], person: FormBrowser
+) -> None:
+    with application(["design.domain", "user.access"]) as session:
+        token = let_in(session, said, person)
+        assert set(token) == {"access_token", "expires_in", "token_type", "scope", "expires_at"}
+        assert session.get(said["userinfo_endpoint"]).status_code == 403
+
+
+def test_a_refresh_token_is_good_once_and_brings_the_next(
+    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
+) -> None:
+    secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
+    with application() as session:
+        first = let_in(session, said, person)
+        second = session.refresh_token(said["token_endpoint"], **secret)
+        third = session.refresh_token(said["token_endpoint"], **secret)
+        assert len({one["refresh_token"] for one in (first, second, third)}) == 3
+        assert verified(said, third["id_token"], DESIGN.client_id)["sub"] == people.USERS[0].id
+        assert asks(sandbox, third["access_token"]) == 200
+        with pytest.raises(OAuth2Error, match="invalid_grant"):
+            session.refresh_token(said["token_endpoint"], first["refresh_token"], **secret)
+        # One of the two who had it has stolen it: nothing that came of it is good any more.
+        with pytest.raises(OAuth2Error, match="invalid_grant"):
+            session.refresh_token(said["token_endpoint"], third["refresh_token"], **secret)
+    assert [asks(sandbox, one["access_token"]) for one in (first, second, third)] == [401, 401, 401]
+
+
+def test_a_session_that_refreshes_by_itself_goes_on_when_its_token_is_over(
+    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser
+) -> None:
+    kept: list[dict[str, Any]] = []
+    secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
+    session = application(
+        auto_refresh_url=said["token_endpoint"], auto_refresh_kwargs=secret, token_updater=kept.append
+    )
+    with session:
+        token = let_in(session, said, person)
+        session.token = {**token, "expires_at": 1}
+        assert session.get(said["userinfo_endpoint"]).json()["sub"] == people.USERS[0].id
+    assert [one["access_token"] != token["access_token"] for one in kept] == [True]
+
+
+def test_a_password_brings_a_token_only_to_an_application_that_may_bring_one(said: dict[str, Any]) -> None:
+    user = {"username": people.USERS[0].email, "password": people.PASSWORD}
+    with OAuth2Session(client=LegacyApplicationClient(TRUSTED.client_id, scope=SCOPES)) as session:
+        token = session.fetch_token(said["token_endpoint"], client_secret=TRUSTED.client_secret, **user)
+        assert verified(said, token["id_token"], TRUSTED.client_id)["sub"] == people.USERS[0].id
+        assert session.get(said["userinfo_endpoint"]).json()["email"] == user["username"]
+        renewed = session.refresh_token(
+            said["token_endpoint"], client_id=TRUSTED.client_id, client_secret=TRUSTED.client_secret
+        )
+        assert renewed["access_token"] != token["access_token"]
+        with pytest.raises(OAuth2Error, match="invalid_grant"):
+            session.fetch_token(
+                said["token_endpoint"],
+                client_secret=TRUSTED.client_secret,
+                username=user["username"],
+                password="a guess",
+            )
+    with (
+        OAuth2Session(client=LegacyApplicationClient(DESIGN.client_id, scope=SCOPES)) as session,
+        pytest.raises(OAuth2Error, match="unauthorized_client"),
+    ):
+        session.fetch_token(said["token_endpoint"], client_secret=DESIGN.client_secret, **user)
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+def test_authlib_asks_about_a_token_and_revokes_it(
+    sandbox: app.Sandbox, said: dict[str, Any], person: FormBrowser, method: str
+) -> None:
+    session = AuthlibSession(
+        DESIGN.client_id,
+        DESIGN.client_secret,
+        scope=" ".join(SCOPES),
+        redirect_uri=DESIGN.redirect_uris[0],
+        code_challenge_method="S256",
+        token_endpoint_auth_method=method,
+        revocation_endpoint_auth_method=method,
+    )
+    with session:
+        verifier = "v" * 64
+        address, state = session.create_authorization_url(said["authorization_endpoint"], code_verifier=verifier)
+        token = session.fetch_token(
+            said["token_endpoint"],
+            authorization_response=person.allow(address),
+            state=state,
+            code_verifier=verifier,
+        )
+        known = session.introspect_token(said["introspection_endpoint"], token["access_token"]).json()
+        assert (known["active"], known["client_id"], known["sub"]) == (True, DESIGN.client_id, people.USERS[0].id)
+        assert known["exp"] - known["iat"] == 86_400
+        kept = session.introspect_token(said["introspection_endpoint"], token["refresh_token"]).json()
+        assert (kept["active"], kept["scope"].split()) == (True, SCOPES)
+        assert session.revoke_token(said["revocation_endpoint"], token["refresh_token"]).status_code == 200
+        for name in ("access_token", "refresh_token"):
+            assert session.introspect_token(said["introspection_endpoint"], token[name]).json() == {"active": False}
+    assert asks(sandbox, token["access_token"]) == 401
+
+
+def test_signing_out_leads_back_to_the_application(said: dict[str, Any], person: FormBrowser) -> None:
+    with application() as session:
+        token = let_in(session, said, person)
+        wanted = {
+            "id_token_hint": token["id_token"],
+            "post_logout_redirect_uri": DESIGN.redirect_uris[0],
+            "state": "over",
+        }
+        address = requests.Request("GET", said["end_session_endpoint"], params=wanted).prepare().url
+        assert address is not None
+        assert person.allow(address) == f"{DESIGN.redirect_uris[0]}?state=over"
+        again, _ = session.authorization_url(said["authorization_endpoint"], prompt="none")
+        assert "error=login_required" in person.allow(again)
