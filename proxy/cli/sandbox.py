@@ -42,7 +42,7 @@ def sandbox(
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
     ] = None,
 ) -> None:
-    """Start the sandbox and print its URLs and one ready client id and secret."""
+    """Start the sandbox and print its URLs, a user who may sign in, and ready client ids and secrets."""
     chosen = partial(
         _settings,
         parts=parts,
@@ -77,7 +77,7 @@ def _settings(
         parts=parts,
         catalog=catalog,
         seed=seed,
-        accounts=(plan,),
+        accounts=(plan, accounts.READY_DESIGN),
         faults=tuple(fault for text in faults for fault in declarations.parse(text)),
         legacy=legacy.Settings(
             requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)
@@ -86,7 +86,7 @@ def _settings(
 
 
 async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings]") -> None:
-    from proxy.sandbox import app
+    from proxy.sandbox import accounts, app, people
 
     stop = looping.on_signal()
     try:
@@ -101,6 +101,11 @@ async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings
                     "legacy_apikey": upstream.legacy.apikeys[0],
                     "graphql_url": upstream.graphql_url,
                     "token_url": upstream.token_url,
+                    "account_url": upstream.account_url,
+                    "user_email": people.USERS[0].email,
+                    "user_password": people.PASSWORD,
+                    "design_id": accounts.READY_DESIGN.client_id,
+                    "design_secret": accounts.READY_DESIGN.client_secret,
                     "client_id": account.client_id,
                     "client_secret": account.client_secret,
                 }

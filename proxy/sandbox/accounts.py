@@ -31,14 +31,14 @@ FEATURES = frozenset(
 
 
 def _is_absolute(uri: str) -> bool:
-    """RFC 6749 §3.1.2. A scheme of a program's own needs no host."""
+    """RFC 6749 §3.1.2. A program's own scheme has a dot in it and needs no host (RFC 8252 §7.1)."""
     if not uri.isascii() or not uri.isprintable() or " " in uri or "#" in uri:
         return False
     try:
         parts = urlsplit(uri)
     except ValueError:
         return False
-    return bool(parts.scheme) and (bool(parts.netloc) or parts.scheme not in ("http", "https"))
+    return bool(parts.netloc) if parts.scheme in ("http", "https") else "." in parts.scheme
 
 
 @dataclass(frozen=True, slots=True)

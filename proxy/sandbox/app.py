@@ -89,6 +89,11 @@ class Sandbox:
         return self.url + discovery.TOKEN_PATH
 
     @property
+    def account_url(self) -> str:
+        """Where users sign in."""
+        return self.url + signing_in.ACCOUNT_PATH
+
+    @property
     def seen(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The last documents with their variables, oldest first."""
         return tuple(self.requests.seen)

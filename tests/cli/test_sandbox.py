@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
+from support import html_forms
 
 COUNT = "{ supCategories { id numParts } }"
 MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
@@ -54,11 +55,29 @@ def test_it_prints_addresses_and_credentials_that_bring_a_token(opens):
         "legacy_apikey",
         "graphql_url",
         "token_url",
+        "account_url",
+        "user_email",
+        "user_password",
+        "design_id",
+        "design_secret",
         "client_id",
         "client_secret",
     ]
     assert (answer["token_type"], answer["expires_in"]) == ("Bearer", 86_400)
     assert _parts_in_all(shown) >= 300
+
+
+def test_the_user_who_is_printed_can_sign_in(opens):
+    shown = opens()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(shown.values["account_url"], timeout=30) as page:
+        address, form = page.url, html_forms.only_form(page.read().decode())
+    filled = form.fields | {"email": shown.values["user_email"], "password": shown.values["user_password"]}
+    with browser.open(
+        urllib.parse.urljoin(address, form.action), urllib.parse.urlencode(filled).encode(), timeout=30
+    ) as page:
+        assert page.url == shown.values["account_url"]
+        assert shown.values["user_email"] in page.read().decode()
 
 
 def test_parts_are_generated_up_to_the_number_asked_for(opens):

@@ -1,0 +1,55 @@
+"""The signing key changes while clients hold tokens: what verifies, what is published, and for how long."""
+
+from typing import Any
+
+import jwt
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+
+FREE = "{ supAttributes { id } }"
+
+
+async def _get(caller: Caller, path: str) -> Any:
+    async with caller.session.get(caller.sandbox.url + path) as response:
+        assert response.status == 200
+        return await response.json()
+
+
+async def _published(caller: Caller) -> list[str]:
+    return [key["kid"] for key in (await _get(caller, "/.well-known/openid-configuration/jwks"))["keys"]]
+
+
+async def test_after_a_rotation_both_keys_are_published_and_tokens_of_both_are_good(start: Starts) -> None:
+    async with start(token_windows=()) as caller:
+        old, (first,) = caller.token, await _published(caller)
+        rotated = (await caller.post(caller.sandbox.url + "/admin/keys")).body
+        await caller.log_in()
+        assert await _published(caller) == [rotated["current"], first]
+        assert list(rotated["retired"]) == [first]
+        assert jwt.get_unverified_header(caller.token)["kid"] == rotated["current"] != first
+        assert (await caller.ask(FREE)).status == 200
+        assert (await caller.ask(FREE, headers={"Authorization": f"Bearer {old}"})).status == 200
+
+
+async def test_a_key_goes_when_all_that_it_signed_is_over(start: Starts, turned: clock.ManualClock) -> None:
+    async with start(token_windows=()) as caller:
+        rotated = (await caller.post(caller.sandbox.url + "/admin/keys")).body
+        turned.advance(86_399)
+        assert len(await _published(caller)) == 2
+        turned.advance(1)
+        assert await _published(caller) == [rotated["current"]]
+        assert (await caller.ask(FREE)).status == 401
+
+
+async def test_forgotten_keys_make_their_tokens_invalid_at_once(start: Starts) -> None:
+    async with start(token_windows=()) as caller:
+        await caller.post(caller.sandbox.url + "/admin/keys")
+        async with caller.session.delete(caller.sandbox.url + "/admin/keys") as response:
+            left = await response.json()
+        assert left == {"current": caller.sandbox.keys.current.kid, "retired": {}}
+        refused = await caller.ask(FREE)
+        assert refused.status == 401
+        assert refused.body["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
+        await caller.log_in()
+        assert (await caller.ask(FREE)).status == 200
