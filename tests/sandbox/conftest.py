@@ -1,17 +1,19 @@
 """A sandbox on a socket with a clock that can be turned, and a caller that holds a token of it."""
 
 import random
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
+from support import desk as desks
 from support import old_service
 from support.sandbox_caller import Caller, Starts
+from support.visitor import Visitor
 
 from proxy.kit import clock
-from proxy.sandbox import app, settings
+from proxy.sandbox import accounts, app, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
@@ -76,3 +78,26 @@ async def old(start_old: old_service.Starts) -> AsyncIterator[old_service.OldSer
     """The old v3 service with nothing that disturbs it."""
     async with start_old() as ready:
         yield ready
+
+
+DeskOpens = Callable[[], AbstractAsyncContextManager[desks.Desk]]
+
+
+@pytest.fixture
+def opens(start: Starts) -> DeskOpens:
+    """Starts a sandbox with several applications, and a person's browser at it."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[desks.Desk]:
+        applications = (accounts.READY, desks.DESIGN, desks.OTHER, desks.PLAIN)
+        async with start(accounts=applications, token_windows=()) as caller, Visitor(caller.sandbox.url) as visitor:
+            yield desks.Desk(caller, visitor)
+
+    return opened
+
+
+@pytest.fixture
+async def desk(opens: DeskOpens) -> AsyncIterator[desks.Desk]:
+    """An application whose users come to a sandbox of its own."""
+    async with opens() as opened:
+        yield opened

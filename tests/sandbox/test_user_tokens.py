@@ -1,0 +1,162 @@
+"""What comes of a user's consent: codes, refresh tokens, and what may be asked about them."""
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from support.desk import CALLBACK, DESIGN, OTHER, REQUEST, Desk
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import accounts, people
+
+Opens = Callable[[], AbstractAsyncContextManager[Desk]]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code": "guessed"},
+        {"redirect_uri": CALLBACK + "/"},
+        {"redirect_uri": ""},
+        {"code_verifier": "w" * 43},
+        {"code_verifier": "short"},
+        {"code_verifier": ""},
+        {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret},
+    ],
+)
+async def test_a_code_is_worth_nothing_without_all_that_belongs_to_it(desk: Desk, changes: dict[str, str]) -> None:
+    reply = await desk.redeem(await desk.code(), **changes)
+    assert (reply.status, reply.body) == (400, {"error": "invalid_grant"})
+
+
+async def test_the_answer_has_the_keys_of_the_service_in_its_order(desk: Desk) -> None:
+    reply = await desk.redeem(await desk.code())
+    assert list(reply.body) == ["id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope"]
+    assert reply.body["scope"] == REQUEST["scope"]
+    assert "no-store" in reply.headers["Cache-Control"]
+
+
+async def test_a_code_is_good_for_five_minutes(desk: Desk, turned: clock.ManualClock) -> None:
+    late, in_time = await desk.code(), await desk.code()
+    turned.advance(299)
+    assert (await desk.redeem(in_time)).status == 200
+    turned.advance(1)
+    assert (await desk.redeem(late)).body == {"error": "invalid_grant"}
+
+
+async def test_a_code_that_comes_twice_ends_what_came_of_it(desk: Desk) -> None:
+    code = await desk.code()
+    tokens = (await desk.redeem(code)).body
+    assert await desk.is_good(tokens["access_token"])
+    assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
+    assert not await desk.is_good(tokens["access_token"])
+    refreshed = await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
+    assert refreshed.body == {"error": "invalid_grant"}
+
+
+async def test_a_refresh_may_ask_for_less_but_never_for_more(desk: Desk) -> None:
+    tokens = (await desk.redeem(await desk.code())).body
+    more = await desk.token("refresh_token", refresh_token=tokens["refresh_token"], scope="openid email")
+    assert more.body == {"error": "invalid_scope"}
+    less = await desk.token("refresh_token", refresh_token=tokens["refresh_token"], scope="design.domain")
+    assert less.body["scope"] == "design.domain"
+    assert "id_token" not in less.body
+    again = await desk.token("refresh_token", refresh_token=less.body["refresh_token"])
+    assert again.body["scope"] == REQUEST["scope"]
+
+
+async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(desk: Desk, turned: clock.ManualClock) -> None:
+    tokens = (await desk.redeem(await desk.code())).body
+    stolen = await desk.token("refresh_token", OTHER, refresh_token=tokens["refresh_token"])
+    assert stolen.body == {"error": "invalid_grant"}
+    turned.advance(30 * 86_400 - 1)
+    renewed = await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
+    assert renewed.status == 200
+    turned.advance(30 * 86_400)
+    late = await desk.token("refresh_token", refresh_token=renewed.body["refresh_token"])
+    assert late.body == {"error": "invalid_grant"}
+
+
+async def test_a_user_who_is_gone_has_no_session_no_code_and_no_refresh(desk: Desk) -> None:
+    tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
+    desk.caller.sandbox.people.remove(people.USERS[0].id)
+    assert (await desk.visitor.open("/account")).address.path == "/account/login"
+    assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
+    refreshed = await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
+    assert refreshed.body == {"error": "invalid_grant"}
+
+
+async def test_applications_come_go_and_change_while_it_runs(desk: Desk) -> None:
+    known = desk.caller.sandbox.accounts
+    added = dataclasses.replace(accounts.READY, name="new", application_id="app-9", client_id="c9", client_secret="s9")
+    assert (await desk.token("client_credentials", added)).body == {"error": "invalid_client"}
+    known.add(added)
+    token = (await desk.token("client_credentials", added)).body["access_token"]
+    assert await desk.is_good(token)
+    changed = dataclasses.replace(added, client_secret="rotated")
+    known.replace(changed)
+    assert (await desk.token("client_credentials", added)).body == {"error": "invalid_client"}
+    assert (await desk.token("client_credentials", changed)).status == 200
+    known.remove(added.application_id)
+    assert not await desk.is_good(token)
+    assert (await desk.token("client_credentials", changed)).body == {"error": "invalid_client"}
+
+
+@pytest.mark.parametrize("scope", ["openid", "user.access", "offline_access"])
+async def test_without_a_user_there_is_no_scope_about_one(desk: Desk, scope: str) -> None:
+    assert (await desk.token("client_credentials", scope=scope)).body == {"error": "invalid_scope"}
+
+
+async def test_two_sandboxes_know_neither_each_others_sessions_nor_codes(opens: Opens) -> None:
+    async with opens() as one, opens() as other:
+        code = await one.code()
+        assert "password" in (await other.ask()).page
+        assert (await other.redeem(code)).body == {"error": "invalid_grant"}
+
+
+async def test_the_discovery_document_names_what_the_applications_may_use(start: Starts) -> None:
+    async def document(caller: Caller) -> Any:
+        async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
+            return await response.json()
+
+    async with start() as caller:
+        plain = await document(caller)
+        caller.sandbox.accounts.add(DESIGN)
+        whole = await document(caller)
+    assert (plain["grant_types_supported"], plain["scopes_supported"]) == (["client_credentials"], ["supply.domain"])
+    assert whole["grant_types_supported"] == ["authorization_code", "client_credentials", "refresh_token"]
+    assert set(whole["scopes_supported"]) >= {"openid", "profile", "email", "user.access", "design.domain"}
+    assert whole["code_challenge_methods_supported"] == ["S256"]
+
+
+@pytest.mark.parametrize("path, status", [("/connect/revocation", 400), ("/connect/introspect", 401)])
+async def test_only_an_application_with_its_secret_may_ask_about_tokens(desk: Desk, path: str, status: int) -> None:
+    form = {"client_id": DESIGN.client_id, "client_secret": "wrong", "token": "x"}
+    reply = await desk.caller.post(desk.caller.sandbox.url + path, data=form)
+    assert (reply.status, reply.body) == (status, {"error": "invalid_client"})
+
+
+async def test_an_application_learns_nothing_of_anothers_tokens_and_cannot_end_them(desk: Desk) -> None:
+    tokens = (await desk.redeem(await desk.code())).body
+    url, secret = desk.caller.sandbox.url, {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret}
+    for name in ("access_token", "refresh_token"):
+        form = {**secret, "token": tokens[name]}
+        assert (await desk.caller.post(url + "/connect/introspect", data=form)).body == {"active": False}
+        assert (await desk.caller.post(url + "/connect/revocation", data=form)).body == {"error": "invalid_grant"}
+    assert await desk.is_good(tokens["access_token"])
+
+
+@pytest.mark.parametrize("token", ["", "not.a.token"])
+async def test_userinfo_wants_a_good_token(desk: Desk, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with desk.caller.session.get(desk.caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
+        assert (response.status, await response.json()) == (401, {"error": "invalid_token"})
+        assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+
+
+async def test_an_id_token_is_no_access_token(desk: Desk) -> None:
+    tokens = (await desk.redeem(await desk.code())).body
+    assert not await desk.is_good(tokens["id_token"])
