@@ -10,9 +10,10 @@ import aiohttp
 import msgspec
 import pytest
 
-from proxy.sandbox import accounts, admin, app, faults, journal, settings
+from proxy.sandbox import accounts, admin, app, faults, journal, people, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.graphql import documents, extent, transport
+from proxy.sandbox.identity import authorisations, discovery, scopes, sessions
 from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
@@ -137,9 +138,38 @@ async def test_every_example_is_taken_by_a_sandbox(page, sandbox):
         sandbox.faults.replace(declarations.parse(text))
 
 
+async def test_the_identity_service_is_as_it_is_said_to_be(page, sandbox):
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(sandbox.url + discovery.DISCOVERY_PATH) as response,
+    ):
+        said = await response.json()
+    endpoints = {row[0].strip("`") for row in page.table("endpoint")}
+    assert endpoints == {*discovery.PATHS.values(), discovery.DISCOVERY_PATH}
+    assert {said[name] for name in discovery.PATHS} == {sandbox.url + path for path in discovery.PATHS.values()}
+    assert {row[0].strip("`") for row in page.table("flow")} == accounts.FLOWS | {"refresh_token"}
+    assert all(f"`{scope}`" in page.text for scope in scopes.ALL)
+    good = {row[0]: int(row[1].split()[0]) for row in page.table("what")}
+    chosen = settings.Settings()
+    assert list(good.values()) == [
+        chosen.token_lifetime,
+        authorisations.CODE_SECONDS,
+        chosen.refresh_lifetime,
+        sessions.LIFETIME,
+    ]
+
+
+async def test_the_users_who_are_said_to_be_there_can_sign_in(page, sandbox):
+    written = re.findall(r"`(\S+@\S+)`\s+\((?:password )?`(\S+)`\)", page.text)
+    assert [email for email, _ in written] == [user.email for user in people.USERS]
+    for email, password in written:
+        assert await sandbox.people.authenticate(email, password)
+    assert all(f"`{uri}`" in page.text for uri in accounts.READY_DESIGN.redirect_uris)
+
+
 async def test_every_curl_line_works(page, sandbox):
     lines = [line for block in page.blocks("sh") for line in block.text.splitlines() if line.startswith("curl")]
-    assert len(lines) == 9
+    assert len(lines) >= 12
     async with aiohttp.ClientSession() as session:
         for line in lines:
             words = shlex.split(line)
