@@ -120,6 +120,14 @@ async def test_a_form_that_is_not_the_sandboxs_own_signs_nobody_in_and_allows_no
     assert "decision" in (await desk.ask()).page
 
 
+@pytest.mark.parametrize("path", ["/account/login", "/account/logout", "/account/consent", "/connect/authorize"])
+async def test_a_form_that_cannot_be_read_is_refused(desk: Desk, path: str) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded; charset=klingon"}
+    url = desk.caller.sandbox.url + path
+    async with desk.caller.session.post(url, data=b"csrf=x", headers=headers) as response:
+        assert (response.status, await response.text()) == (400, "the form cannot be read")
+
+
 async def test_another_browsers_form_is_not_taken(opens: Opens) -> None:
     async with opens() as desk, Visitor(str(desk.visitor.url)) as stranger:
         await stranger.open("/account/login")

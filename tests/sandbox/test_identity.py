@@ -101,6 +101,13 @@ async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: Cal
         assert (response.status, await response.json()) == (400, {"error": "invalid_request"})
 
 
+@pytest.mark.parametrize("charset, body", [("klingon", b"grant_type=x"), ("utf-8", b"grant_type=\xff")])
+async def test_a_form_that_cannot_be_read_is_an_invalid_request(caller: Caller, charset: str, body: bytes) -> None:
+    headers = {"Content-Type": f"application/x-www-form-urlencoded; charset={charset}"}
+    reply = await caller.post(caller.sandbox.token_url, data=body, headers=headers)
+    assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
+
+
 async def test_without_a_scope_the_token_has_all_that_the_application_may_have(start: Starts) -> None:
     async with start(accounts=(DESIGNER,), token_windows=()) as caller:
         both = await caller.log_in()

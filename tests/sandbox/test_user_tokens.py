@@ -1,12 +1,15 @@
 """What comes of a user's consent: codes, refresh tokens, and what may be asked about them."""
 
 import dataclasses
+import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import jwt
 import pytest
 from support.desk import CALLBACK, DESIGN, OTHER, REQUEST, Desk
+from support.faulty import declare
 from support.sandbox_caller import Caller, Starts
 
 from proxy.kit import clock
@@ -37,6 +40,25 @@ async def test_the_answer_has_the_keys_of_the_service_in_its_order(desk: Desk) -
     assert list(reply.body) == ["id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope"]
     assert reply.body["scope"] == REQUEST["scope"]
     assert "no-store" in reply.headers["Cache-Control"]
+
+
+async def test_no_token_code_or_password_is_in_any_log_line(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        code = await desk.code()
+        tokens = (await desk.redeem(code)).body
+        await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
+    secrets = [code, people.PASSWORD, DESIGN.client_secret, *(tokens[name] for name in tokens if "token" in name[-5:])]
+    assert len(secrets) == 6
+    assert [secret for secret in secrets if secret in caplog.text] == []
+
+
+async def test_a_wrong_clock_is_in_the_id_token_too(desk: Desk, turned: clock.ManualClock) -> None:
+    code = await desk.code()
+    declare(desk.caller, "wrong-clock seconds=7200")
+    tokens = (await desk.redeem(code)).body
+    unchecked = {"verify_signature": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
+    ends = {jwt.decode(tokens[name], options=unchecked)["exp"] for name in ("id_token", "access_token")}
+    assert ends == {int(turned.now()) + 7200 + 86_400}
 
 
 async def test_a_code_is_good_for_five_minutes(desk: Desk, turned: clock.ManualClock) -> None:

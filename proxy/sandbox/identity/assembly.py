@@ -1,5 +1,6 @@
 """The identity service as a whole: its parts made and joined, for app.py and for what else shares its sign-ins."""
 
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def assemble(
 ) -> Identity:
     """`rng` names tokens and may be foreseen; what nobody may guess comes from the machine. `seen` is called at each
     token request."""
+    logging.getLogger("authlib.oauth2").setLevel(logging.INFO)  # at DEBUG it writes whole tokens
     secret = random.SystemRandom()
     ring = keys.KeyRing(key, clock, settings.token_lifetime)
     issued = tokens.Tokens(ring, clock, rng, settings.token_lifetime, settings.audience)

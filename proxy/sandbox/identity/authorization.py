@@ -14,7 +14,7 @@ from authlib.oidc.core.errors import ConsentRequiredError
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import accounts, pages, people
-from proxy.sandbox.identity import protocol, scopes, sessions, signing_in, tokens
+from proxy.sandbox.identity import forms, protocol, scopes, sessions, signing_in, tokens
 from proxy.sandbox.identity.clients import Asked
 
 AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
@@ -57,9 +57,7 @@ class Authorization:
 
     async def posted(self, request: web.Request) -> web.Response:
         """The same by GET: a form of another site brings no cookie of ours."""
-        form = await request.post()
-        pairs = [(name, value) for name, value in form.items() if isinstance(value, str)]
-        raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(pairs)}")
+        raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(await forms.sent(request))}")
 
     async def authorize(self, request: web.Request) -> web.Response:
         """To the login page, the consent page, or back to the application."""
@@ -79,12 +77,16 @@ class Authorization:
 
     async def decide(self, request: web.Request) -> web.Response:
         """The user has allowed it, or has not."""
-        form = await request.post()
+        form = await forms.sent(request)
         session = self._sessions.of(request)
-        if session is None or session.sign_in is None or not self._sessions.is_own(session, form.get("csrf")):
+        if (
+            session is None
+            or session.sign_in is None
+            or not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD))
+        ):
             return self._refused(InvalidRequestError("The form is stale or not ours."))
         try:
-            grant = self._grant(request, tuple(parse_qsl(str(form.get("query", "")))), session)
+            grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
         except (OAuth2Error, ValueError) as error:
             return self._refused(error)
         if form.get("decision") != "allow":

@@ -1,7 +1,7 @@
 """Applications and requests as Authlib's protocol code wants to see them (RFC 6749 §2). No network, no state."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Payload, OAuth2Request
@@ -25,7 +25,7 @@ class Asked:
     """
 
     method: str
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str], ...] = field(repr=False)
     issuer: str
     account: accounts.Account | None = None
     sign_in: tokens.SignIn | None = None

@@ -12,10 +12,25 @@ ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token"
 
 
 async def form(request: web.Request) -> dict[str, str] | None:
-    """The fields of a form; None for another method or another content."""
+    """The fields of a form; None for another method or another content, or one that cannot be read."""
     if request.method != "POST" or request.content_type != FORM:
         return None
-    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    return await _fields(request)
+
+
+async def sent(request: web.Request) -> dict[str, str]:
+    """The fields of a page's form. Raises HTTPBadRequest where they cannot be read."""
+    fields = await _fields(request)
+    if fields is None:
+        raise web.HTTPBadRequest(text="the form cannot be read")
+    return fields
+
+
+async def _fields(request: web.Request) -> dict[str, str] | None:
+    try:
+        return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    except (ValueError, LookupError):  # no such characters, no such character set
+        return None
 
 
 def issuer(request: web.Request, chosen: str | None) -> str:

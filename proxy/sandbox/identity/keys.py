@@ -51,15 +51,14 @@ class KeyRing:
         """Keys that no longer sign don't verify either, from now on: a token of theirs is worth nothing."""
         self._retired.clear()
 
-    def verifying(self, kid: object) -> SigningKey | None:
-        """The key with this id, if its tokens are still good."""
-        if kid == self.current.kid:
-            return self.current
-        return self._retired[kid][0] if isinstance(kid, str) and kid in self.retired else None
+    @property
+    def verifying(self) -> tuple[SigningKey, ...]:
+        """The keys whose tokens are good, the signing key first."""
+        return (self.current, *(self._retired[kid][0] for kid in self.retired))
 
     def jwks(self) -> dict[str, list[dict[str, str]]]:
         """The key set that is published, the signing key first."""
-        return {"keys": [self.current.jwk(), *(self._retired[kid][0].jwk() for kid in self.retired)]}
+        return {"keys": [key.jwk() for key in self.verifying]}
 
 
 def generate() -> SigningKey:

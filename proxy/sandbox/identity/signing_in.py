@@ -10,7 +10,7 @@ from aiohttp import web
 from authlib.oauth2 import OAuth2Error
 
 from proxy.sandbox import pages, people
-from proxy.sandbox.identity import protocol, sessions
+from proxy.sandbox.identity import forms, protocol, sessions
 from proxy.sandbox.identity.clients import Asked
 
 LOGIN_PATH, LOGOUT_PATH, ACCOUNT_PATH = "/account/login", "/account/logout", "/account"
@@ -57,8 +57,8 @@ class SigningIn:
 
     async def sign_in(self, request: web.Request) -> web.Response:
         """Back to where the browser came from; 400 with the page again for a wrong password or a stale form."""
-        form = await request.post()
-        email, password, return_to = (str(form.get(name, "")) for name in ("email", "password", "return_to"))
+        form = await forms.sent(request)
+        email, password, return_to = (form.get(name, "") for name in ("email", "password", "return_to"))
         return_to = _inside(return_to)
         if not self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD)):
             return self._form(request, return_to, email, STALE)
@@ -93,7 +93,7 @@ class SigningIn:
 
     async def sign_out(self, request: web.Request) -> web.Response:
         """The session is over."""
-        form = await request.post()
+        form = await forms.sent(request)
         session = self._sessions.of(request)
         if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
             return self._pages.render(
@@ -112,8 +112,7 @@ class SigningIn:
     async def end_session(self, request: web.Request) -> web.Response:
         """An application wants the user signed out (OpenID Connect RP-Initiated Logout §2). Without an id_token of this
         user the user is asked first."""
-        given = request.query if request.method == "GET" else await request.post()
-        pairs = tuple((name, value) for name, value in given.items() if isinstance(value, str))
+        pairs = tuple((request.query if request.method == "GET" else await forms.sent(request)).items())
         try:
             asked = self._server.sign_out(Asked("GET", pairs, ""))
         except (OAuth2Error, ValueError):
