@@ -182,6 +182,16 @@ async def test_the_cookie_is_for_this_sandbox_only_and_for_no_script(desk: Desk)
     assert after.value != before.value
 
 
+async def test_signing_in_again_ends_the_session_before(desk: Desk) -> None:
+    await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
+    (before,) = desk.visitor.jar
+    key, value = before.key, before.value
+    await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
+    assert (await desk.visitor.open("/account")).address.path == "/account"
+    desk.visitor.jar.update_cookies({key: value}, desk.visitor.url)
+    assert (await desk.visitor.open("/account")).address.path == "/account/login"
+
+
 @pytest.mark.parametrize(
     "forge", [lambda value: value[:-1] + "x", lambda value: value.partition(".")[0], lambda _: "x.y"]
 )
