@@ -12,7 +12,7 @@ import msgspec
 
 from proxy import errors
 from proxy.compare import thresholds
-from proxy.compare.settings import Key, Rule, Settings
+from proxy.compare.settings import Key, Rule, Settings, ShippedRule
 from proxy.compare.tolerating import Tolerance
 from proxy.config import secret
 from proxy.config.blocks import Blocks
@@ -26,12 +26,19 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     """Read a file of settings, the shipped one where there is none. `env:` keys come from `environ`, `file:` ones from
     beside the file. The shipped rules follow those of the file, but for those whose names it gives to its own.
     """
-    own = _read(path or shipped.path(SHIPPED), environ)
-    if path is None or path.resolve() == shipped.path(SHIPPED).resolve() or not own.shipped_rules:
+    file = shipped.path(SHIPPED)
+    own = _read(path or file, environ)
+    if path is None or path.resolve() == file.resolve():
+        return msgspec.structs.replace(own, rules=_shipped(own))
+    if not own.shipped_rules:
         return own
     taken = {rule.name for rule in own.rules}
-    others = [rule for rule in _read(shipped.path(SHIPPED), environ).rules if rule.name not in taken]
+    others = (rule for rule in _shipped(_read(file, environ)) if rule.name not in taken)
     return msgspec.structs.replace(own, rules=(*own.rules, *others))
+
+
+def _shipped(settings: Settings) -> tuple[Rule, ...]:
+    return tuple(ShippedRule(**msgspec.structs.asdict(rule)) for rule in settings.rules)
 
 
 def _read(path: Path, environ: Mapping[str, str]) -> Settings:

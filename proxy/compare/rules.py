@@ -14,7 +14,7 @@ from proxy.compare import normalising, patterns
 from proxy.compare.causes import KNOWN_PATHS, Causes
 from proxy.compare.differences import ABSENT, Difference
 from proxy.compare.result import RuleUse
-from proxy.compare.settings import Rule
+from proxy.compare.settings import Rule, ShippedRule
 from proxy.mapping.coverage import Row
 
 BOTH = ("value", "type", "format")  # kinds where both sides have something
@@ -56,8 +56,14 @@ class Rules:
         return Applied(left, dict(hidden))
 
     def uses(self, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
-        """Every rule with what it has hidden in all, fields without a source one by one where they showed."""
-        found = [use for rule in self._all for use in (self._fields(rule, hidden) or (self._use(rule, hidden),))]
+        """What each rule has hidden in all, fields without a source one by one. Of the shipped rules only those that
+        have."""
+        found = [
+            use
+            for rule in self._all
+            for use in (self._fields(rule, hidden) or (self._use(rule, hidden),))
+            if use.hidden or not isinstance(rule, ShippedRule)
+        ]
         known = {use.name for use in found}
         gone = (RuleUse(name, "a rule that is not there any more", None, hidden[name], False) for name in hidden)
         return (*found, *(use for use in gone if use.name not in known))

@@ -55,6 +55,10 @@ class Rule(Block, frozen=True):
     ] = None
 
 
+class ShippedRule(Rule, frozen=True):
+    """One that comes with the program: nobody need hear that it hid nothing."""
+
+
 class Noise(Block, frozen=True):
     """How the old side's own unrest is measured."""
 

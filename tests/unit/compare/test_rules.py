@@ -120,3 +120,13 @@ def test_paths_without_end_are_not_all_remembered(rules):
     for number in range(5000):
         found.apply(MATCH, [Difference("extra", f"k{number}", "k", new=1)])
     assert found._at.cache_info().currsize <= 2000
+
+
+def test_of_the_shipped_rules_only_those_that_hid_something_are_told(load, causes):
+    both = Rules(
+        load("rules:\n  - {reason: because, path: '**.mpn', ignore: all, name: own, expires: never}\n").rules,
+        causes,
+        date(2026, 6, 1),
+    )
+    assert [use.name for use in both.uses({})] == ["own"]
+    assert [use.name for use in both.uses({"msec": 2})] == ["own", "msec"]
