@@ -72,7 +72,7 @@ def test_the_report_of_a_run_is_made_of_it(runs, configured, tmp_path):
     assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a call\n"
     gather(tmp_path)
     done = runs("compare", "--shadow", "--config", configured, "--json", str(tmp_path / "report.json"))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (2, "")  # one of its calls was trouble
     report = json.loads((tmp_path / "report.json").read_text())
     assert [side["place"] for side in report["sides"]] == ["http://127.0.0.1:1/v3", "http://127.0.0.1:8080/v3"]
     assert [(row["client"], row["calls"], row["troubled"]) for row in report["rows"]] == [("shop/1", 1, 1)]

@@ -36,13 +36,13 @@ def test_every_limit_of_time_has_its_row_and_its_words(page):
         sock_connect=limits["connect_seconds"],
         sock_read=limits["first_byte_seconds"],
     )
-    head = session.Attempt()
+    head = session.Attempt(0.0)
     head.answered = True
     said = [
-        wire._limit(aiohttp.ConnectionTimeoutError(), session.Attempt(), timeout),
-        wire._limit(aiohttp.SocketTimeoutError(), session.Attempt(), timeout),
+        wire._limit(aiohttp.ConnectionTimeoutError(), session.Attempt(0.0), timeout),
+        wire._limit(aiohttp.SocketTimeoutError(), session.Attempt(0.0), timeout),
         wire._limit(aiohttp.SocketTimeoutError(), head, timeout),
-        wire._limit(TimeoutError(), session.Attempt(), timeout),
+        wire._limit(TimeoutError(), session.Attempt(0.0), timeout),
     ]
     assert [text for row in rows for text in re.findall(r"`(.+?)`", row[2])] == said
 

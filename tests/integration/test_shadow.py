@@ -271,7 +271,7 @@ async def test_a_failure_of_the_new_way_is_counted_and_the_old_service_is_not_as
         assert (await found.house.get(ASKED)).status == 503
         await found.counted(1, "troubles", side="new")
         (trouble,) = (await found.noted(1)).troubles.values()
-        assert trouble.reason == "new: is closed for the moment (HTTP 503)"
+        assert trouble.reason.startswith("new: is closed for the moment (HTTP 503): ")
         assert old.asked == []
 
 
