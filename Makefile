@@ -14,7 +14,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # A test that runs make itself starts afresh, with nothing of the words that this make was called with.
 AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
-PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile
+# Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
+PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help run test check bench format constraints clean
 .DELETE_ON_ERROR:
