@@ -1,0 +1,62 @@
+"""The design services on their sockets: started and stopped with the sandbox.
+
+Each has a free port of the loopback interface. The credential that they want is made at the start and known to
+nobody but them and the client that is handed out here.
+"""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+from aiohttp import web
+
+from proxy.sandbox import journal
+from proxy.sandbox.design import client, collaboration, holdings, library, projects, rest, workspaces
+
+HOST = "127.0.0.1"
+SHUTDOWN = 1.0
+
+
+class Design:
+    """The services of one sandbox. `client` is there while they run."""
+
+    def __init__(self, held: holdings.Holdings, kept: journal.Journal) -> None:
+        self._held, self._journal = held, kept
+        self._client: client.Client | None = None
+
+    @property
+    def client(self) -> client.Client:
+        """What asks them. Raises RuntimeError before they are started."""
+        if self._client is None:
+            raise RuntimeError("the design services are not running")
+        return self._client
+
+    async def running(self, _app: web.Application) -> AsyncIterator[None]:
+        """From the start of the sandbox to its end."""
+        credential = secrets.token_urlsafe(32)
+        talk = collaboration.Collaboration(self._held, credential, self._journal)
+        services: tuple[rest.Service, ...] = (
+            workspaces.Workspaces(self._held, credential, self._journal),
+            library.Library(self._held, credential, self._journal),
+            projects.Projects(self._held, credential, self._journal),
+            talk,
+        )
+        async with AsyncExitStack() as stack:
+            urls = {one.name: await stack.enter_async_context(_served(one)) for one in services}
+            session = aiohttp.ClientSession(headers={rest.CREDENTIAL: credential})
+            self._client = client.Client(await stack.enter_async_context(session), urls)
+            stack.callback(talk.events.close)
+            yield
+
+
+@asynccontextmanager
+async def _served(service: rest.Service) -> AsyncIterator[str]:
+    # Who stops listening to events ends the request.
+    runner = web.AppRunner(service.app(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, HOST, 0).start()
+        yield f"http://{HOST}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
