@@ -9,7 +9,7 @@ from graphql import GraphQLResolveInfo
 
 from proxy.sandbox import accounting, accounts
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import views
+from proxy.sandbox.graphql import design_session, views
 
 # A path in the answer: names and positions.
 Place: TypeAlias = Sequence[str | int]
@@ -18,7 +18,7 @@ Place: TypeAlias = Sequence[str | int]
 @dataclass(slots=True)
 class Context:
     """The catalog and who asks. `account` is None for a request that may see nothing but the schema.
-    `started`: when the sandbox did, in seconds since 1970."""
+    `started`: when the sandbox did, in seconds since 1970. `design` is there where the token is a user's."""
 
     catalog: store.Catalog
     account: accounts.Account | None
@@ -26,6 +26,7 @@ class Context:
     accounting: accounting.Accounting
     site_url: str
     started: float
+    design: design_session.Session | None = None
     _billed: list[tuple[views.PartView, Place]] = field(default_factory=list)
 
     def bill(self, part: views.PartView, place: Place) -> None:

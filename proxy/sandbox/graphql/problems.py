@@ -9,12 +9,21 @@ from typing import Any
 from graphql import GraphQLError
 
 SCHEMA_NAME = "Supply"
+DESIGN_NAME = "Design"
 INVALID_TOKEN = "Token validation failed. Please provide a valid access token."  # noqa: S105 (a message)
 EXPIRED_TOKEN = "The access token has expired"  # noqa: S105 (a message)
 
 
 class ServiceError(Exception):
     """The service behind the gateway refuses a field; the message is for the caller."""
+
+    schema_name = SCHEMA_NAME
+
+
+class DesignError(ServiceError):
+    """The design services refuse a field."""
+
+    schema_name = DESIGN_NAME
 
 
 class RequestError(Exception):
@@ -30,10 +39,12 @@ class RequestError(Exception):
         self.status, self.errors, self.null_data, self.fixed = status, list(errors), null_data, fixed
 
 
-def stitched(message: str, path: list[str | int], locations: list[dict[str, int]]) -> dict[str, Any]:
+def stitched(
+    message: str, path: list[str | int], locations: list[dict[str, int]], schema_name: str = SCHEMA_NAME
+) -> dict[str, Any]:
     """An error of a field, as the gateway passes it on from the service behind it."""
     remote = {"message": message, "path": path}
-    extensions = {"remote": remote, "schemaName": SCHEMA_NAME}
+    extensions = {"remote": remote, "schemaName": schema_name}
     return {"message": message, "locations": locations, "path": path, "extensions": extensions}
 
 
@@ -56,6 +67,11 @@ def unauthorized(expired: bool, path: list[str | int] | None, locations: list[di
         **place,
         "extensions": {"code": code, "remote": remote, "schemaName": SCHEMA_NAME},
     }
+
+
+def no_user(field: str) -> str:
+    """The text for design data asked for without a user (ours)."""
+    return f"You do not have access to {field}: it needs a user's token with the scopes design.domain and user.access."
 
 
 def feature(name: str, field: str) -> str:
@@ -89,6 +105,12 @@ def not_safe() -> RequestError:
     return RequestError(405, [{"message": "The specified operation kind is not allowed."}], fixed=True)
 
 
+def no_socket() -> RequestError:
+    """A subscription came by POST (ours)."""
+    message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
+    return RequestError(400, [{"message": message}], fixed=True)
+
+
 def not_persisted() -> RequestError:
     """The document is to be one that the service keeps; it keeps none (contract graphql.md §3.3)."""
     return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": "HC0020"}}])
@@ -119,7 +141,7 @@ def executed(error: GraphQLError) -> dict[str, Any]:
     """An error of an execution: refusals in the stitched shape; anything else without its text."""
     original = error.original_error
     if isinstance(original, ServiceError):
-        return stitched(str(original), error.path or [], locations_of(error))
+        return stitched(str(original), error.path or [], locations_of(error), original.schema_name)
     if original is None:
         return {**error.formatted}
     plain = GraphQLError("Unexpected Execution Error", error.nodes, path=error.path)

@@ -4,7 +4,6 @@ modules, joined.
 Called once at start. A resolver for a field that the schema lacks is an error there.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -20,11 +19,17 @@ from graphql import (
     build_schema,
 )
 
-from proxy.sandbox.graphql import context, executor, gates
+from proxy.sandbox.graphql import context, executor, gates, naming
 from proxy.sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,
+    design_changes,
+    design_collaboration,
+    design_library,
+    design_projects,
+    design_work,
+    design_workspaces,
     extras,
     offers,
     parts,
@@ -33,7 +38,16 @@ from proxy.sandbox.graphql.resolvers import (
 )
 
 SDL = Path(__file__).with_name("schema.graphql")
-TABLES = (parts, offers, companies, search, aggregations, words, extras, administration)
+DESIGN_SDL = Path(__file__).with_name("design.graphql")
+DESIGN = (
+    design_workspaces,
+    design_projects,
+    design_library,
+    design_collaboration,
+    design_changes,
+    design_work,
+)
+TABLES = (parts, offers, companies, search, aggregations, words, extras, administration, *DESIGN)
 # Types whose values are views around a record.
 VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Fields that are read from an attribute of another name.
@@ -42,7 +56,7 @@ _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in mod
 
 def build(missing: Iterable[str] = ()) -> GraphQLSchema:
     """The executable schema, without the fields (Type.field) that are `missing`."""
-    schema = build_schema(SDL.read_text(encoding="utf-8"))
+    schema = build_schema(SDL.read_text(encoding="utf-8") + DESIGN_SDL.read_text(encoding="utf-8"))
     resolvers = _joined()
     for type_name, field_name in resolvers:
         cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
@@ -51,6 +65,10 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
             _attach(kind, resolvers)
     cast(GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
     cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = extras.payload_type
+    cast(GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_library.payload_type
+    for place, subscriber in design_collaboration.SUBSCRIBERS.items():
+        type_name, _, field_name = place.partition(".")
+        cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name].subscribe = subscriber
     for place in missing:
         type_name, _, field_name = place.partition(".")
         del cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
@@ -67,11 +85,6 @@ def places(schema: GraphQLSchema) -> frozenset[str]:
     )
 
 
-def snake(name: str) -> str:
-    """A field's name as attribute: `has3dModel` is has3d_model."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
-
-
 def _joined() -> dict[tuple[str, str], GraphQLFieldResolver]:
     joined: dict[tuple[str, str], GraphQLFieldResolver] = {}
     for module in TABLES:
@@ -85,7 +98,7 @@ def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQL
     prefix = "record." if kind.name in VIEWED else ""
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
-        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + snake(name)
+        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake(name)
         field.resolve = gates.guarded(kind.name, name, resolver or _reader(attribute))
         _shorten(field, attribute, resolver is None and not gates.is_gated(kind.name, name))
 

@@ -1,0 +1,94 @@
+"""What all resolvers of design data need: the session, and what its user may see.
+
+A user sees the workspaces that he is in and what is in them; anything else is as if it were not there.
+"""
+
+from collections.abc import Awaitable, Callable
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from proxy.sandbox.design import records
+from proxy.sandbox.graphql import context, design_session, problems
+from proxy.sandbox.graphql import lookups as looking
+
+R = TypeVar("R", bound=records.Record)
+
+
+def session(info: context.Info) -> design_session.Session:
+    """The request's session. Without one no operation on design data is executed."""
+    found = info.context.design
+    if found is None:
+        raise problems.DesignError("design data needs a user's token")
+    return found
+
+
+async def user(info: context.Info) -> records.User:
+    """Who asks. Raises DesignError for a user whom no workspace knows."""
+    asking = session(info)
+    found = await asking.lookups.one(looking.USERS, asking.user_id)
+    if found is None:
+        raise problems.DesignError(f"the user {asking.user_id} is in no workspace")
+    return found
+
+
+async def seen(info: context.Info, source: looking.Source[R], id_: str) -> R | None:
+    """The record with this id, if the user may see it."""
+    found = await session(info).lookups.one(source, id_)
+    return found if found is not None and await _may_see(info, found) else None
+
+
+async def needed(info: context.Info, source: looking.Source[R], id_: str, what: str) -> R:
+    """The same, where there must be one. Raises DesignError."""
+    found = await seen(info, source, id_)
+    if found is None:
+        raise problems.DesignError(f"there is no {what} {id_}")
+    return found
+
+
+async def workspaces(info: context.Info) -> list[records.Workspace]:
+    """The user's."""
+    mine = (await user(info)).workspace_ids
+    return [one for one in await session(info).lookups.all(looking.WORKSPACES) if one.id in mine]
+
+
+async def workspace_at(info: context.Info, url: str) -> records.Workspace | None:
+    """The workspace with this address, if the user is in it."""
+    mine = (await user(info)).workspace_ids
+    found = await session(info).lookups.having(looking.WORKSPACES, "url", url.rstrip("/"))
+    return next((one for one in found if one.id in mine), None)
+
+
+async def needed_workspace(info: context.Info, url: str) -> records.Workspace:
+    """The same, where there must be one. Raises DesignError."""
+    found = await workspace_at(info, url)
+    if found is None:
+        raise problems.DesignError(f"there is no workspace {url}")
+    return found
+
+
+def of(source: looking.Source[Any], attribute: str) -> Callable[[Any, context.Info], Awaitable[Any]]:
+    """The resolver of a field that is another record: `attribute` has its id, or None."""
+
+    read = attrgetter(attribute)
+
+    async def resolve(record: Any, info: context.Info) -> Any:
+        id_ = read(record)
+        return None if id_ is None else await session(info).lookups.one(source, id_)
+
+    return resolve
+
+
+def itself(record: Any, _info: context.Info, **_arguments: object) -> Any:
+    """The resolver of a field that shows another side of the same record."""
+    return record
+
+
+async def _may_see(info: context.Info, record: Any) -> bool:
+    if isinstance(record, records.Workspace):
+        place: str | None = record.id
+    elif hasattr(record, "workspace_id"):
+        place = record.workspace_id
+    else:
+        project = await session(info).lookups.one(looking.PROJECTS, record.project_id)
+        place = project.workspace_id if project else None
+    return place in (await user(info)).workspace_ids

@@ -1,0 +1,101 @@
+"""Libraries: folders, components and their revisions (contract graphql.md §5)."""
+
+import asyncio
+from typing import Any, NamedTuple
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.design import records
+from proxy.sandbox.graphql import connections, context
+from proxy.sandbox.graphql import lookups as looking
+from proxy.sandbox.graphql import where as filters
+from proxy.sandbox.graphql.resolvers import design_access as access
+
+
+class ErrorPayload(NamedTuple):
+    """What went wrong, as a value."""
+
+    message: str
+
+
+async def library(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803 (the schema's argument name)
+) -> records.Workspace:
+    """The library of a workspace."""
+    return await access.needed_workspace(info, workspaceUrl)
+
+
+async def component(_root: None, info: context.Info, id: str) -> records.Component | None:
+    """By id."""
+    return await access.seen(info, looking.COMPONENTS, id)
+
+
+async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> list[records.Component | ErrorPayload]:
+    """One for each id, or why there is none."""
+    found = await asyncio.gather(*(access.seen(info, looking.COMPONENTS, id_) for id_ in ids))
+    return [one or ErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, found, strict=True)]
+
+
+async def revision(_root: None, info: context.Info, id: str) -> records.Component | None:
+    """A component by the id of its revision."""
+    found = await access.session(info).lookups.having(looking.COMPONENTS, "revision_id", id)
+    return await access.seen(info, looking.COMPONENTS, found[0].id) if found else None
+
+
+async def folder(_root: None, info: context.Info, id: str) -> records.Folder | None:
+    """By id."""
+    return await access.seen(info, looking.FOLDERS, id)
+
+
+async def folders(workspace: records.Workspace, info: context.Info) -> list[records.Folder]:
+    """All of a library."""
+    return await access.session(info).lookups.having(looking.FOLDERS, "workspace_id", workspace.id)
+
+
+async def components(
+    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+) -> connections.Connection:
+    """A page of those that pass the filter."""
+    held = await access.session(info).lookups.having(looking.COMPONENTS, "workspace_id", workspace.id)
+    return connections.page(filters.passing(held, where), asked, lambda one: one.id)
+
+
+def payload_type(value: object, _info: context.Info, _kind: object) -> str:
+    """Which branch of the union a value is."""
+    return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
+
+
+ATTRIBUTES = {
+    "DesRevision.id": "revision_id",
+    "DesRevisionDetails.id": "revision_id",
+    **{
+        f"DesLibrary.{name}": f"library.{attribute}"
+        for name, attribute in (
+            ("name", "name"),
+            ("description", "description"),
+            ("version", "version"),
+            ("createdAt", "created_at"),
+            ("updatedAt", "updated_at"),
+        )
+    },
+}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.desLibrary": library,
+    "Query.desComponentById": component,
+    "Query.desComponentsByIds": components_by_ids,
+    "Query.desRevisionDetailsById": revision,
+    "Query.desFolderById": folder,
+    "DesLibrary.createdBy": access.of(looking.USERS, "library.created_by_id"),
+    "DesLibrary.updatedBy": access.of(looking.USERS, "library.updated_by_id"),
+    "DesLibrary.folders": folders,
+    "DesLibrary.components": components,
+    "DesFolder.parent": access.of(looking.FOLDERS, "parent_id"),
+    "DesFolder.createdBy": access.of(looking.USERS, "created_by_id"),
+    "DesFolder.updatedBy": access.of(looking.USERS, "updated_by_id"),
+    "DesComponent.folder": access.of(looking.FOLDERS, "folder_id"),
+    "DesComponent.details": access.itself,
+    "DesComponent.revision": access.itself,
+    "DesRevision.details": access.itself,
+}

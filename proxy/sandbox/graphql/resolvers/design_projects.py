@@ -1,0 +1,274 @@
+"""Projects and their designs: variants, documents, design items, bills of materials, releases, packages (contract
+graphql.md §5)."""
+
+from typing import Any, NamedTuple
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.design import files, records
+from proxy.sandbox.graphql import connections, context
+from proxy.sandbox.graphql import lookups as looking
+from proxy.sandbox.graphql import where as filters
+from proxy.sandbox.graphql.resolvers import design_access as access
+
+DONE = "DONE"
+
+
+class VariantView(NamedTuple):
+    """A variant of a project, as it is worked on or as it was released."""
+
+    project_id: str
+    name: str
+    bom_id: str
+
+
+class DocumentView(NamedTuple):
+    """A sheet or the board of a project."""
+
+    project_id: str
+    document_id: str
+    document_name: str
+    is_pcb: bool
+
+
+class CreationPayload(NamedTuple):
+    """What came of a package that was asked for."""
+
+    package_id: str | None
+    errors: tuple[()] = ()
+
+
+async def projects(
+    _root: None,
+    info: context.Info,
+    *,
+    workspaceUrl: str,  # noqa: N803 (the schema's argument name)
+    where: dict[str, Any] | None = None,
+    **asked: Any,
+) -> connections.Connection:
+    """A page of those of a workspace that pass the filter."""
+    workspace = await access.needed_workspace(info, workspaceUrl)
+    held = await access.session(info).lookups.having(looking.PROJECTS, "workspace_id", workspace.id)
+    return connections.page(filters.passing(held, where), asked, lambda one: one.id)
+
+
+async def project(_root: None, info: context.Info, id: str) -> records.Project | None:
+    """By id."""
+    return await access.seen(info, looking.PROJECTS, id)
+
+
+async def design_item(_root: None, info: context.Info, id: str) -> records.DesignItem | None:
+    """By id."""
+    return await access.seen(info, looking.ITEMS, id)
+
+
+async def release(_root: None, info: context.Info, id: str) -> records.Release | None:
+    """By id."""
+    return await access.seen(info, looking.RELEASES, id)
+
+
+async def bom(_root: None, info: context.Info, id: str) -> records.Bom | None:
+    """By id."""
+    return await access.seen(info, looking.BOMS, id)
+
+
+def parameters(held: records.Project, _info: context.Info, names: list[str] | None = None) -> list[records.Named]:
+    """All, or those that are named."""
+    return [one for one in held.parameters if names is None or one.name in names]
+
+
+def preview_url(held: records.Project, info: context.Info) -> str:
+    """A picture of the board, drawn for each project."""
+    return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={held.id}"
+
+
+def latest_revision(held: records.Project, _info: context.Info) -> records.VcsRevision:
+    """The latest commit."""
+    return held.revisions[0]
+
+
+def revisions(held: records.Project, _info: context.Info, **asked: Any) -> connections.Connection:
+    """A page of the commits, latest first."""
+    return connections.page(held.revisions, asked, lambda one: one.revision_id)
+
+
+async def tasks(held: records.Project, info: context.Info) -> list[records.Task]:
+    """What is to be done."""
+    return await access.session(info).lookups.having(looking.TASKS, "project_id", held.id)
+
+
+async def workflows(held: records.Project, info: context.Info) -> list[records.Workflow]:
+    """Processes of this project."""
+    return await access.session(info).lookups.having(looking.WORKFLOWS, "project_id", held.id)
+
+
+def variants(held: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
+    """Those that are worked on."""
+    return [VariantView(held.id, one.name, one.bom_id) for one in filters.passing(held.variants, where)]
+
+
+async def releases(
+    held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+) -> connections.Connection:
+    """A page of the published versions."""
+    found = await access.session(info).lookups.having(looking.RELEASES, "project_id", held.id)
+    return connections.page(filters.passing(found, where), asked, lambda one: one.id)
+
+
+def release_variants(held: records.Release, _info: context.Info) -> list[VariantView]:
+    """What was published."""
+    return [VariantView(held.project_id, one.name, one.bom_id) for one in held.variants]
+
+
+async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> list[DocumentView]:
+    held = await access.session(info).lookups.one(looking.PROJECTS, variant.project_id)
+    documents = held.documents if held else ()
+    return [
+        DocumentView(variant.project_id, one.document_id, one.document_name, one.is_pcb)
+        for one in documents
+        if one.is_pcb == pcb
+    ]
+
+
+async def board(variant: VariantView, info: context.Info) -> DocumentView | None:
+    """The board; None before there is one."""
+    return next(iter(await _documents(variant, info, pcb=True)), None)
+
+
+async def schematics(variant: VariantView, info: context.Info) -> list[DocumentView]:
+    """The sheets."""
+    return await _documents(variant, info, pcb=False)
+
+
+async def design_items(
+    document: DocumentView,
+    info: context.Info,
+    *,
+    designators: list[str] | None = None,
+    where: dict[str, Any] | None = None,
+    **asked: Any,
+) -> connections.Connection:
+    """A page of what is placed on a document: everything on the board, its own on a sheet."""
+    found = await access.session(info).lookups.having(looking.ITEMS, "project_id", document.project_id)
+    placed = [
+        one
+        for one in found
+        if (document.is_pcb or one.sheet_id == document.document_id)
+        and (designators is None or one.designator in designators)
+    ]
+    return connections.page(filters.passing(placed, where), asked, lambda one: one.id)
+
+
+async def document_threads(document: DocumentView, info: context.Info) -> list[records.Thread]:
+    """What is said of a document."""
+    found = await access.session(info).lookups.having(looking.THREADS, "project_id", document.project_id)
+    return [one for one in found if one.context.document_id == document.document_id]
+
+
+async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.Thread]:
+    """What is said of a design item."""
+    found = await access.session(info).lookups.having(looking.THREADS, "project_id", item.project_id)
+    return [one for one in found if one.context.object_id == item.id]
+
+
+def bom_items(held: records.Bom, _info: context.Info, **asked: Any) -> connections.Connection:
+    """A page of the lines."""
+    return connections.page(held.items, asked, lambda one: one.component_id)
+
+
+async def packages(_root: None, info: context.Info) -> list[records.Job]:
+    """Every package of the user's projects."""
+    made = await access.session(info).lookups.all(looking.JOBS)
+    return [one for one in made if one.is_package and await access.seen(info, looking.JOBS, one.id)]
+
+
+async def package(_root: None, info: context.Info, id: str) -> records.Job | None:
+    """By id."""
+    found = await access.seen(info, looking.JOBS, id)
+    return found if found is not None and found.is_package else None
+
+
+async def project_packages(held: records.Release, info: context.Info) -> list[records.Job]:
+    """The packages that were made of a release's project."""
+    made = await access.session(info).lookups.having(looking.JOBS, "project_id", held.project_id)
+    return [one for one in made if one.is_package]
+
+
+async def export_job(
+    _root: None,
+    info: context.Info,
+    projectExportJobId: str,  # noqa: N803
+) -> records.Job:
+    """By id."""
+    return await access.needed(info, looking.JOBS, projectExportJobId, "export job")
+
+
+def download_url(job: records.Job, info: context.Info) -> str:
+    """Where the file is."""
+    return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
+
+
+def done(_job: records.Job, _info: context.Info) -> str:
+    """A job is done when it can be seen."""
+    return DONE
+
+
+def creation(job: records.Job, _info: context.Info) -> CreationPayload:
+    """A package has the id of its job."""
+    return CreationPayload(job.id)
+
+
+def no_reason(_job: records.Job, _info: context.Info) -> None:
+    """A job that fails is refused at once, and is none."""
+
+
+ATTRIBUTES = {"DesBom.bomItems": "items", "DesBomItem.bomItemInstances": "instances"}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.desProjects": projects,
+    "Query.desProjectById": project,
+    "Query.desDesignItemById": design_item,
+    "Query.desReleaseById": release,
+    "Query.desBomById": bom,
+    "Query.desManufacturePackages": packages,
+    "Query.desManufacturePackageById": package,
+    "Query.desManufacturePackageCreationJob": package,
+    "Query.desProjectExportJob": export_job,
+    "DesProject.createdBy": access.of(looking.USERS, "created_by_id"),
+    "DesProject.updatedBy": access.of(looking.USERS, "updated_by_id"),
+    "DesProject.parameters": parameters,
+    "DesProject.previewUrl": preview_url,
+    "DesProject.latestRevision": latest_revision,
+    "DesProject.revisions": revisions,
+    "DesProject.design": access.itself,
+    "DesProject.tasks": tasks,
+    "DesProject.workflows": workflows,
+    "DesDesign.variants": variants,
+    "DesDesign.releases": releases,
+    "DesRelease.variants": release_variants,
+    "DesRelease.manufacturePackages": project_packages,
+    **{
+        f"{kind}.{name}": resolver
+        for kind in ("DesWipVariant", "DesReleaseVariant")
+        for name, resolver in (
+            ("bom", access.of(looking.BOMS, "bom_id")),
+            ("pcb", board),
+            ("schematics", schematics),
+        )
+    },
+    **{
+        f"{kind}.{name}": resolver
+        for kind in ("DesPcb", "DesSchematic")
+        for name, resolver in (("designItems", design_items), ("commentThreads", document_threads))
+    },
+    "DesBom.items": bom_items,
+    "DesBomItem.component": access.of(looking.COMPONENTS, "component_id"),
+    "DesBomItemInstance.alternateComponent": access.of(looking.COMPONENTS, "alternate_component_id"),
+    "DesDesignItem.component": access.of(looking.COMPONENTS, "component_id"),
+    "DesDesignItem.commentThreads": item_threads,
+    "DesManufacturePackage.downloadUrl": download_url,
+    "DesManufacturePackageCreationJob.payload": creation,
+    "DesManufacturePackageCreationJob.status": done,
+    "DesProjectExportJob.downloadUrl": download_url,
+    "DesProjectExportJob.status": done,
+    "DesProjectExportJob.reason": no_reason,
+}

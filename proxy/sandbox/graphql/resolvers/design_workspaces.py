@@ -1,0 +1,160 @@
+"""Workspaces, their teams and users (contract graphql.md §5)."""
+
+from typing import Any, NamedTuple
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.design import records
+from proxy.sandbox.graphql import context
+from proxy.sandbox.graphql import lookups as looking
+from proxy.sandbox.graphql import where as filters
+from proxy.sandbox.graphql.resolvers import design_access as access
+
+API_PATH = "/graphql"
+
+
+class Location(NamedTuple):
+    """Where a workspace is kept, and the addresses to ask there: the sandbox has one for all."""
+
+    name: str
+    api_service_url: str
+    files_service_url: str
+
+
+def _location(region: str, info: context.Info) -> Location:
+    origin = access.session(info).origin
+    return Location(region, origin + API_PATH, origin)
+
+
+async def workspaces(_root: None, info: context.Info) -> list[records.Workspace]:
+    """The user's."""
+    return await access.workspaces(info)
+
+
+async def workspace_by_id(_root: None, info: context.Info, id: str) -> records.Workspace | None:
+    """By id."""
+    return await access.seen(info, looking.WORKSPACES, id)
+
+
+async def workspace_by_url(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803 (the schema's argument name)
+) -> records.Workspace | None:
+    """By address."""
+    return await access.workspace_at(info, workspaceUrl)
+
+
+async def locations(_root: None, info: context.Info) -> list[Location]:
+    """Of the user's workspaces, each once."""
+    regions = dict.fromkeys(one.region for one in await access.workspaces(info))
+    return [_location(region, info) for region in regions]
+
+
+async def team(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803
+) -> records.Workspace:
+    """The team of a workspace."""
+    return await access.needed_workspace(info, workspaceUrl)
+
+
+async def users(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803
+    ids: list[str],
+) -> list[records.User | None]:
+    """Users of a workspace; null for one who is not in it."""
+    workspace = await access.needed_workspace(info, workspaceUrl)
+    there = {one.id: one for one in await members(workspace, info)}
+    return [there.get(id_) for id_ in ids]
+
+
+async def user_by_auth(_root: None, info: context.Info) -> records.User:
+    """Whoever asks."""
+    return await access.user(info)
+
+
+async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.User | None:
+    """A user who shares a workspace with whoever asks."""
+    found = await access.session(info).lookups.one(looking.USERS, id)
+    mine = set((await access.user(info)).workspace_ids)
+    return found if found is not None and mine & set(found.workspace_ids) else None
+
+
+def location(workspace: records.Workspace, info: context.Info) -> Location:
+    """Where it is."""
+    return _location(workspace.region, info)
+
+
+async def members(workspace: records.Workspace, info: context.Info) -> list[records.User]:
+    """Who is in it."""
+    return await access.session(info).lookups.having(looking.USERS, "workspace_ids", workspace.id)
+
+
+async def groups(member: records.User, info: context.Info) -> list[records.Group]:
+    """The user's groups in all workspaces that both are in."""
+    return [group for one in await access.workspaces(info) for group in one.groups if group.id in member.group_ids]
+
+
+async def projects(
+    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
+) -> list[records.Project]:
+    """The projects that pass the filter."""
+    held = await access.session(info).lookups.having(looking.PROJECTS, "workspace_id", workspace.id)
+    return filters.passing(held, where)
+
+
+async def tasks(workspace: records.Workspace, info: context.Info) -> list[records.Task]:
+    """All tasks in it."""
+    return await access.session(info).lookups.having(looking.TASKS, "workspace_id", workspace.id)
+
+
+async def definitions(workspace: records.Workspace, info: context.Info) -> list[records.WorkflowDefinition]:
+    """Processes that can be started."""
+    return await access.session(info).lookups.having(looking.DEFINITIONS, "workspace_id", workspace.id)
+
+
+async def workflows(workspace: records.Workspace, info: context.Info) -> list[records.Workflow]:
+    """Processes that were started."""
+    return await access.session(info).lookups.having(looking.WORKFLOWS, "workspace_id", workspace.id)
+
+
+def variables(workflow: records.Workflow, _info: context.Info, names: list[str] | None = None) -> list[records.Named]:
+    """All, or those that are named."""
+    return [one for one in workflow.variables if names is None or one.name in names]
+
+
+def no_picture(_member: records.User, _info: context.Info) -> None:
+    """Nobody has a picture here."""
+
+
+ATTRIBUTES = {
+    "DesWorkspaceInfo.workspaceId": "id",
+    "DesUser.userId": "id",
+    "DesUser.globalUserId": "id",
+}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.desWorkspaceInfos": workspaces,
+    "Query.desWorkspaceById": workspace_by_id,
+    "Query.desWorkspaceByUrl": workspace_by_url,
+    "Query.desWorkspaceLocations": locations,
+    "Query.desTeam": team,
+    "Query.desUsers": users,
+    "Query.desUserByAuth": user_by_auth,
+    "Query.desUserByGlobalId": user_by_global_id,
+    "DesWorkspaceInfo.location": location,
+    "DesWorkspace.location": location,
+    "DesWorkspace.library": access.itself,
+    "DesWorkspace.team": access.itself,
+    "DesWorkspace.projects": projects,
+    "DesWorkspace.tasks": tasks,
+    "DesWorkspace.workflowDefinitions": definitions,
+    "DesWorkspace.workflows": workflows,
+    "DesWorkflow.variables": variables,
+    "DesTeam.users": members,
+    "DesUser.groups": groups,
+    "DesUser.pictureUrl": no_picture,
+}
