@@ -18,7 +18,9 @@ from proxy.kit import clock as clocks
 from proxy.sandbox import accounting, accounts, admin, journal, people
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import schema, service, surfaces, transport
+from proxy.sandbox.design import files, holdings, members
+from proxy.sandbox.design import running as running_design
+from proxy.sandbox.graphql import schema, service, sockets, surfaces, transport
 from proxy.sandbox.identity import admin as identity_admin
 from proxy.sandbox.identity import assembly, authorization, discovery, keys, signing_in
 from proxy.sandbox.injection import exchanges, injector
@@ -58,7 +60,8 @@ class Sandbox:
 
     `faults` can be replaced at any moment, `journal` says what was asked and what came of it. `legacy` is the old v3
     service: its disturbances can be replaced too, and it counts requests. `accounts` and `people` may be changed at any
-    moment, and another of the `keys` may sign.
+    moment, and another of the `keys` may sign. `design_urls` are the addresses of the design services by name; they
+    let in the query service only.
     """
 
     url: str
@@ -72,6 +75,7 @@ class Sandbox:
     accounts: accounts.Accounts
     people: people.People
     keys: keys.KeyRing
+    design_urls: Mapping[str, str]
 
     @property
     def legacy_url(self) -> str:
@@ -107,6 +111,7 @@ LEGACY = web.AppKey("legacy", legacy_service.Service)
 ACCOUNTS = web.AppKey("accounts", accounts.Accounts)
 PEOPLE = web.AppKey("people", people.People)
 IDENTITY = web.AppKey("identity", assembly.Identity)
+DESIGN = web.AppKey("design", running_design.Design)
 
 
 def create_app(
@@ -132,6 +137,8 @@ def create_app(
         settings, known, users, key=key or keys.generate(), clock=clock, rng=rng, seen=app[TRAFFIC].note_token
     )
     identity.add_routes(app.router, watch)
+    held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users))
+    app[DESIGN] = running_design.Design(held, app[JOURNAL])
     queries = service.QueryService(
         chosen=settings,
         surfaces_of=surfaces.Surfaces(built),
@@ -143,8 +150,13 @@ def create_app(
         clock=clock,
         rng=rng,
         seen=app[TRAFFIC].note_query,
+        design=lambda: app[DESIGN].client,
     )
-    transport.Transport(queries).add_routes(app.router, watch)
+    app.cleanup_ctx.append(app[DESIGN].running)
+    files.Files(held, identity.issued).add_routes(app.router)
+    live = sockets.Sockets(queries, watch)
+    app.on_shutdown.append(live.close)
+    transport.Transport(queries).add_routes(app.router, watch, live)
     app[LEGACY] = legacy_service.Service(settings.legacy, opened, clock, settings.seed)
     legacy_endpoints.Endpoints(app[LEGACY], app[JOURNAL]).add_routes(app.router)
     legacy_admin.Admin(app[LEGACY]).add_routes(app.router)
@@ -197,6 +209,7 @@ async def running(
             app[ACCOUNTS],
             app[PEOPLE],
             app[IDENTITY].ring,
+            app[DESIGN].client.urls,
         )
     finally:
         await runner.cleanup()
@@ -215,6 +228,7 @@ async def _index(request: web.Request) -> web.Response:
         "keys": identity_admin.PATH,
         "faults": admin.FAULTS_PATH,
         "journal": admin.JOURNAL_PATH,
+        "files": files.PATH,
         "legacy": legacy_endpoints.PREFIXES[0],
         "disturbances": legacy_admin.PATH,
     }

@@ -18,6 +18,7 @@ from graphql import (
     OperationType,
     parse,
     validate,
+    value_from_ast_untyped,
 )
 
 from proxy.sandbox.graphql import extent, problems, rules
@@ -27,6 +28,9 @@ KEPT = 2**19
 MAX_LENGTH = 2**17
 MAX_TOKENS = 20_000
 MAX_ERRORS = 50
+# What the names of operations on design data begin with.
+DESIGN = "des"
+TOKEN_IN_INPUT = frozenset({"desOnCommentUpdated"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Document:
     # Operations by name ("" where there is none): the fields at their roots, as the journal has them.
     operations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     length: int = 0
+    # Whether something of it may be design data, for which other services are asked.
+    waits: bool = False
 
     def asked(self, operation_name: str | None) -> tuple[str | None, tuple[str, ...]]:
         """The operation that a request means, and the fields at its root; None and () where that is not clear."""
@@ -55,6 +61,16 @@ class Document:
         ]
         meant = [one for one in operations if operation_name in (None, one.name.value if one.name else None)]
         return len(meant) != 1 or meant[0].operation is OperationType.QUERY
+
+    def shown_token(self, variables: Mapping[str, Any]) -> str | None:
+        """The token that a subscription has in its input: the service's clients have no headers there."""
+        field = self.first_field()
+        if field is None or field.name.value not in TOKEN_IN_INPUT:
+            return None
+        given = next((one.value for one in field.arguments or () if one.name.value == "input"), None)
+        shown = value_from_ast_untyped(given, dict(variables)) if given else None
+        token = shown.get("token") if isinstance(shown, dict) else None
+        return token if isinstance(token, str) else None
 
     def first_field(self) -> FieldNode | None:
         """The first field at the root of the first operation, for the path of an error that is about all
@@ -100,12 +116,20 @@ class Documents:
         except GraphQLError as error:
             return Document(None, (problems.coded(error, "HC0011"),), length=len(text))
         faults = extent.faults(node) or validate(self._schema, node, rules.RULES, max_errors=MAX_ERRORS)
-        return Document(node, tuple({**fault.formatted} for fault in faults), _operations(node), len(text))
+        said = tuple({**fault.formatted} for fault in faults)
+        return Document(node, said, _operations(node), len(text), _waits(node))
 
 
 def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
     found = (one for one in node.definitions if isinstance(one, OperationDefinitionNode))
     return {one.name.value if one.name else "": _roots(one) for one in found}
+
+
+def _waits(node: DocumentNode) -> bool:
+    """Whether a root field is of design data, or may be: it stands in a fragment."""
+    operations = [one for one in node.definitions if isinstance(one, OperationDefinitionNode)]
+    roots = [field for one in operations for field in one.selection_set.selections]
+    return any(not isinstance(field, FieldNode) or field.name.value.startswith(DESIGN) for field in roots)
 
 
 def _roots(operation: OperationDefinitionNode) -> tuple[str, ...]:

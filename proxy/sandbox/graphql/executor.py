@@ -127,17 +127,18 @@ def prepare(
     *,
     operation_name: str | None,
     allowed: allowance.Allowance,
+    waits: bool = False,
 ) -> SupplyExecutor:
-    """The executor of a valid document. Raises RequestError (400) for variables or an operation name that do
-    not fit it."""
+    """The executor of a valid document; `waits` where resolvers may have to wait for other services. Raises
+    RequestError (400) for variables or an operation name that do not fit it."""
     built = SupplyExecutor.build(
         schema,
         document,
         context_value=bill,
         raw_variable_values=variables,
         operation_name=operation_name,
-        is_awaitable=assume_not_awaitable,
-        is_async_iterable=assume_not_async_iterable,
+        is_awaitable=None if waits else assume_not_awaitable,
+        is_async_iterable=None if waits else assume_not_async_iterable,
     )
     if not isinstance(built, SupplyExecutor):
         faults = built if isinstance(built, list) else []

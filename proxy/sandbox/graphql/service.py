@@ -4,22 +4,39 @@ The order is the service's as far as it is known: a token fault comes before a f
 questions about the schema need no token (contract graphql.md §3). HTTP is transport.py's.
 """
 
+import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from graphql import ExecutionResult, GraphQLError
+from graphql import ExecutionResult, GraphQLError, OperationType
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import accounting, accounts, faults, settings
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import allowance, context, documents, executor, limits, problems, requests, rules, surfaces
+from proxy.sandbox.design import client
+from proxy.sandbox.graphql import (
+    allowance,
+    context,
+    design_session,
+    documents,
+    executor,
+    limits,
+    problems,
+    requests,
+    rules,
+    subscriptions,
+    surfaces,
+)
 from proxy.sandbox.identity import tokens
 from proxy.sandbox.injection import exchanges, injector
 
+# What a token must be good for, beside being a user's, where design data is asked for (contract graphql.md §5).
+DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
 Seen = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
 
@@ -33,8 +50,41 @@ class Answer:
     fixed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the application, the user that it acts for, and what the token is good for."""
+
+    account: accounts.Account | None = None
+    user: str | None = None
+    scopes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An operation that may be executed."""
+
+    prepared: executor.SupplyExecutor
+    bill: context.Context
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it is answered more than once."""
+        return self.prepared.operation.operation is OperationType.SUBSCRIPTION
+
+    def about(self, event: Any, allowed: allowance.Allowance) -> "Planned":
+        """The same for one event, with what that may use up."""
+        prepared = self.prepared.build_per_event_executor(event)
+        if not isinstance(prepared, executor.SupplyExecutor):
+            raise TypeError("an event is executed by another executor")
+        prepared.allowance = allowed
+        if self.bill.design is not None:
+            self.bill.design.lookups.forget()
+        return Planned(prepared, self.bill)
+
+
 class QueryService:
-    """Answers requests. `seen` is called with the document and variables of each that could be read."""
+    """Answers requests. `seen` is called with the document and variables of each that could be read; `design` gives
+    what asks the design services."""
 
     def __init__(
         self,
@@ -49,16 +99,20 @@ class QueryService:
         clock: clocks.Clock,
         rng: random.Random,
         seen: Seen,
+        design: Callable[[], client.Client],
     ) -> None:
         self._settings, self._catalog, self._accounts = chosen, catalog, known
         self._accounting, self._tokens, self._rng, self._seen = counted, issued, rng, seen
         self._clock, self._started = clock, clock.now()
-        self._injector, self._surfaces = drawing, surfaces_of
+        self._injector, self._surfaces, self._design = drawing, surfaces_of, design
 
-    def answer(self, request: requests.Request, token: str | None, exchange: exchanges.Exchange) -> Answer:
+    async def answer(self, request: requests.Request, token: str | None, exchange: exchanges.Exchange) -> Answer:
         """The answer to one request, whatever its document and its token."""
         try:
-            return self._signed(Answer(200, self._answer(request, token, exchange)))
+            planned = self.plan(request, token, exchange)
+            if planned.is_subscription:
+                raise problems.no_socket()
+            return self._signed(Answer(200, await self._execute(planned, exchange)))
         except problems.RequestError as refused:
             return self.refusal(refused)
 
@@ -72,7 +126,34 @@ class QueryService:
         answer.body["extensions"] = {"requestId": str(request_id)}
         return answer
 
-    def _answer(self, request: requests.Request, token: str | None, exchange: exchanges.Exchange) -> dict[str, Any]:
+    async def stream(
+        self, request: requests.Request, token: str | None, exchange: exchanges.Exchange
+    ) -> AsyncGenerator[Answer, None]:
+        """The answers to a subscription, one for each event; the one answer to anything else."""
+        try:
+            planned = self.plan(request, token, exchange)
+            if not planned.is_subscription:
+                yield self._signed(Answer(200, await self._execute(planned, exchange)))
+                return
+            events = await subscriptions.events(planned.prepared)
+        except problems.RequestError as refused:
+            yield self.refusal(refused)
+            return
+        async with aclosing(events):
+            async for event in events:
+                allowed = allowance.Allowance(
+                    self._clock, self._settings.execution_timeout, self._settings.answer_fields
+                )
+                yield await self._told(planned.about(event, allowed), exchange)
+
+    async def _told(self, planned: "Planned", exchange: exchanges.Exchange) -> Answer:
+        try:
+            return self._signed(Answer(200, await self._execute(planned, exchange)))
+        except problems.RequestError as refused:
+            return self.refusal(refused)
+
+    def plan(self, request: requests.Request, token: str | None, exchange: exchanges.Exchange) -> "Planned":
+        """All that is done before a field is resolved. Raises RequestError."""
         self._seen(request.query, request.variables)
         missing, whole = self._injector.missing, self._surfaces.whole
         surface = self._surfaces.without(missing) if missing else whole
@@ -80,13 +161,14 @@ class QueryService:
         exchange.entry.operation, exchange.entry.fields = document.asked(request.operation_name)
         if request.safe and not document.is_query(request.operation_name):
             raise problems.not_safe()
-        account = self._authenticate(token, document, exchange)
+        caller = self._authenticate(document.shown_token(request.variables) or token, document, exchange)
+        account = caller.account
         exchange.entry.application = account.application_id if account else None
         if document.node is None or document.faults:
             if missing and not whole.documents.read(request.query).faults:
                 exchange.struck(faults.MissingField)
             raise problems.RequestError(400, document.faults)
-        bill = self._bill(account)
+        bill = self._bill(caller, exchange)
         allowed = allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
         prepared = executor.prepare(
             surface.schema,
@@ -95,40 +177,44 @@ class QueryService:
             request.variables,
             operation_name=request.operation_name,
             allowed=allowed,
+            waits=document.waits,
         )
-        self._check(prepared, account, exchange)
-        return self._execute(prepared, bill, exchange)
+        self._check(prepared, bill, exchange)
+        return Planned(prepared, bill)
 
-    def _bill(self, account: accounts.Account | None) -> context.Context:
+    def _bill(self, caller: "Caller", exchange: exchanges.Exchange) -> context.Context:
+        may_design = caller.user is not None and caller.scopes >= DESIGN_SCOPES
+        session = design_session.Session(self._design(), caller.user or "", exchange.origin) if may_design else None
         return context.Context(
             self._catalog,
-            account,
+            caller.account,
             self._accounts,
             self._accounting,
             self._settings.site_url,
             self._started,
+            session,
         )
 
-    def _authenticate(
-        self, token: str | None, document: documents.Document, exchange: exchanges.Exchange
-    ) -> accounts.Account | None:
-        """Who asks; None for somebody unknown who asks for nothing but the schema."""
+    def _authenticate(self, token: str | None, document: documents.Document, exchange: exchanges.Exchange) -> "Caller":
+        """Who asks; without an account somebody unknown who asks for nothing but the schema."""
         if exchange.fault is not None:
             self._strike_token(token or "", document, exchange)
         expired = False
         try:
-            account = self._accounts.by_client_id(self._tokens.client_of(token or ""))
+            said = self._tokens.access(token or "")
+            caller = Caller(self._accounts.by_client_id(said.client_id), said.user, frozenset(said.scopes))
         except tokens.InvalidTokenError:
-            account = None
+            caller = Caller()
         except tokens.ExpiredTokenError as error:
-            account, expired = None, True
+            caller, expired = Caller(), True
             if isinstance(error, tokens.EndedTokenError):
                 exchange.struck(faults.ExpiredToken)
-        if account is None and self._settings.no_auth:
-            return self._accounts.all[0]
-        if account is None and not document.is_introspection():
+        if caller.account is None and self._settings.no_auth:
+            first = next((one.id for one in self._settings.users), None)
+            return Caller(self._accounts.all[0], first, DESIGN_SCOPES)
+        if caller.account is None and not document.is_introspection():
             raise problems.RequestError(401, [_token_fault(expired, document)], fixed=True)
-        return account
+        return caller
 
     def _strike_token(self, token: str, document: documents.Document, exchange: exchanges.Exchange) -> None:
         if isinstance(exchange.fault, faults.ExpiredToken):
@@ -137,10 +223,9 @@ class QueryService:
             exchange.struck(faults.InvalidToken)
             raise problems.RequestError(401, [_token_fault(False, document)], fixed=True)
 
-    def _check(
-        self, prepared: executor.SupplyExecutor, account: accounts.Account | None, exchange: exchanges.Exchange
-    ) -> None:
+    def _check(self, prepared: executor.SupplyExecutor, bill: context.Context, exchange: exchanges.Exchange) -> None:
         """Everything that is refused before a field is resolved."""
+        account = bill.account
         try:
             roots = prepared.root_fields()
         except GraphQLError as error:
@@ -149,6 +234,8 @@ class QueryService:
         if missing:
             errors = [rules.required_argument("Query", node, "q") for node in missing]
             raise problems.RequestError(400, [{**error.formatted} for error in errors])
+        if bill.design is None and any(one.name.startswith(documents.DESIGN) for one in roots):
+            raise problems.RequestError(200, [_no_user(one) for one in roots], null_data=True)
         if account is not None and self._is_used_up(roots, account):
             limit = self._accounting.limit(account)
             if limit < account.part_limit:
@@ -162,12 +249,11 @@ class QueryService:
     def _is_used_up(self, roots: Sequence[executor.RootField], account: accounts.Account) -> bool:
         return any(one.name in limits.PART_FIELDS for one in roots) and self._accounting.used_up(account)
 
-    def _execute(
-        self, prepared: executor.SupplyExecutor, bill: context.Context, exchange: exchanges.Exchange
-    ) -> dict[str, Any]:
+    async def _execute(self, planned: "Planned", exchange: exchanges.Exchange) -> dict[str, Any]:
+        prepared, bill = planned.prepared, planned.bill
         result = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
-            raise TypeError("the execution did not complete at once")
+            result = await self._in_time(result)
         if prepared.allowance.refused is not None:
             raise prepared.allowance.refused
         if bill.account is not None:
@@ -180,6 +266,16 @@ class QueryService:
             _note(error)
         return {"errors": [problems.executed(error) for error in result.errors], "data": result.data}
 
+    async def _in_time(self, waiting: Any) -> ExecutionResult:
+        """What comes of an execution that asks other services. Raises RequestError where that takes too long."""
+        seconds = self._settings.execution_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                result: ExecutionResult = await waiting
+        except TimeoutError:
+            raise problems.timed_out(seconds) from None
+        return result
+
 
 def _note(error: GraphQLError) -> None:
     """An error that no resolver meant to raise is a fault of the sandbox."""
@@ -189,6 +285,11 @@ def _note(error: GraphQLError) -> None:
 
 def _cap(root: executor.RootField, message: str) -> dict[str, Any]:
     return problems.stitched(message, [root.key], problems.locations_of(GraphQLError(message, root.node)))
+
+
+def _no_user(root: executor.RootField) -> dict[str, Any]:
+    places = problems.locations_of(GraphQLError("", root.node))
+    return problems.stitched(problems.no_user(root.name), [root.key], places, problems.DESIGN_NAME)
 
 
 def _token_fault(expired: bool, document: documents.Document) -> dict[str, Any]:

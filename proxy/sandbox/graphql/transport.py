@@ -11,7 +11,7 @@ import re
 import orjson
 from aiohttp import web
 
-from proxy.sandbox.graphql import media_types, problems, requests, service
+from proxy.sandbox.graphql import media_types, problems, requests, service, sockets
 from proxy.sandbox.injection import exchanges
 
 PATHS = ("/graphql", "/graphql/")
@@ -36,11 +36,13 @@ class Transport:
     def __init__(self, queries: service.QueryService) -> None:
         self._queries = queries
 
-    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
-        """POST and GET on both paths; other methods are 405."""
+    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch, over_socket: sockets.Sockets) -> None:
+        """POST and GET on both paths; other methods are 405. A GET may ask for a WebSocket."""
         asked = watch.over("graphql", self.ask)
 
         async def get(request: web.Request) -> web.StreamResponse:
+            if sockets.is_asked(request):
+                return await over_socket.serve(request)
             return _page(request) if _wants_page(request) else await asked(request)
 
         for path in PATHS:
@@ -58,7 +60,7 @@ class Transport:
         except problems.RequestError as refused:
             answer = self._queries.refusal(refused)
         else:
-            answer = self._queries.answer(asked, _token(request), exchange)
+            answer = await self._queries.answer(asked, _token(request), exchange)
         return _response(answer, media_type or media_types.FALLBACK)
 
 

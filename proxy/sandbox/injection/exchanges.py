@@ -5,7 +5,8 @@ else. What a handler has to know and to tell is its `Exchange`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,11 +18,12 @@ from proxy.sandbox.injection import delivery, injector
 
 @dataclass(slots=True)
 class Exchange:
-    """One request: its entry, and what strikes it."""
+    """One request: its entry, what strikes it, and the address (scheme, host, port) that it came to."""
 
     kept: journal.Journal
     entry: journal.Entry
     strike: injector.Strike = injector.NONE
+    origin: str = ""
 
     @property
     def fault(self) -> faults.Drawn | None:
@@ -51,7 +53,8 @@ class Watch:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             strike = self._injector.draw(service) if self._injector.active else injector.NONE
-            exchange, whole = Exchange(self._journal, self._journal.open(service), strike), False
+            origin = str(request.url.origin())
+            exchange, whole = Exchange(self._journal, self._journal.open(service), strike, origin), False
             try:
                 answer = await _answer(request, exchange, handler)
                 response, whole = await _deliver(request, exchange, answer)
@@ -63,6 +66,16 @@ class Watch:
             return response
 
         return handle
+
+    @contextmanager
+    def beside(self, service: str, origin: str) -> Iterator[Exchange]:
+        """An exchange that is no HTTP request: an operation on a WebSocket. No fault strikes it."""
+        exchange = Exchange(self._journal, self._journal.open(service), origin=origin)
+        try:
+            yield exchange
+        finally:
+            exchange.entry.status = exchange.entry.status or 200
+            self._journal.close(exchange.entry, whole=True)
 
 
 async def _answer(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
