@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from support import designer as designers
 from support import desk as desks
 from support import old_service
 from support.sandbox_caller import Caller, Starts
@@ -101,3 +102,28 @@ async def desk(opens: DeskOpens) -> AsyncIterator[desks.Desk]:
     """An application whose users come to a sandbox of its own."""
     async with opens() as opened:
         yield opened
+
+
+@pytest.fixture
+def start_design(
+    catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock
+) -> designers.StartsDesign:
+    """Starts a sandbox whose first application may use design data, and signs a user in."""
+
+    @asynccontextmanager
+    async def started(**chosen: Any) -> AsyncIterator[designers.Designer]:
+        wanted = settings.Settings(**{"accounts": (designers.APPLICATION,), "token_windows": (), **chosen})
+        running = app.running(wanted, clock=turned, catalog=catalog, key=signing_key)
+        async with running as sandbox, aiohttp.ClientSession() as session:
+            ready = designers.Designer(sandbox, session)
+            await ready.sign_in()
+            yield ready
+
+    return started
+
+
+@pytest.fixture
+async def designer(start_design: designers.StartsDesign) -> AsyncIterator[designers.Designer]:
+    """A user of a sandbox with the usual settings."""
+    async with start_design() as ready:
+        yield ready

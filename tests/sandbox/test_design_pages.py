@@ -1,0 +1,159 @@
+"""Pages of design data: cursors forwards and backwards, and conditions (contract graphql.md §5.3)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from support.designer import AURORA, Designer
+
+from proxy.sandbox.graphql import connections, problems, where
+
+ITEMS = list("abcdefgh")
+
+
+class Row(NamedTuple):
+    """A record with the kinds of fields that can be asked about."""
+
+    name: str
+    description: str | None = None
+    created_at: str = "2026-01-01T00:00:00.000Z"
+
+
+def page(items: list[str] = ITEMS, **asked: Any) -> connections.Connection:
+    return connections.page(items, asked, str)
+
+
+def cursor(item: str) -> str:
+    return next(edge.cursor for edge in page().edges if edge.node == item)
+
+
+@pytest.mark.parametrize(
+    "asked, nodes, following, preceding",
+    [
+        ({}, "abcdefgh", False, False),
+        ({"first": 3}, "abc", True, False),
+        ({"first": 3, "after": "c"}, "def", True, True),
+        ({"first": 3, "after": "f"}, "gh", False, True),
+        ({"after": "h"}, "", False, True),
+        ({"last": 3}, "fgh", False, True),
+        ({"last": 3, "before": "f"}, "cde", True, True),
+        ({"last": 3, "before": "b"}, "a", True, False),
+        ({"first": 4, "last": 2}, "cd", True, True),
+        ({"after": "b", "before": "e"}, "cd", True, True),
+        ({"after": "e", "before": "b"}, "", True, True),
+        ({"first": 0}, "", True, False),
+        ({"first": None, "after": None}, "abcdefgh", False, False),
+    ],
+)
+def test_a_page_is_what_its_bounds_say(asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool) -> None:
+    placed = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
+    found = page(**placed)
+    assert "".join(found.nodes) == nodes
+    assert (found.page_info.has_next_page, found.page_info.has_previous_page) == (following, preceding)
+    assert found.total_count == 8
+    ends = (found.page_info.start_cursor, found.page_info.end_cursor)
+    assert ends == ((cursor(nodes[0]), cursor(nodes[-1])) if nodes else (None, None))
+
+
+def test_a_page_has_ten_items_where_nothing_else_is_said() -> None:
+    found = connections.page(list(range(30)), {}, str)
+    assert found.nodes == list(range(10))
+
+
+def test_a_cursor_is_good_when_others_have_come_or_it_has_gone_itself() -> None:
+    after = cursor("c")
+    assert "".join(page(["x", "y", *ITEMS], first=2, after=after).nodes) == "de"
+    assert "".join(page([one for one in ITEMS if one != "c"], first=2, after=after).nodes) == "de"
+    assert page([], after=after).nodes == []
+
+
+@pytest.mark.parametrize("asked", [{"after": "%%"}, {"before": "bm9uZQ"}, {"first": -1}, {"last": -1}, {"first": 1001}])
+def test_what_is_no_cursor_or_size_is_refused(asked: Mapping[str, Any]) -> None:
+    with pytest.raises(problems.DesignError):
+        page(**asked)
+
+
+@pytest.mark.parametrize(
+    "asked, names",
+    [
+        (None, "Ada Bob Cy"),
+        ({}, "Ada Bob Cy"),
+        ({"name": {"eq": "Bob"}}, "Bob"),
+        ({"name": {"neq": "Bob"}}, "Ada Cy"),
+        ({"name": {"in": ["Ada", "Cy"]}}, "Ada Cy"),
+        ({"name": {"nin": ["Ada", "Cy"]}}, "Bob"),
+        ({"name": {"contains": "d"}}, "Ada"),
+        ({"name": {"ncontains": "d"}}, "Bob Cy"),
+        ({"name": {"startsWith": "B"}}, "Bob"),
+        ({"name": {"nstartsWith": "B"}}, "Ada Cy"),
+        ({"name": {"endsWith": "y"}}, "Cy"),
+        ({"name": {"nendsWith": "y"}}, "Ada Bob"),
+        ({"name": {"or": [{"eq": "Ada"}, {"eq": "Cy"}]}}, "Ada Cy"),
+        ({"name": {"and": [{"contains": "o"}, {"startsWith": "B"}]}}, "Bob"),
+        ({"description": {"eq": None}}, "Ada"),
+        ({"description": {"contains": "x"}}, "Bob Cy"),
+        ({"or": [{"name": {"eq": "Ada"}}, {"description": {"eq": "xy"}}]}, "Ada Cy"),
+        ({"and": [{"name": {"contains": "b"}}, {"description": {"eq": "x"}}]}, "Bob"),
+        ({"createdAt": {"gt": "2026-01-02T00:00:00Z"}}, "Cy"),
+        ({"createdAt": {"gte": "2026-01-02T01:00:00+01:00"}}, "Bob Cy"),
+        ({"createdAt": {"ngte": "2026-01-02T00:00:00"}}, "Ada"),
+        ({"createdAt": {"lte": "2026-01-02"}}, "Ada Bob"),
+        ({"createdAt": {"in": ["2026-01-03T00:00:00Z"]}}, "Cy"),
+        ({"createdAt": {"nlt": "2026-01-02", "neq": "2026-01-03"}}, "Bob"),
+    ],
+)
+def test_conditions_choose_records(asked: Mapping[str, Any] | None, names: str) -> None:
+    days = ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
+    rows = [Row("Ada", None, days[0]), Row("Bob", "x", days[1]), Row("Cy", "xy", days[2])]
+    assert " ".join(one.name for one in where.passing(rows, asked)) == names
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    with pytest.raises(problems.DesignError, match="'yesterday' is no date and time"):
+        where.passing([Row("Ada")], {"createdAt": {"eq": "yesterday"}})
+
+
+async def test_a_client_reads_a_list_page_by_page(designer: Designer) -> None:
+    query = """query($url: String!, $after: String) { desLibrary(workspaceUrl: $url) {
+      components(first: 50, after: $after) {
+        totalCount pageInfo { hasNextPage endCursor } edges { cursor node { id } } nodes { id } } } }"""
+    seen: list[str] = []
+    after, more = None, True
+    while more:
+        found = (await designer.get(query, url=AURORA, after=after))["desLibrary"]["components"]
+        assert [edge["node"] for edge in found["edges"]] == found["nodes"]
+        seen += [one["id"] for one in found["nodes"]]
+        more, after = found["pageInfo"]["hasNextPage"], found["pageInfo"]["endCursor"]
+    assert len(seen) == len(set(seen)) == found["totalCount"] > 100
+
+
+async def test_conditions_reach_through_the_query_service(designer: Designer) -> None:
+    query = """query($url: String!) {
+      some: desProjects(workspaceUrl: $url, where: {name: {contains: "Logger"}}) { totalCount nodes { name } }
+      none: desProjects(workspaceUrl: $url, where: {createdAt: {gt: "2040-01-01T00:00:00Z"}}) { totalCount }
+      library: desLibrary(workspaceUrl: $url) {
+        components(where: {description: {contains: "resistor"}}) { nodes { description } } }
+    }"""
+    data = await designer.get(query, url=AURORA)
+    assert data["some"] == {"totalCount": 1, "nodes": [{"name": "Data Logger USB"}]}
+    assert data["none"] == {"totalCount": 0}
+    assert all("resistor" in one["description"] for one in data["library"]["components"]["nodes"])
+
+
+async def test_a_wrong_cursor_is_an_error_of_its_field(designer: Designer) -> None:
+    query = 'query($url: String!) { desProjects(workspaceUrl: $url, after: "?") { totalCount } }'
+    reply = await designer.ask(query, {"url": AURORA})
+    assert reply.messages == ["the cursor '?' is not valid"]
+    assert reply.body["data"] == {"desProjects": None}
+
+
+async def test_a_board_shows_the_items_of_all_sheets(designer: Designer) -> None:
+    items = "designItems(first: 1000) { totalCount nodes { designator component { id } } }"
+    wanted = f"design {{ variants {{ pcb {{ documentName {items} }} schematics {{ documentName {items} }} }} }}"
+    variant = (await designer.project(wanted))["design"]["variants"][0]
+    counts = [one["designItems"]["totalCount"] for one in variant["schematics"]]
+    assert variant["pcb"]["designItems"]["totalCount"] == sum(counts)
+    assert variant["schematics"][0]["documentName"] == "Power.SchDoc"
+    one = 'design { variants { pcb { designItems(designators: ["U1", "R2"]) { nodes { designator } } } } }'
+    named = (await designer.project(one))["design"]["variants"][0]["pcb"]["designItems"]["nodes"]
+    assert {row["designator"] for row in named} == {"U1", "R2"}

@@ -1,0 +1,213 @@
+"""Design data by GraphQL: who may ask, what there is, and that its parts are the catalog's (contract graphql.md §5)."""
+
+from typing import Any
+
+import pytest
+from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_union_type
+from support.designer import APPLICATION, AURORA, NORTHWIND, Designer, StartsDesign
+from support.sandbox_caller import Caller
+
+from proxy.sandbox import people
+from proxy.sandbox.catalog import store
+from proxy.sandbox.graphql import schema
+
+BUILT = schema.build()
+QUERIES = BUILT.query_type.fields if BUILT.query_type else {}
+LOOPS = frozenset({"DesUser", "DesCommentThread", "DesTask", "DesComponent", "DesProject", "DesWorkspace"})
+
+
+def selection(kind: Any, above: tuple[str, ...] = ()) -> str:
+    """Every field of a type; a type within itself shows its plain fields only."""
+    if is_union_type(kind):
+        return " { __typename " + " ".join(f"... on {one}{selection(one, above)}" for one in kind.types) + " }"
+    assert isinstance(kind, GraphQLObjectType)
+    shown = []
+    for name, field in kind.fields.items():
+        below = get_named_type(field.type)
+        if not is_composite_type(below):
+            shown.append(name)
+        elif len(above) < 3 and not (str(below) in LOOPS and str(below) in above):
+            shown.append(name + selection(below, (*above, str(kind))))
+    return " { __typename " + " ".join(shown) + " }"
+
+
+async def known(designer: Designer) -> dict[str, str]:
+    """An id of everything, by the query that wants it."""
+    wanted = """id design { variants { bom { id items(first: 1) { nodes { component
+        { id revision { id } folder { id } } } } } pcb { designItems(first: 1) { nodes { id } } } }
+        releases(first: 1) { nodes { id } } }"""
+    project = await designer.project(wanted)
+    variant = project["design"]["variants"][0]
+    component = variant["bom"]["items"]["nodes"][0]["component"]
+    (thread, *_) = (
+        await designer.get("query($p: ID!) { desCommentThreads(projectId: $p) { commentThreadId } }", p=project["id"])
+    )["desCommentThreads"]
+    job = await designer.change(
+        "desCreateManufacturePackage", "jobId", projectId=project["id"], name="x.zip", shareWith=[]
+    )
+    infos = (await designer.get("{ desWorkspaceInfos { workspaceId } }"))["desWorkspaceInfos"]
+    at, of = f'workspaceUrl: "{AURORA}"', f'projectId: "{project["id"]}"'
+    one = {
+        "desWorkspaceById": infos[0]["workspaceId"],
+        "desUserByGlobalId": people.USERS[0].id,
+        "desProjectById": project["id"],
+        "desDesignItemById": variant["pcb"]["designItems"]["nodes"][0]["id"],
+        "desComponentById": component["id"],
+        "desRevisionDetailsById": component["revision"]["id"],
+        "desFolderById": component["folder"]["id"],
+        "desReleaseById": project["design"]["releases"]["nodes"][0]["id"],
+        "desBomById": variant["bom"]["id"],
+        "desManufacturePackageById": job["jobId"],
+        "desManufacturePackageCreationJob": job["jobId"],
+    }
+    return {name: f'id: "{id_}"' for name, id_ in one.items()} | {
+        "desWorkspaceByUrl": at,
+        "desTeam": at,
+        "desUsers": f'{at}, ids: ["{people.USERS[0].id}", "nobody"]',
+        "desProjects": at,
+        "desLibrary": at,
+        "desWorkspaceTasks": at,
+        "desComponentsByIds": f'ids: ["{component["id"]}", "none"]',
+        "desCommentThreads": of,
+        "desCommentThread": f'{of}, threadId: "{thread["commentThreadId"]}"',
+        "desProjectTasks": of,
+        "desProjectExportJob": f'projectExportJobId: "{job["jobId"]}"',
+    }
+
+
+async def test_every_query_answers_with_every_field_of_its_type(designer: Designer) -> None:
+    arguments = await known(designer)
+    for name, field in QUERIES.items():
+        if not name.startswith("des"):
+            continue
+        given = f"({arguments[name]})" if field.args else ""
+        data = await designer.get(f"{{ {name}{given}{selection(get_named_type(field.type))} }}")
+        assert data[name], name
+
+
+async def test_there_are_two_workspaces_with_projects_and_people(designer: Designer) -> None:
+    data = await designer.get(
+        "query($a: String!, $n: String!) { infos: desWorkspaceInfos { name url isDefault }"
+        " a: desWorkspaceByUrl(workspaceUrl: $a) { projects { name } team { users { userName } groups { name } } }"
+        " n: desWorkspaceByUrl(workspaceUrl: $n) { projects { name } tasks { name } } }",
+        a=AURORA,
+        n=NORTHWIND,
+    )
+    assert [(one["url"], one["isDefault"]) for one in data["infos"]] == [(AURORA, True), (NORTHWIND, False)]
+    assert data["a"]["projects"][0]["name"] == "Weather Station Mk2"
+    assert len(data["n"]["projects"]) == 4
+    assert len(data["n"]["tasks"]) == 16
+    assert {"grace.okafor", "ada", "grace"} <= {one["userName"] for one in data["a"]["team"]["users"]}
+
+
+async def test_who_asks_is_who_signed_in(designer: Designer) -> None:
+    for name in ("ada", "grace"):
+        await designer.sign_in(name)
+        shown = (await designer.get("{ desUserByAuth { userName email userId } }"))["desUserByAuth"]
+        assert shown["email"] == f"{name}@sandbox.example"
+    assert shown["userId"] == people.USERS[1].id
+
+
+async def test_who_is_let_in_later_is_in_the_team(designer: Designer) -> None:
+    await designer.get("{ desWorkspaceInfos { name } }")
+    late = people.User("late", "late@sandbox.example", "Late Comer", people.USERS[0].password, people.SANDBOX.id)
+    designer.sandbox.people.add(late)
+    data = await designer.get("query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }", a=AURORA)
+    assert "late" in [one["userId"] for one in data["desTeam"]["users"]]
+
+
+async def test_boms_are_made_of_parts_of_the_catalog(designer: Designer, catalog: store.Catalog) -> None:
+    wanted = """design { variants { bom { items(first: 1000) { nodes { quantity bomItemInstances { designator isFitted }
+        component { manufacturerParts { octopartId companyName partNumber supplierParts { partNumber } } } } } } } }"""
+    project = await designer.project(wanted)
+    base, lite = (one["bom"]["items"]["nodes"] for one in project["design"]["variants"])
+    assert len(base) > 40
+    for line in base:
+        first = line["component"]["manufacturerParts"][0]
+        part = catalog.part(first["octopartId"])
+        assert part is not None
+        assert (part.manufacturer.name, part.mpn) == (first["companyName"], first["partNumber"])
+        assert line["quantity"] == len(line["bomItemInstances"])
+        assert all(one["isFitted"] for one in line["bomItemInstances"])
+    designators = [one["designator"] for line in base for one in line["bomItemInstances"]]
+    assert len(designators) == len(set(designators))
+    assert not all(one["isFitted"] for line in lite for one in line["bomItemInstances"])
+    some = next(line["component"]["manufacturerParts"][0]["octopartId"] for line in base)
+    supply = await designer.get("query($id: String!) { supParts(ids: [$id]) { id mpn } }", id=some)
+    assert supply["supParts"][0]["id"] == some
+
+
+async def test_design_data_costs_no_parts(designer: Designer) -> None:
+    await designer.project("design { variants { bom { items { nodes { component { name } } } } } }")
+    assert designer.sandbox.accounting.used(APPLICATION.application_id) == 0
+
+
+@pytest.mark.parametrize("scope", ["supply.domain", "design.domain", "openid user.access supply.domain"])
+async def test_a_token_of_less_is_refused(designer: Designer, scope: str) -> None:
+    await designer.sign_in(scope=scope)
+    for query in ("{ desWorkspaceInfos { name } }", "{ a: desUserByAuth { userName } supManufacturers { id } }"):
+        reply = await designer.ask(query)
+        assert reply.body["data"] is None
+        assert "needs a user's token with the scopes design.domain and user.access" in reply.messages[0]
+        assert reply.body["errors"][0]["extensions"]["schemaName"] == "Design"
+    assert designer.rest_calls() == []
+
+
+async def test_an_application_by_itself_is_refused(caller: Caller, designer: Designer) -> None:
+    await designer.log_in(scope="design.domain")
+    for who in (caller, designer):
+        reply = await who.ask("{ desWorkspaceInfos { name } }")
+        assert "needs a user's token" in reply.messages[0]
+        changed = await who.ask('mutation { desDeleteTask(input: {taskId: "x"}) { errors { message } } }')
+        assert "needs a user's token" in changed.messages[0]
+
+
+async def test_without_a_token_it_is_the_usual_refusal(designer: Designer) -> None:
+    reply = await designer.ask("{ desWorkspaceInfos { name } }", headers={})
+    assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
+
+
+async def test_without_authentication_it_is_the_first_user_who_asks(start_design: StartsDesign) -> None:
+    async with start_design(no_auth=True) as designer:
+        reply = await designer.ask("{ desUserByAuth { userName } }", headers={})
+        assert reply.data["desUserByAuth"]["userName"] == "ada"
+
+
+async def test_what_is_not_there_is_null_or_said(designer: Designer) -> None:
+    nulls = ("desProjectById", "desComponentById", "desFolderById", "desReleaseById", "desBomById", "desDesignItemById")
+    for id_ in ("none", "", "a,b", "x" * 5000, "a&id=b"):
+        data = await designer.get(
+            "query($i: ID!) {" + " ".join(f"{one}(id: $i) {{ id }}" for one in nulls) + "}", i=id_
+        )
+        assert set(data.values()) == {None}
+    data = await designer.get('{ desComponentsByIds(ids: ["none"]) { ... on DesErrorPayload { message } } }')
+    assert data["desComponentsByIds"] == [{"message": "there is no component none"}]
+    reply = await designer.ask('{ desLibrary(workspaceUrl: "https://nowhere.example") { name } }')
+    assert reply.messages == ["there is no workspace https://nowhere.example"]
+
+
+async def test_a_workspace_is_shown_to_its_own_people_only(designer: Designer) -> None:
+    query = '{ desTeam(workspaceUrl: "%s") { users { userId email } } }'
+    people_of = (await designer.get(query % AURORA))["desTeam"]["users"]
+    other = next(one for one in people_of if one["email"].endswith("aurora-instruments.example"))
+    project = await designer.project("id", NORTHWIND, "Sensor Hub")
+    grace = people.User(other["userId"], "g@sandbox.example", "Grace O", people.USERS[0].password, people.SANDBOX.id)
+    designer.sandbox.people.add(grace)
+    form = {"username": "g@sandbox.example", "password": people.PASSWORD, "scope": "user.access design.domain"}
+    await designer.log_in(grant_type="password", **form)
+    infos = (await designer.get("{ desWorkspaceInfos { url } }"))["desWorkspaceInfos"]
+    assert infos == [{"url": AURORA}]
+    assert (await designer.get("query($i: ID!) { desProjectById(id: $i) { id } }", i=project["id"]))[
+        "desProjectById"
+    ] is None
+    assert (await designer.ask(query % NORTHWIND)).messages == [f"there is no workspace {NORTHWIND}"]
+
+
+async def test_a_seed_makes_its_own_data_and_always_the_same(start_design: StartsDesign) -> None:
+    made = []
+    for seed in (1, 1, 2):
+        async with start_design(seed=seed) as designer:
+            made.append(
+                await designer.project("id design { variants { bom { items { nodes { component { comment } } } } } }")
+            )
+    assert made[0] == made[1] != made[2]
