@@ -12,7 +12,8 @@ import pytest
 
 from proxy.sandbox import accounts, admin, app, faults, journal, people, settings
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import documents, extent, transport
+from proxy.sandbox.design import blueprints, files
+from proxy.sandbox.graphql import connections, documents, extent, lookups, schema, service, transport
 from proxy.sandbox.identity import authorisations, discovery, scopes, sessions
 from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import disturbances
@@ -206,3 +207,34 @@ async def test_the_test_that_is_shown_passes(page):
     exec(block.text, names)
     (shown,) = (one for name, one in names.items() if name.startswith("test_") and iscoroutinefunction(one))
     await shown()
+
+
+def test_what_is_said_of_design_data_is_so(page):
+    built = schema.build()
+    queries = [name for name in built.query_type.fields if name.startswith("des")]
+    assert f"{len(queries)} queries,\n{len(built.mutation_type.fields)} mutations and a subscription" in page.text
+    assert f"have {connections.DEFAULT} items" in page.text
+    assert f"and {connections.MOST} at most" in page.text
+    assert f"up to {lookups.AT_ONCE} ids" in page.text
+    assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
+    boards = sum(len(company.boards) for company in blueprints.COMPANIES)
+    assert (len(blueprints.COMPANIES), boards) == (2, 7)
+    assert all(f"`https://{company.slug}.365.example`" in page.text for company in blueprints.COMPANIES)
+    assert files.PATH in page.text
+    assert files.DOWNLOAD_PATH in page.text
+
+
+async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page):
+    (block,) = page.blocks("graphql", "design")
+    chosen = settings.Settings(no_auth=True)
+    catalog = store.open_catalog()
+    async with app.running(chosen, catalog=catalog) as running, aiohttp.ClientSession() as session:
+        assert set(running.design_urls) == {"workspaces", "library", "projects", "collaboration"}
+        url = f"https://{blueprints.COMPANIES[0].slug}.365.example"
+        async with session.post(running.graphql_url, json={"query": block.text, "variables": {"url": url}}) as response:
+            answer = await response.json()
+    (project,) = answer["data"]["desProjects"]["nodes"]
+    lines = project["design"]["variants"][0]["bom"]["items"]["nodes"]
+    assert len(lines) == 5
+    assert all(catalog.part(line["component"]["manufacturerParts"][0]["octopartId"]) for line in lines)
+    catalog.close()

@@ -19,6 +19,8 @@ from proxy.sandbox.design.tables import Table
 
 CREDENTIAL = "X-Service-Credential"
 JOURNALLED = "design"
+# Characters of a table's name that are journalled; it may be anything.
+LONGEST = 20
 
 Body = TypeVar("Body")
 
@@ -64,7 +66,7 @@ class Service:
         @web.middleware
         async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
             entry = self._journal.open(JOURNALLED)
-            entry.operation = f"{self.name} {request.method} {request.path}"
+            entry.operation = f"{self.name} {request.method} {_pattern(request)}"
             whole = False
             try:
                 response = await self._answer(request, handler)
@@ -103,6 +105,14 @@ def found(table: Table[Any], id_: str, what: str) -> Any:
     if row is None:
         raise LookupError(f"there is no {what} {id_}")
     return row
+
+
+def _pattern(request: web.Request) -> str:
+    """The path with the names of its ids in their place."""
+    resource = request.match_info.route.resource
+    if resource is None:
+        return "(nothing)"
+    return resource.canonical.replace("{table}", request.match_info.get("table", "")[:LONGEST])
 
 
 def _refusal(message: str, status: int) -> web.Response:

@@ -76,7 +76,7 @@ class _Talk:
         request: web.Request,
     ) -> None:
         self._queries, self._watch, self._socket = queries, watch, socket
-        self._origin, self._token = str(request.url.origin()), bearer(request.headers)
+        self._request, self._token = request, bearer(request.headers)
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def go(self) -> None:
@@ -149,7 +149,7 @@ class _Talk:
     async def _run(self, id_: str, asked: requests.Request) -> None:
         """Send what comes of an operation, until it is over."""
         try:
-            with self._watch.beside("graphql", self._origin) as exchange:
+            with self._watch.beside("graphql", self._request) as exchange:
                 answers = self._queries.stream(asked, self._token, exchange)
                 async with contextlib.aclosing(answers):
                     async for answer in answers:

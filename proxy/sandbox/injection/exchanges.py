@@ -18,12 +18,17 @@ from proxy.sandbox.injection import delivery, injector
 
 @dataclass(slots=True)
 class Exchange:
-    """One request: its entry, what strikes it, and the address (scheme, host, port) that it came to."""
+    """One request: its entry, and what strikes it."""
 
     kept: journal.Journal
     entry: journal.Entry
     strike: injector.Strike = injector.NONE
-    origin: str = ""
+    request: web.Request | None = None
+
+    @property
+    def origin(self) -> str:
+        """The address (scheme, host, port) that the request came to."""
+        return "" if self.request is None else str(self.request.url.origin())
 
     @property
     def fault(self) -> faults.Drawn | None:
@@ -53,8 +58,7 @@ class Watch:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             strike = self._injector.draw(service) if self._injector.active else injector.NONE
-            origin = str(request.url.origin())
-            exchange, whole = Exchange(self._journal, self._journal.open(service), strike, origin), False
+            exchange, whole = Exchange(self._journal, self._journal.open(service), strike, request), False
             try:
                 answer = await _answer(request, exchange, handler)
                 response, whole = await _deliver(request, exchange, answer)
@@ -68,9 +72,9 @@ class Watch:
         return handle
 
     @contextmanager
-    def beside(self, service: str, origin: str) -> Iterator[Exchange]:
-        """An exchange that is no HTTP request: an operation on a WebSocket. No fault strikes it."""
-        exchange = Exchange(self._journal, self._journal.open(service), origin=origin)
+    def beside(self, service: str, request: web.Request) -> Iterator[Exchange]:
+        """An operation on the WebSocket that `request` has opened. No fault strikes it."""
+        exchange = Exchange(self._journal, self._journal.open(service), request=request)
         try:
             yield exchange
         finally:
