@@ -23,7 +23,7 @@ PARSERS = {
     "json": json.loads,
     "yaml": yaml.safe_load,
     "python": ast.parse,
-    "graphql": lambda text: graphql.parse(f"type Any {{ {text} }}"),
+    "graphql": lambda text: graphql.parse(text if text.startswith("query") else f"type Any {{ {text} }}"),
 }
 
 
