@@ -17,6 +17,7 @@ _INDEX = r"(?:\[[^\]&=]*\]|%5B[^%&=]*%5D)?"  # apikey[], as some programs write 
 _GIVEN = re.compile(rf"(apikey{_INDEX}(?:=|%3D|\\u003d))[^&\s\"'<>\\#)]+", re.IGNORECASE)
 _FIELD = re.compile(r'("apikey"\s*:\s*")(?:[^"\\]|\\.)*', re.IGNORECASE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BETWEEN_STRINGS = frozenset("0123456789+-.eE,:[]{} \t\r\n" + "true" + "false" + "null")
 
 
 class Redaction:
@@ -33,8 +34,8 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """A text without keys."""
-        known = self._known_in(text)
-        hidden = known.sub(HIDDEN, text) if known else text
+        there = self._there(text)
+        hidden = _any_of(there).sub(HIDDEN, text) if there else text
         return _GIVEN.sub(rf"\1{HIDDEN}", hidden)
 
     def json(self, value: Any) -> Any:
@@ -49,7 +50,10 @@ class Redaction:
         """The body of an answer without keys; what was JSON is JSON, with the same numbers."""
         text = body.decode("utf-8", "surrogateescape")
         if text.lstrip()[:1] in ("{", "["):
-            if self._known_in(text):
+            there = self._there(text)
+            if there and all(map(_only_within_strings, there)):
+                text = _any_of(there).sub(HIDDEN, text)
+            elif there:
                 text = _STRING.sub(lambda token: self.text(token[0]), text)
             if "apikey" in text.lower():
                 text = _GIVEN.sub(rf"\1{HIDDEN}", _FIELD.sub(rf"\1{HIDDEN}", text))
@@ -60,10 +64,18 @@ class Redaction:
     def _field(self, name: str, value: Any) -> Any:
         return HIDDEN if name.lower() == "apikey" and isinstance(value, str) else self.json(value)
 
-    def _known_in(self, text: str) -> re.Pattern[str] | None:
-        """What finds the keys that stand in a text: of many keys few do, and looking for one at a time is quick."""
-        there = [each for each in self._spellings if each in text]
-        return re.compile("|".join(map(_pattern, there))) if there else None
+    def _there(self, text: str) -> list[str]:
+        """The keys that stand in a text: of many keys few do, and looking for one at a time is quick."""
+        return [each for each in self._spellings if each in text]
+
+
+def _any_of(spellings: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(_pattern, spellings)))
+
+
+def _only_within_strings(spelling: str) -> bool:
+    """Whether what stands in JSON like this can only be in one of its strings, so that numbers need no guarding."""
+    return '"' not in spelling and not _BETWEEN_STRINGS.issuperset(spelling)
 
 
 def _spellings(secret: str) -> set[str]:

@@ -66,6 +66,13 @@ def test_a_key_made_of_digits_spoils_no_number_of_a_body():
     assert left == {"in_stock_quantity": 12345678, "link": "https://x/?apikey=…", "uid": "…"}
 
 
+@pytest.mark.parametrize("key", ["1", "-1.5e3", "true", "false", "null", "nul", ": 1", "},{", "a", 'k","', "\\\\k"])
+def test_whatever_a_key_is_made_of_a_body_stays_json(key):
+    body = {"a": [1, -1.5e3, True, False, None, {}, {}], "told": f"<{key}>"}
+    left = json.loads(Redaction([key]).body(json.dumps(body).encode()))
+    assert (left["told"], list(left.values())[0]) == ("<…>", body["a"])
+
+
 def test_a_body_without_keys_keeps_every_byte(redaction):
     for body in (b'{"price": 1.10, "name": "\xc3\xa4", "bad": "\xff"}', b"<html>\xff</html>", b"", b'cb({"a":1})'):
         assert redaction.body(body) == body

@@ -1,0 +1,19 @@
+"""What a comparison of generated calls is asked with, and how its result is read."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from proxy.compare.calls import Call
+
+Makes = Callable[..., Awaitable[list[Call]]]
+Compares = Callable[..., Awaitable[dict[str, Any]]]
+
+
+def told(result: dict[str, Any]) -> set[tuple[str, str, bool]]:
+    """The last field, the cause, and whether it counts, of all that differs."""
+    return {(_last(group["path"]), group["cause"], group["counts"]) for group in result["groups"]}
+
+
+def _last(path: str) -> str:
+    """`prices` of `…offers[*].prices.USD[*]`, `offers[*]` of a whole offer."""
+    return "prices" if ".prices." in path else path.rpartition(".")[2]
