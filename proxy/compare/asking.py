@@ -89,7 +89,9 @@ class Side:
         for wait in (*WAITS, None):
             await self._pace.turn()
             reply, retry_after = await self._once(url, request_id)
-            pause = _pause(reply.status, retry_after, wait)
+            pause = (
+                None if reply.parts else _pause(reply.status, retry_after, wait)
+            )  # what has cost parts is not repeated
             if wait is None or pause is None:
                 break
             self._pace.hold(pause)

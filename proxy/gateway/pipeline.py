@@ -196,7 +196,7 @@ class Pipeline:
         try:
             found = await self._upstream.ask(ask, client.application.credentials, caller.receipt.since)
         except BaseException as error:
-            await reservation.abandon(error)
+            caller.receipt.cost += await reservation.abandon(error)
             raise
         returned = sum(len(each.parts) for each in found)
         caller.receipt.cost += returned

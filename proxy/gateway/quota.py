@@ -58,13 +58,17 @@ class Reservation:
             self._open = False
             await self._quota.book(self._accounts, returned, 0, self._claim)
 
-    async def abandon(self, error: BaseException) -> None:
-        """Nothing of use came back. Where parts may have been billed all the same, the worst case is in doubt."""
-        if self._open:
-            self._open = False
-            await self._quota.book(self._accounts, 0, self._parts if may_be_billed(error) else 0, self._claim)
-            if isinstance(error, errors.PartLimitUsedUp):
-                await self._quota.used_up(self._accounts, error)
+    async def abandon(self, error: BaseException) -> int:
+        """Nothing of use came back. Where parts may have been billed all the same, the worst case is in doubt; gives
+        the parts that are."""
+        if not self._open:
+            return 0
+        self._open = False
+        doubtful = self._parts if may_be_billed(error) else 0
+        await self._quota.book(self._accounts, 0, doubtful, self._claim)
+        if isinstance(error, errors.PartLimitUsedUp):
+            await self._quota.used_up(self._accounts, error)
+        return doubtful
 
 
 class Quota:

@@ -18,7 +18,7 @@ from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
 from proxy.telemetry.tracing import Tracing
 from proxy.web.v3 import replies
 from proxy.web.v3.parameters import Parameters, Style
-from proxy.web.v3.routes import APPLICATION
+from proxy.web.v3.routes import APPLICATION, BILL
 
 X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # an istr is not folded at every look-up
 
@@ -125,7 +125,8 @@ def failed(error: errors.BridgeError, request: web.Request) -> web.Response:
         style = Parameters(request.raw_path).style()
     except errors.BridgeError:
         style = Style()
-    return replies.failed(error, style, request)
+    response, bill = replies.failed(error, style, request), request.get(BILL)
+    return replies.account(response, *bill) if bill else response
 
 
 def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeError:

@@ -154,7 +154,8 @@ async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtfu
             upstream.graphql_url, upstream.token_url, store=f"sqlite:{tmp_path}/state.sqlite"
         )
         async with running_proxy.running(settings) as proxy:
-            await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
+            reply = await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
+    assert reply.headers["x-parts-cost"] == str(doubtful)
     store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
     (state,) = await store.states([Line("demo", "lifetime")])
     await store.aclose()

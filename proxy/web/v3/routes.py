@@ -10,6 +10,7 @@ from proxy import errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
+from proxy.gateway.quota import Standing
 from proxy.gateway.receipt import HIT, Receipt
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
@@ -22,6 +23,7 @@ from proxy.web.v3.repeats import Repeat, Repeats
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
 APPLICATION = web.RequestKey("application", str)  # whose request it is, for the log
+BILL = web.RequestKey("bill", tuple[Receipt, Standing])  # what came of it, for an error's headers
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[[Endpoint, "Asked"], Awaitable[Any]]
@@ -82,8 +84,10 @@ class Surface:
             receipt = Receipt(started)
             try:
                 found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
-            except errors.PartLimitUsedUp as error:
-                return replies.account(replies.failed(error, style, request), receipt, self._pipeline.standing(client))
+            except errors.BridgeError as error:
+                if receipt.cost or isinstance(error, errors.PartLimitUsedUp):
+                    request[BILL] = receipt, self._pipeline.standing(client)
+                raise
             answered = self._clock.monotonic()
             body = replies.encode(found, style)
             if receipt.source == "hit":

@@ -141,6 +141,14 @@ async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for
     assert len(handler.seen) == 1
 
 
+async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of):
+    handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
+    async with side_of(handler) as side:
+        reply = await side.ask(call("/v3/brands/search"), "1")
+    assert (len(handler.seen), reply.parts) == (1, None)
+    assert reply.trouble == "asks for fewer calls (HTTP 429): used up"
+
+
 async def test_a_503_that_may_have_been_billed_is_not_repeated(side_of):
     handler = answering(of(503, b"{}"))
     async with side_of(handler) as side:
