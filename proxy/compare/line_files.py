@@ -4,6 +4,8 @@ A run that is interrupted leaves such files; recordings and progress are read wi
 whole line is the last that is given.
 """
 
+import errno
+import fcntl
 import gzip
 import io
 import os
@@ -92,9 +94,17 @@ def whole_frames(path: Path) -> int:
         return frames.end
 
 
-def create(path: Path, *, append: bool = False) -> IO[bytes]:
-    """A file for its owner alone, to write to. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
-    descriptor = os.open(path, flags, 0o600)
-    os.chmod(descriptor, 0o600)
-    return os.fdopen(descriptor, "wb")
+def held(path: Path) -> IO[bytes]:
+    """A file to append to, for its owner alone if nothing is in it. Nobody else can hold it until it is closed.
+
+    Raises OSError, also where another run holds it.
+    """
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise OSError(errno.EBUSY, "another run is writing to it") from None
+    if not path.stat().st_size:
+        os.fchmod(file.fileno(), 0o600)
+    return file

@@ -5,6 +5,8 @@ parts the most that it can. What was begun and never noted counts as spent: it m
 are not in it. A last line that is cut is left out, and what it held is asked again.
 """
 
+import contextlib
+import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -67,16 +69,18 @@ class ProgressFile:
         self.done: set[str] = set()
         self.spent = 0
         try:
-            begun = _begun(path) and not (fresh and self._may_go())
-            if begun:
-                self._go_on(header)
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: IO[bytes] = line_files.create(path, append=begun)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = line_files.held(path)
         except OSError as error:
             raise errors.ConfigError(f"the progress file {path} cannot be written: {error.strerror}") from error
-        if not begun:
-            self._write(header)
+        with contextlib.ExitStack() as if_refused:
+            if_refused.enter_context(self._file)
+            if _begun(path) and not (fresh and self._may_go()):
+                self._go_on(header)
+            else:
+                self._file.truncate(0)
+                self._write(header)
+            if_refused.pop_all()
 
     def comparisons(self) -> Iterator[Comparison]:
         """What was compared before. To be read before anything is noted."""
@@ -154,19 +158,29 @@ class ProgressFile:
 
     def _mend(self) -> None:
         """Take a cut line off, so that the next begins at the start of one."""
-        with self.path.open("rb+") as file:
-            text = file.read()
-            file.truncate(text.rfind(b"\n") + 1)
+        self._file.truncate(_end_of_lines(self.path))
 
     def _write(self, line: Header | _Line) -> None:
         self._file.write(_encode(line) + b"\n")
         self._file.flush()
 
 
+def _end_of_lines(path: Path) -> int:
+    """How many bytes of a file are whole lines."""
+    with path.open("rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        while at > 0:
+            start = max(0, at - line_files.CHUNK)
+            file.seek(start)
+            found = file.read(at - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            at = start
+    return 0
+
+
 def _begun(path: Path) -> bool:
     """Whether there is more in the file than the beginning of a header."""
-    if not path.exists():
-        return False
     with path.open("rb") as file:
         start = file.read(4096)
     return b"\n" in start or not (_MARK.startswith(start) or start.startswith(_MARK))

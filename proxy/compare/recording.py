@@ -6,6 +6,7 @@ answers that are the same for every call. Written by runs; recorded.py reads it.
 """
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,14 +109,16 @@ class Recorder:
         self._documents: set[str] = set()
         self.known: set[str] = set()
         try:
-            begun = path.exists() and path.stat().st_size > 0
-            if begun:
-                self._go_on(path, header)
-            self._file = line_files.create(path, append=begun)
+            self._file = line_files.held(path)
         except OSError as error:
             raise errors.ConfigError(f"the recording {path} cannot be written: {error.strerror}") from error
-        if not begun:
-            self._write(header)
+        with contextlib.ExitStack() as if_refused:
+            if_refused.enter_context(self._file)
+            if path.stat().st_size:
+                self._go_on(path, header)
+            else:
+                self._write(header)
+            if_refused.pop_all()
 
     def keep(self, answers: Answers, shared: Sequence[Noted] = ()) -> None:
         """Write down a call. It is in the file when this returns."""
@@ -152,8 +155,7 @@ class Recorder:
         whole = line_files.whole_frames(path)
         if not whole:
             raise _left(path, "was packed anew, and cannot be gone on with")
-        with path.open("rb+") as file:
-            file.truncate(whole)
+        self._file.truncate(whole)
 
     def _know(self, line: Line) -> None:
         """What is in the file is not written again."""

@@ -61,9 +61,15 @@ def test_whole_frames_end_where_more_can_be_appended(tmp_path):
 
 def test_a_file_is_for_its_owner_alone(tmp_path):
     file = tmp_path / "mine"
-    file.write_bytes(b"before")
-    file.chmod(0o644)
-    with line_files.create(file, append=True) as opened:
-        opened.write(b" and after")
-    assert file.read_bytes() == b"before and after"
+    file.touch(0o644)
+    for _ in range(2):
+        with line_files.held(file) as opened:
+            opened.write(b"more ")
+    assert file.read_bytes() == b"more more "
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_is_for_one_at_a_time(tmp_path):
+    with line_files.held(tmp_path / "mine"), pytest.raises(OSError, match="another run is writing to it"):
+        line_files.held(tmp_path / "mine")
+    line_files.held(tmp_path / "mine").close()

@@ -127,6 +127,16 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_refused(opened, written):
         opened(written)
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_two_runs_do_not_write_to_one_file(opened, file, fresh):
+    first = opened(file)
+    with pytest.raises(errors.ConfigError, match=r"run\.jsonl cannot be written: another run is writing to it"):
+        ProgressFile(file, HEADER, fresh=fresh)
+    first.note("a call", compared(1))
+    first.close()
+    assert opened(file).done == {"a call"}
+
+
 def test_it_is_for_its_owner_alone_and_can_be_removed(opened, written):
     progress = opened(written)
     assert written.stat().st_mode & 0o777 == 0o600
