@@ -91,6 +91,9 @@ class Recorded:
         try:
             for number, line in enumerate(lines, 1):
                 self._read(number, line)
+        except FileNotFoundError as error:
+            words = "there is no such file, and an address begins with http:// or https://"
+            raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {words}") from error
         except OSError as error:
             raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {error.strerror}") from error
         if not len(self._spool):

@@ -27,6 +27,8 @@ from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
 from proxy.compare.thresholds import Subject, Threshold
 
+DAY = 86_400.0
+
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What a tally does not know. `old` and `new` are where the sides are: an address up to `/v3`, of which curl lines
@@ -75,7 +77,7 @@ class Summary:
                 for each in sorted(tally.troubles.values(), key=lambda each: (-each.calls, each.reason))
             ),
             failed=failed,
-            notes=(*run.notes, *_notes(tally)),
+            notes=(*run.notes, *_notes(tally, run)),
             complete=run.complete,
         )
 
@@ -190,6 +192,8 @@ def _times(tally: Tally) -> Iterable[Times]:
         yield Times(count.endpoint, count.side, sum(count.buckets), p50, p95, p99, counting.BOUNDS, count.buckets)
 
 
-def _notes(tally: Tally) -> Iterable[str]:
+def _notes(tally: Tally, run: Run) -> Iterable[str]:
+    if run.seconds and run.seconds < DAY:
+        yield f"the source covers {run.seconds / 3600:.1f} hours: a month's cost is a guess until it covers days"
     if tally.rest:
         yield f"{tally.rest} differences of further sorts are counted against their calls, and not listed"

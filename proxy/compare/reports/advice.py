@@ -2,10 +2,18 @@
 
 from collections.abc import Iterator
 
+from proxy.compare.differences import Cause
 from proxy.compare.reports import ordering, visible, words
 from proxy.compare.result import Result
 
 NAMED = 3  # things that one sentence names
+OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
+REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
+    "status": "Look at a sample: the side that refuses says why. Often it is a key that this side does not know.",
+    "latency": "Compare again when the new side has its answers in memory, or raise latency in compare.yaml.",
+    "missing part": "Look such a part up in the new service: it may not have it, or spell it otherwise.",
+    "extra part": "Look such a part up in the old service: it may not have it. A rule with a reason can hide it.",
+}
 
 
 def steps(result: Result) -> list[str]:
@@ -28,7 +36,7 @@ def _differences(result: Result) -> Iterator[str]:
         first = left[0]
         yield (
             f"Begin with {visible.line(first.endpoint)}, {visible.line(first.path)}: {words.KINDS[first.kind]}, "
-            f"on {words.seen_on(first, result)}. Change its mapping, or give compare.yaml a rule with a reason."
+            f"on {words.seen_on(first, result)}. {REMEDIES.get(first.cause, OTHERWISE)}"
         )
 
 

@@ -224,6 +224,8 @@ def test_a_file_without_answers_is_refused(tmp_path, text, words):
         Recorded(tmp_path / "own.jsonl")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(errors.ConfigError, match=r"own\.jsonl cannot be read: No such file"):
-        Recorded(tmp_path / "own.jsonl")
+def test_an_address_without_its_scheme_is_told_what_it_lacks(tmp_path):
+    with pytest.raises(
+        errors.ConfigError, match="v3 cannot be read: there is no such file, and an address begins with"
+    ):
+        Recorded(tmp_path / "old.example" / "v3")

@@ -176,6 +176,13 @@ def test_the_month_and_what_was_spent_are_there(summarise):
     assert (cost.spent, cost.budget, cost.a_month) == (40, 50, 1200)
 
 
+@pytest.mark.parametrize("seconds, told", [(None, False), (5_400.0, True), (86_400.0, False)])
+def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from(summarise, seconds, told):
+    run = Run(started=0, ended=1, source="log", old="a", new="b", seconds=seconds)
+    notes = summarise(calls(3), run=run).notes
+    assert any("covers 1.5 hours" in note for note in notes) == told
+
+
 def test_a_run_that_was_cut_short_is_not_ready(summarise):
     run = Run(started=0, ended=1, source="log", old="a", new="b", complete=False)
     result = summarise(calls(400), run=run)

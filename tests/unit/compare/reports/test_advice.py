@@ -5,6 +5,7 @@ import pytest
 from support import comparison_result
 
 from proxy.compare.reports import advice
+from proxy.compare.result import Group, Result
 
 
 def test_a_ready_run_says_to_switch_over() -> None:
@@ -17,6 +18,27 @@ def test_what_stands_in_the_way_is_named_largest_first() -> None:
     starts = ["17 calls could not", "Begin with /parts/match, results[*].items[*].offers[*].prices.USD[*]: another"]
     starts += ["Compare more calls of key 1", "Look again at", "Remove rules", "Then compare again"]
     assert [step.startswith(start) for step, start in zip(steps, starts, strict=True)] == [True] * 6
+
+
+@pytest.mark.parametrize(
+    "cause, says",
+    [
+        ("unexplained", "Change its mapping"),
+        ("status", "the side that refuses says why"),
+        ("latency", "raise latency in compare.yaml"),
+        ("missing part", "Look such a part up in the new service"),
+        ("extra part", "Look such a part up in the old service"),
+    ],
+)
+def test_what_no_mapping_puts_right_is_not_to_be_put_right_there(cause: str, says: str) -> None:
+    groups = comparison_result.result().groups
+    (first,) = {step for step in advice.steps(_only(groups[0], cause)) if step.startswith("Begin with")}
+    assert says in first
+    assert ("mapping" in first) == (cause == "unexplained")
+
+
+def _only(group: Group, cause: str) -> Result:
+    return comparison_result.result(groups=(msgspec.structs.replace(group, cause=cause, counts=True),))
 
 
 def test_a_run_that_broke_off_is_to_be_resumed_first() -> None:
