@@ -39,7 +39,8 @@ def match(old: Sequence[Any], new: Sequence[Any], identity: Identity) -> Matchin
     moved = _moved([*same, *keyed])
     changed = sorted([*keyed, *rest.leftover()])
     if identity.by_position:  # what has moved together with others was not looked for anywhere
-        same += [(was, now) for was, now in changed if exact.same(old[was], new[now])]
+        known = len(old) == len(new)  # what stands at one place is not the same
+        same += [(was, now) for was, now in changed if not (known and was == now) and exact.same(old[was], new[now])]
         changed = sorted(set(changed).difference(same))
     return Matching(sorted(same), changed, rest.old_left, rest.new_left, moved)
 
@@ -70,12 +71,17 @@ class _Rest:
         """
         if len(self.old_left) == 1 == len(self.new_left):
             return []
+        if len(self.old_left) * len(self.new_left) <= ALIKE_MAX and not self._any_equal():
+            return []  # which is quicker to see than what else they are
         left = self.old_left, self.new_left
         found = self.by(exact.form)
         if self._identity.by_position and len(self._old) == len(self._new) and self.old_left:
             self.old_left, self.new_left = left
             return []
         return found
+
+    def _any_equal(self) -> bool:
+        return any(self._old[old] == self._new[new] for old in self.old_left for new in self.new_left)
 
     def by(self, key: Callable[[Any], Hashable]) -> Pairs:
         """What has an equal key; where several have it, what is most alike."""
