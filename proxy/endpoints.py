@@ -24,6 +24,11 @@ class Endpoint:
         """Its paths, without prefix."""
         return re.compile(self.path.replace("{uid}", "([^/]+)") + "/?")
 
+    @property
+    def free(self) -> bool:
+        """Whether it never costs a part."""
+        return self.cost == FREE
+
 
 FREE = "nothing: the list is kept here, and the service gives it free of charge"
 FOUND = "one part for each uid that the service knows"

@@ -7,6 +7,7 @@ was asked a second time is handed in with the first.
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from proxy import endpoints
 from proxy.compare import bodies, noise, patterns
 from proxy.compare.bodies import Side
 from proxy.compare.calls import Call
@@ -82,7 +83,7 @@ class Judge:
             old_seconds=pair.old.seconds,
             new_seconds=pair.new.seconds,
             parts=paid,
-            price=pair.new.price,
+            price=_price(call, pair.new),
         )
 
     def _finding(self, difference: Difference, cause: Cause) -> Finding:
@@ -185,3 +186,9 @@ def _body(kind: Literal["unreadable", "value", "format"], old: str | None, new: 
 
 def _key(difference: Difference) -> tuple[str, str, str]:
     return difference.kind, difference.path, difference.place
+
+
+def _price(call: Call, reply: Reply) -> int | None:
+    """What the reply says of its cost; where nothing can cost parts, it need not say so."""
+    known = endpoints.of(call.path)
+    return 0 if reply.price is None and known is not None and known.free else reply.price

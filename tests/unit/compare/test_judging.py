@@ -200,3 +200,9 @@ def test_a_refusal_is_known_to_cost_nothing(judge, call, reply):
     assert (comparison.parts, comparison.price) == (0, 0)
     pair = Pair(reply({}), reply({}, parts=None))
     assert judge().compare(call, 0, pair).price is None
+
+
+def test_a_list_that_says_no_cost_is_known_to_cost_nothing(judge, call, reply):
+    listed = msgspec.structs.replace(call, path="/brands/search")
+    pair = Pair(reply({"results": []}), reply({"results": []}, parts=None))
+    assert judge().compare(listed, 0, pair).price == 0
