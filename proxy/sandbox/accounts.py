@@ -5,7 +5,7 @@ the query service and the accounting read them.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from proxy.sandbox import people
@@ -46,7 +46,8 @@ class Account:
     """An application. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation` its owner's id.
 
     `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
-    where a browser may be sent with a code or after signing out: exactly these.
+    where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
+    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown.
     """
 
     name: str
@@ -60,6 +61,8 @@ class Account:
     flows: frozenset[str] = frozenset({CLIENT_CREDENTIALS})
     organisation: str = people.SANDBOX.id
     description: str | None = None
+    created: float | None = None
+    deleted: bool = False
 
     def __post_init__(self) -> None:
         self._known("features", self.features, FEATURES)
@@ -113,6 +116,7 @@ class Accounts:
         self._by_application: dict[str, Account] = {}
         self._by_client: dict[str, Account] = {}
         self._for_ide: dict[str, str] = {}
+        self._deleted: dict[str, Account] = {}
         for account in accounts:
             self.add(account)
         if not self._by_application:
@@ -126,6 +130,10 @@ class Accounts:
     def of(self, organisation: str) -> tuple[Account, ...]:
         """The applications of the organisation with this id, oldest first."""
         return tuple(account for account in self._by_application.values() if account.organisation == organisation)
+
+    def deleted_of(self, organisation: str) -> tuple[Account, ...]:
+        """What the organisation with this id has deleted, in that order. Nothing else here finds them."""
+        return tuple(account for account in self._deleted.values() if account.organisation == organisation)
 
     def by_client_id(self, client_id: str) -> Account | None:
         """The account with this client id."""
@@ -149,9 +157,10 @@ class Accounts:
         self._put(account)
 
     def remove(self, application_id: str) -> None:
-        """Take it away; its tokens are worth nothing from now on. Raises KeyError where there is none."""
+        """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
         removed = self._by_application.pop(application_id.lower())
         del self._by_client[removed.client_id]
+        self._deleted[application_id.lower()] = replace(removed, deleted=True)
         if self._for_ide.get(removed.organisation) == removed.application_id:
             del self._for_ide[removed.organisation]
 

@@ -19,21 +19,24 @@ ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """What owns applications and has users. `id` is a GUID."""
+    """What owns applications and has users. `id` is a GUID, `created` in seconds since 1970; None: with the sandbox."""
 
     id: str
     name: str
+    created: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id."""
+    """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id, `created`
+    as an organisation's."""
 
     id: str
     email: str
     name: str
     password: str
     organisation: str
+    created: float | None = None
 
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(self.email):
