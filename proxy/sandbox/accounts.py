@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from proxy.sandbox import people
+from proxy.sandbox.state import kept as state
 
 SUPPLY_SCOPE = "supply.domain"
 DOMAINS = ("supply", "design")
@@ -112,15 +113,18 @@ READY_DESIGN = Account(
 class Accounts:
     """Accounts by client id and by application id, both of them one account's. May be changed at any moment."""
 
-    def __init__(self, accounts: Iterable[Account]) -> None:
-        self._by_application: dict[str, Account] = {}
-        self._by_client: dict[str, Account] = {}
-        self._for_ide: dict[str, str] = {}
-        self._deleted: dict[str, Account] = {}
-        for account in accounts:
-            self.add(account)
-        if not self._by_application:
-            raise ValueError("accounts must not be empty")
+    def __init__(self, accounts: Iterable[Account], kept: state.Kept | None = None) -> None:
+        """Those that are handed in are there if nothing is kept yet."""
+        self._kept = kept = kept or state.Kept()
+        self._by_application = kept.rows("application", Account)
+        self._by_client = {account.client_id: account for account in self._by_application.values()}
+        self._for_ide = kept.rows("ide_application", str)
+        self._deleted = kept.rows("deleted_application", Account)
+        if kept.is_new:
+            for account in accounts:
+                self.add(account)
+            if not self._by_application:
+                raise ValueError("accounts must not be empty")
 
     @property
     def all(self) -> tuple[Account, ...]:
@@ -158,11 +162,12 @@ class Accounts:
 
     def remove(self, application_id: str) -> None:
         """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
-        removed = self._by_application.pop(application_id.lower())
-        del self._by_client[removed.client_id]
-        self._deleted[application_id.lower()] = replace(removed, deleted=True)
-        if self._for_ide.get(removed.organisation) == removed.application_id:
-            del self._for_ide[removed.organisation]
+        with self._kept.together():
+            removed = self._by_application.pop(application_id.lower())
+            del self._by_client[removed.client_id]
+            self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
+            if self._for_ide.get(removed.organisation) == removed.application_id:
+                del self._for_ide[removed.organisation]
 
     def ide_application(self, organisation: str) -> Account | None:
         """With which application the IDE authorises: the one chosen, else the organisation's first."""
@@ -181,4 +186,5 @@ class Accounts:
         before = self._by_application.get(account.application_id.lower())
         if before is not None:
             del self._by_client[before.client_id]
+        self._deleted.pop(account.application_id.lower(), None)
         self._by_application[account.application_id.lower()] = self._by_client[account.client_id] = account

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
-from cachetools import LRUCache
 from jwt.types import Options
 
 from proxy.kit import clock as clocks
 from proxy.sandbox.identity import keys
+from proxy.sandbox.state import kept as state
 
-ENDED_KEPT = 10_000
+# Ten years: faults make tokens that have no end.
+ENDED_KEPT, ENDED_SECONDS = 10_000, 10 * 365 * 86_400
 UNTIMED: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
 
 
@@ -60,12 +61,20 @@ class Tokens:
     """Signs and checks RS256 tokens. `lifetime` in seconds."""
 
     def __init__(
-        self, ring: keys.KeyRing, clock: clocks.Clock, rng: random.Random, lifetime: int, audience: str
+        self,
+        ring: keys.KeyRing,
+        clock: clocks.Clock,
+        rng: random.Random,
+        lifetime: int,
+        audience: str,
+        *,
+        kept: state.Kept | None = None,
     ) -> None:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
         self._audience = audience
-        self._ended: LRUCache[str, bool] = LRUCache(ENDED_KEPT)
+        ended = (kept or state.Kept()).rows("ended_token", state.Timed[bool])
+        self._ended = state.Expiring(ended, clock, ENDED_SECONDS, ENDED_KEPT)
 
     def new_id(self) -> str:
         """A `jti`."""
@@ -137,7 +146,7 @@ class Tokens:
 
     def end_id(self, jti: str) -> None:
         """From now on the token with this id has expired."""
-        self._ended[jti] = True
+        self._ended.put(jti, True)
 
     def _times(self, ahead: int) -> dict[str, Any]:
         now = int(self._clock.now()) + ahead
