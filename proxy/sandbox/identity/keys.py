@@ -36,14 +36,19 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class KeptKey:
-    """A key pair as it is kept, in PEM; `until` it verifies, in seconds since 1970. None: it signs."""
+    """A key pair as it is kept, in PEM; `until` it verifies, in seconds since 1970. None: it signs. Raises ValueError
+    where it is none."""
 
     pem: str = field(repr=False)
     until: float | None = None
 
+    def __post_init__(self) -> None:
+        self.read()
+
     def read(self) -> SigningKey:
-        """The key. Raises ValueError where this is none."""
-        key = serialization.load_pem_private_key(self.pem.encode(), None)
+        """The key."""
+        # It was checked when it was made; that takes longer than all else of a start.
+        key = serialization.load_pem_private_key(self.pem.encode(), None, unsafe_skip_rsa_key_validation=True)
         if not isinstance(key, rsa.RSAPrivateKey):
             raise ValueError(f"a signing key is {type(key).__name__}, not RSA")
         return SigningKey(key)

@@ -34,10 +34,11 @@ class StateFile:
             self._database.close()
             raise ValueError(f"{path}: {_reason(error)}") from None
 
-    def rows(self, kind: str) -> Iterator[tuple[str, bytes]]:
+    def rows(self, kind: str) -> list[tuple[str, bytes]]:
         """Keys and values of a kind, oldest first."""
         try:
-            yield from self._database.execute("SELECT key, value FROM row WHERE kind = ? ORDER BY rowid", (kind,))
+            found = self._database.execute("SELECT key, value FROM row WHERE kind = ? ORDER BY rowid", (kind,))
+            return found.fetchall()
         except sqlite3.Error as error:
             raise ValueError(f"{self._path}: {_reason(error)}") from None
 
