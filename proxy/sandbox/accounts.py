@@ -31,8 +31,9 @@ FEATURES = frozenset(
 )
 
 
-def _is_absolute(uri: str) -> bool:
-    """RFC 6749 §3.1.2. A program's own scheme has a dot in it and needs no host (RFC 8252 §7.1)."""
+def is_absolute(uri: str) -> bool:
+    """Whether a browser may be sent there (RFC 6749 §3.1.2). A program's own scheme has a dot in it and needs no host
+    (RFC 8252 §7.1)."""
     if not uri.isascii() or not uri.isprintable() or " " in uri or "#" in uri:
         return False
     try:
@@ -48,7 +49,8 @@ class Account:
 
     `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
     where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
-    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown.
+    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown. `plan` is a key of plans.py; None: its
+    own.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Account:
     description: str | None = None
     created: float | None = None
     deleted: bool = False
+    plan: str | None = None
 
     def __post_init__(self) -> None:
         self._known("features", self.features, FEATURES)
@@ -74,7 +77,7 @@ class Account:
         if self.part_limit < 0:
             raise ValueError(f"application {self.name}: part_limit must not be negative, it is {self.part_limit}")
         for uri in self.redirect_uris:
-            if not _is_absolute(uri):
+            if not is_absolute(uri):
                 raise ValueError(f"application {self.name}: {uri!r} is no absolute URI without a fragment")
 
     def __repr__(self) -> str:

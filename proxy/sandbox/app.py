@@ -27,6 +27,8 @@ from proxy.sandbox.injection import exchanges, injector
 from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import service as legacy_service
+from proxy.sandbox.portal import assembly as portal
+from proxy.sandbox.portal import visits
 from proxy.sandbox.state import kept as state
 
 MAX_BODY = 8 * 2**20
@@ -100,6 +102,11 @@ class Sandbox:
         return self.url + signing_in.ACCOUNT_PATH
 
     @property
+    def portal_url(self) -> str:
+        """Where users look after their organisation's applications."""
+        return self.url + visits.PATH
+
+    @property
     def seen(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The last documents with their variables, oldest first."""
         return tuple(self.requests.seen)
@@ -156,6 +163,7 @@ def _assembled(
         settings, known, users, kept=kept, key=key, clock=clock, rng=rng, seen=app[TRAFFIC].note_token
     )
     identity.add_routes(app.router, watch)
+    portal.assemble(identity, known, users, app[ACCOUNTING], clock=clock).add_routes(app.router)
     held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users))
     app[DESIGN] = running_design.Design(held, app[JOURNAL])
     queries = service.QueryService(
@@ -238,12 +246,15 @@ async def running(
 
 
 async def _index(request: web.Request) -> web.Response:
-    """What there is and where."""
+    """What there is and where: JSON, and a page for browsers."""
+    if "text/html" in request.headers.get("Accept", ""):
+        return request.app[IDENTITY].pages.render("home.html", portal=visits.PATH, ide=transport.PATHS[0])
     origin = str(request.url.origin())
     paths = {
         "graphql": transport.PATHS[0],
         "authorize": authorization.AUTHORIZE_PATH,
         "account": signing_in.ACCOUNT_PATH,
+        "portal": visits.PATH,
         "token": discovery.TOKEN_PATH,
         "discovery": discovery.DISCOVERY_PATH,
         "jwks": discovery.JWKS_PATH,
