@@ -49,8 +49,8 @@ class Account:
 
     `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
     where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
-    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown. `plan` is a key of plans.py; None: its
-    own.
+    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown. `plan` is a key of plans.py; None:
+    its own.
     """
 
     name: str
@@ -100,6 +100,7 @@ READY = Account(
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
     "11111111-1111-4111-8111-111111111111",
     "sandbox-secret-22222222222222222222",
+    plan="evaluation",
 )
 # One for users' tokens; its redirect URI is that of the service's own samples (contract graphql.md §4.3).
 READY_DESIGN = Account(
@@ -110,6 +111,7 @@ READY_DESIGN = Account(
     domains=DOMAINS,
     redirect_uris=("http://localhost:3000/login",),
     flows=frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE}),
+    plan="evaluation",
 )
 
 
