@@ -164,7 +164,7 @@ def _assembled(
     )
     identity.add_routes(app.router, watch)
     portal.assemble(identity, known, users, app[ACCOUNTING], clock=clock).add_routes(app.router)
-    held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users))
+    held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users), kept=kept)
     app[DESIGN] = running_design.Design(held, app[JOURNAL])
     queries = service.QueryService(
         chosen=settings,

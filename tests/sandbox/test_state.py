@@ -11,8 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
+from support import designer as designers
 from support import desk as desks
 from support.sandbox_caller import Starts
 from support.visitor import Visitor
@@ -23,6 +25,8 @@ from proxy.sandbox.identity import keys
 from proxy.sandbox.state import file, kept
 
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
+CREATE = ("desCreateProjectTask", "task { id } errors { message }")
+TASKS = "query($p: ID!) { desProjectTasks(projectId: $p, first: 100) { nodes { id } } }"
 Opens = Callable[[], AbstractAsyncContextManager[desks.Desk]]
 
 
@@ -153,6 +157,27 @@ async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
         await anext(writing)
     assert dict(held.rows("usage", int)) == {"2023-11/an-application": 7}
     held.close()
+
+
+async def test_design_data_are_as_they_were_left(start_design: designers.StartsDesign, path: Path) -> None:
+    task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
+    board = "id design { variants { bom { items(first: 3) { nodes { component { id name } } } } } }"
+    form = aiohttp.FormData()
+    form.add_field("file", b"copper", filename="board.zip")
+    async with start_design(state=path) as designer:
+        project = await designer.project(board)
+        first = (await designer.change(*CREATE, projectId=project["id"], task=task))["task"]["id"]
+        url, token = designer.sandbox.url, {"token": designer.token}
+        async with designer.session.post(f"{url}/File/Upload", data=form, headers=token) as response:
+            uploaded = await response.text()
+    async with start_design(state=path, seed=2) as designer:  # the seed was for the beginning
+        assert await designer.project(board) == project
+        second = (await designer.change(*CREATE, projectId=project["id"], task=task))["task"]["id"]
+        assert second != first
+        found = (await designer.get(TASKS, p=project["id"]))["desProjectTasks"]["nodes"]
+        assert {first, second} <= {one["id"] for one in found}
+        async with designer.session.get(f"{designer.sandbox.url}/File/Download", params={"id": uploaded}) as response:
+            assert await response.read() == b"copper"
 
 
 async def test_two_sandboxes_share_nothing_without_a_file(start: Starts) -> None:
