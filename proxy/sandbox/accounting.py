@@ -7,13 +7,17 @@ graphql.md §6). The count starts again at 0 on the 1st; what was used in past m
 import asyncio
 import contextlib
 import datetime
+import logging
 from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import accounts, faults
+from proxy.sandbox.state import file
 from proxy.sandbox.state import kept as state
+
+_log = logging.getLogger(__name__)
 
 # Seconds between two looks whether the state file has to be written to.
 BEHIND = 0.5
@@ -70,11 +74,15 @@ class Accounting:
         return datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC).strftime("%Y-%m")
 
     def write(self) -> None:
-        """Bring the state file up to date."""
-        unwritten, self._unwritten = self._unwritten, set()
-        with self._kept.together():
-            for month, application_id in unwritten:
-                self._rows[f"{month}/{application_id}"] = self._counted[month, application_id]
+        """Bring the state file up to date. What cannot be written is tried again next time, and logged."""
+        try:
+            with self._kept.together():
+                for month, application_id in self._unwritten:
+                    self._rows[f"{month}/{application_id}"] = self._counted[month, application_id]
+        except file.StateError as error:
+            _log.warning("parts used are not kept: %s", error)
+        else:
+            self._unwritten.clear()
 
     async def writing(self, _app: web.Application) -> AsyncIterator[None]:
         """Writes behind while the sandbox runs, and at its end."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
+from support import desk as desks
 from support.sandbox_caller import Caller, Reply, Starts
 from support.visitor import Seen, Visitor
 
@@ -171,6 +172,18 @@ async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) ->
     assert account.client_secret in seen.page
     assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
     assert (await office.token(account)).status == 200
+
+
+async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.Desk) -> None:
+    tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
+    path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
+    await desk.visitor.fill(await desk.visitor.open(path), "/secret")
+    account = desk.caller.sandbox.accounts.by_application(desks.DESIGN.application_id)
+    assert account
+    assert (await desk.redeem(code, account)).body == {"error": "invalid_grant"}
+    refreshed = await desk.token("refresh_token", account, refresh_token=tokens["refresh_token"])
+    assert refreshed.body == {"error": "invalid_grant"}
+    assert await desk.is_good(tokens["access_token"])
 
 
 async def test_callbacks_come_and_go(office: Office) -> None:

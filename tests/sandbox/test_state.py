@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import html
 import json
 import re
 import sqlite3
@@ -292,6 +293,24 @@ async def test_a_folder_that_is_not_there_is_named(start: Starts, tmp_path: Path
     with pytest.raises(ValueError, match=f"^{path}: cannot be written: No such file or directory$"):
         async with start(state=path):
             pass
+
+
+async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
+    start: Starts, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
+        await visitor.sign_in(await visitor.open("/portal"))
+        form = await visitor.open("/portal/applications/new")
+        with monkeypatch.context() as patch:
+            patch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
+            seen = await visitor.fill(form, "/new", {"name": "Lost"})
+            assert (seen.status, f"It cannot be kept: {path}" in html.unescape(seen.page)) == (500, True)
+            assert caller.sandbox.accounts.all == (accounts.READY,)
+            assert (await caller.ask(SEARCH)).status == 200
+            caller.sandbox.accounting.write()
+            assert "parts used are not kept" in caplog.text
+    async with start(state=path) as caller:
+        assert caller.sandbox.accounting.used(accounts.READY.application_id) == 7
 
 
 def test_what_expires_is_kept_up_to_a_number_and_a_time(turned: clock.ManualClock) -> None:

@@ -67,7 +67,10 @@ def assemble(
     ring = keys.KeyRing(key, clock, settings.token_lifetime, kept)
     # An id must not come again where those that were ended are remembered.
     names = secret if kept.is_lasting else rng
-    issued = tokens.Tokens(ring, clock, names, settings.token_lifetime, settings.audience, kept=kept)
+    lifetime, audience = settings.token_lifetime, settings.audience
+    issued = tokens.Tokens(
+        ring, clock, names, lifetime, audience, is_user=lambda id_: users.by_id(id_) is not None, kept=kept
+    )
     allowed = authorisations.Authorisations(issued, clock, secret, settings.refresh_lifetime, kept)
     server = protocol.Server(known, users, issued, allowed)
     flows.register(server)

@@ -7,6 +7,7 @@ has several addresses.
 import base64
 import hashlib
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class InvalidTokenError(Exception):
 
 
 class ExpiredTokenError(Exception):
-    """A token of ours whose time is over."""
+    """A token of ours whose time, or whose user's, is over."""
 
 
 class EndedTokenError(ExpiredTokenError):
@@ -58,7 +59,7 @@ class Access:
 
 
 class Tokens:
-    """Signs and checks RS256 tokens. `lifetime` in seconds."""
+    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` says whether a user is still there."""
 
     def __init__(
         self,
@@ -68,11 +69,12 @@ class Tokens:
         lifetime: int,
         audience: str,
         *,
+        is_user: Callable[[str], bool] = lambda _: True,
         kept: state.Kept | None = None,
     ) -> None:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
-        self._audience = audience
+        self._audience, self._is_user = audience, is_user
         ended = (kept or state.Kept()).rows("ended_token", state.Timed[bool])
         self._ended = state.Expiring(ended, clock, ENDED_SECONDS, ENDED_KEPT)
 
@@ -129,6 +131,8 @@ class Tokens:
             raise EndedTokenError("it was ended")
         if said.expires is not None and self._clock.now() >= said.expires:
             raise ExpiredTokenError("its time is over")
+        if said.user is not None and not self._is_user(said.user):
+            raise ExpiredTokenError("its user is gone")
         if self._clock.now() < said.issued:
             raise InvalidTokenError("its time has not come")
         return said

@@ -56,6 +56,7 @@ class Applications:
         """Pages by GET, changes by POST."""
         opened = self._desk.open
         router.add_get(visits.PATH, opened(self.list))
+        router.add_get(f"{visits.PATH}/", opened(self.list))
         router.add_get(f"{PATH}/new", opened(self.form))
         router.add_post(f"{PATH}/new", opened(self.create))
         router.add_get(ONE, opened(self.details))

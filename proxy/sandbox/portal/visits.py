@@ -15,6 +15,7 @@ from cachetools import TTLCache
 from proxy.kit import clock as clocks
 from proxy.sandbox import pages, people
 from proxy.sandbox.identity import forms, sessions, signing_in
+from proxy.sandbox.state import file
 
 PATH = "/portal"
 ORGANISATION_PATH = f"{PATH}/organisation"
@@ -73,6 +74,8 @@ class Desk:
                 return await page(visit)
             except AbsentError as absent:
                 return self._message(visit, 404, "Not found", str(absent))
+            except file.StateError as error:
+                return self._message(visit, 500, "Nothing was changed", f"It cannot be kept: {error}.")
 
         return handler
 

@@ -7,7 +7,7 @@ is gone with the process, however that ends.
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MARK = 0x76336273  # SQLite's application_id: whose file it is
@@ -17,8 +17,12 @@ _TABLE = "CREATE TABLE row (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KE
 _PUT = "INSERT INTO row VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 
 
+class StateError(Exception):
+    """A change that cannot be written: the disk is full, the folder is gone. Nothing has changed."""
+
+
 class StateFile:
-    """Open until it is closed. Each change is in the file when the call returns.
+    """Open until it is closed. Each change is in the file when the call returns; else it raises StateError.
 
     Raises ValueError, which names the file, where it cannot be had: it is another program's or a newer version's, it
     cannot be written, or a sandbox holds it.
@@ -30,7 +34,7 @@ class StateFile:
         self._database = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             self.is_new = self._take()
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             self._database.close()
             raise ValueError(f"{path}: {_reason(error)}") from None
 
@@ -44,11 +48,11 @@ class StateFile:
 
     def put(self, kind: str, key: str, value: bytes) -> None:
         """Add it, or put it in the place of the one with its key."""
-        self._database.execute(_PUT, (kind, key, value))
+        self._run(_PUT, (kind, key, value))
 
     def remove(self, kind: str, key: str) -> None:
         """Take it away, if it is there."""
-        self._database.execute("DELETE FROM row WHERE kind = ? AND key = ?", (kind, key))
+        self._run("DELETE FROM row WHERE kind = ? AND key = ?", (kind, key))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -56,13 +60,14 @@ class StateFile:
         if self._database.in_transaction:
             yield
             return
-        self._database.execute("BEGIN")
+        self._run("BEGIN")
         try:
             yield
+            self._run("COMMIT")
         except BaseException:
-            self._database.execute("ROLLBACK")
+            with suppress(sqlite3.OperationalError):  # a full disk may have made SQLite do it by itself
+                self._database.execute("ROLLBACK")
             raise
-        self._database.execute("COMMIT")
 
     def finish(self) -> None:
         """What a new file begins with is complete; a file that was left before is as good as empty."""
@@ -72,6 +77,12 @@ class StateFile:
     def close(self) -> None:
         """The next may have it."""
         self._database.close()
+
+    def _run(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        try:
+            self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise StateError(f"{self._path} {_reason(error)}") from None
 
     def _take(self) -> bool:
         """Whether it is new: then a transaction has begun, which `finish` ends."""
@@ -101,7 +112,7 @@ def _make(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
     except OSError as error:
-        raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
+        raise ValueError(f"{path}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
@@ -111,4 +122,6 @@ def _reason(error: Exception) -> str:
         return "another sandbox is using it"
     if code == "SQLITE_NOTADB":
         return "it is not a sandbox's state file"
+    if isinstance(error, OSError):
+        return f"cannot be written: {error.strerror}"
     return f"cannot be used: {error}" if isinstance(error, sqlite3.Error) else str(error)
