@@ -5,6 +5,7 @@ import contextlib
 import html
 import json
 import re
+import shutil
 import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable
@@ -293,6 +294,23 @@ async def test_a_folder_that_is_not_there_is_named(start: Starts, tmp_path: Path
     with pytest.raises(ValueError, match=f"^{path}: cannot be written: No such file or directory$"):
         async with start(state=path):
             pass
+
+
+async def test_a_change_is_in_the_file_before_its_reply_leaves(start: Starts, path: Path, tmp_path: Path) -> None:
+    """What lies there is what a sandbox that was killed at this moment has left."""
+    async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
+        await visitor.sign_in(await visitor.open("/portal"))
+        await visitor.fill(await visitor.open("/portal/applications/new"), "/new", {"name": "Just made"})
+        left = tmp_path / "left"
+        left.mkdir()
+        for one in tmp_path.glob(f"{path.name}*"):
+            shutil.copy(one, left)
+    held = kept.Kept(left / path.name)
+    assert [one.name for one in held.rows("application", accounts.Account).values()] == [
+        accounts.READY.name,
+        "Just made",
+    ]
+    held.close()
 
 
 async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
