@@ -350,7 +350,11 @@ async def test_the_organisation_may_be_renamed(office: Office) -> None:
 async def test_a_browser_is_shown_where_everything_is(office: Office) -> None:
     session = office.caller.session
     async with session.get(office.caller.sandbox.url, headers={"Accept": "text/html,*/*;q=0.8"}) as response:
-        assert 'href="/portal"' in await response.text()
+        links = set(re.findall(r'href="(/[^"]*)"', await response.text()))
+    assert {"/portal", "/graphql"} < links
+    for link in links:
+        async with session.get(office.caller.sandbox.url + link, headers={"Accept": "text/html,*/*"}) as response:
+            assert response.status == 200, link
     async with session.get(office.caller.sandbox.url) as response:
         assert (await response.json())["portal"] == office.caller.sandbox.portal_url
 
