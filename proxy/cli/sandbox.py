@@ -15,7 +15,7 @@ from proxy.kit import looping
 from proxy.workers import listening
 
 if TYPE_CHECKING:
-    from proxy.sandbox import settings
+    from proxy.sandbox import app, settings
 
 
 def sandbox(
@@ -37,6 +37,12 @@ def sandbox(
     legacy_rate: Annotated[
         int, typer.Option(min=0, help="Requests a second that an apikey of the old v3 service may make; 0: no limit.")
     ] = 3,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep users, applications, parts used and what was changed in this file; nothing if omitted."
+        ),
+    ] = None,
     disturb: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
@@ -52,6 +58,7 @@ def sandbox(
         faults=fault or [],
         rate=legacy_rate or None,
         disturbances=disturb or [],
+        state=state,
     )
     looping.run(_sandbox(host, port, chosen))
 
@@ -65,6 +72,7 @@ def _settings(
     faults: list[str],
     rate: int | None,
     disturbances: list[str],
+    state: Path | None,
 ) -> "settings.Settings":
     """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
     from proxy.sandbox import accounts, settings
@@ -78,6 +86,7 @@ def _settings(
         catalog=catalog,
         seed=seed,
         accounts=(plan, accounts.READY_DESIGN),
+        state=state,
         faults=tuple(fault for text in faults for fault in declarations.parse(text)),
         legacy=legacy.Settings(
             requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)
@@ -86,32 +95,40 @@ def _settings(
 
 
 async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings]") -> None:
-    from proxy.sandbox import accounts, app, people
+    from proxy.sandbox import app
 
     stop = looping.on_signal()
     try:
         settings = chosen()
         rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
         async with app.running(settings, host, port, rng=rng) as upstream:
-            account = upstream.account
-            shown.upstream(
-                {
-                    "sandbox": upstream.url,
-                    "legacy_url": f"{upstream.legacy_url}/v3",
-                    "legacy_apikey": upstream.legacy.apikeys[0],
-                    "graphql_url": upstream.graphql_url,
-                    "token_url": upstream.token_url,
-                    "account_url": upstream.account_url,
-                    "user_email": people.USERS[0].email,
-                    "user_password": people.PASSWORD,
-                    "design_id": accounts.READY_DESIGN.client_id,
-                    "design_secret": accounts.READY_DESIGN.client_secret,
-                    "client_id": account.client_id,
-                    "client_secret": account.client_secret,
-                }
-            )
+            shown.upstream(_ways_in(upstream))
             await stop.wait()
     except OSError as error:
         raise listening.refused(host, port, error) from error
     except ValueError as error:
         raise errors.ConfigError(str(error)) from error
+
+
+def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
+    """Addresses, and what is ready to be used at them as far as nobody has changed it in a state file."""
+    from proxy.sandbox import accounts, people
+
+    ways = {
+        "sandbox": upstream.url,
+        "legacy_url": f"{upstream.legacy_url}/v3",
+        "legacy_apikey": upstream.legacy.apikeys[0],
+        "graphql_url": upstream.graphql_url,
+        "token_url": upstream.token_url,
+        "account_url": upstream.account_url,
+        "portal_url": upstream.portal_url,
+    }
+    user = upstream.people.by_id(people.USERS[0].id)
+    if user is not None and user.password == people.USERS[0].password:
+        ways |= {"user_email": user.email, "user_password": people.PASSWORD}
+    design = upstream.accounts.by_application(accounts.READY_DESIGN.application_id)
+    first = next((account for account in upstream.accounts.all if accounts.SUPPLY_SCOPE in account.scopes), None)
+    for name, account in (("design", design), ("client", first)):
+        if account is not None:
+            ways |= {f"{name}_id": account.client_id, f"{name}_secret": account.client_secret}
+    return ways

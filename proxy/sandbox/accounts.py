@@ -5,10 +5,11 @@ the query service and the accounting read them.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from proxy.sandbox import people
+from proxy.sandbox.state import kept as state
 
 SUPPLY_SCOPE = "supply.domain"
 DOMAINS = ("supply", "design")
@@ -30,8 +31,9 @@ FEATURES = frozenset(
 )
 
 
-def _is_absolute(uri: str) -> bool:
-    """RFC 6749 §3.1.2. A program's own scheme has a dot in it and needs no host (RFC 8252 §7.1)."""
+def is_absolute(uri: str) -> bool:
+    """Whether a browser may be sent there (RFC 6749 §3.1.2). A program's own scheme has a dot in it and needs no host
+    (RFC 8252 §7.1)."""
     if not uri.isascii() or not uri.isprintable() or " " in uri or "#" in uri:
         return False
     try:
@@ -46,7 +48,9 @@ class Account:
     """An application. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation` its owner's id.
 
     `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
-    where a browser may be sent with a code or after signing out: exactly these.
+    where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
+    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown. `plan` is a key of plans.py; None:
+    its own.
     """
 
     name: str
@@ -60,6 +64,9 @@ class Account:
     flows: frozenset[str] = frozenset({CLIENT_CREDENTIALS})
     organisation: str = people.SANDBOX.id
     description: str | None = None
+    created: float | None = None
+    deleted: bool = False
+    plan: str | None = None
 
     def __post_init__(self) -> None:
         self._known("features", self.features, FEATURES)
@@ -70,7 +77,7 @@ class Account:
         if self.part_limit < 0:
             raise ValueError(f"application {self.name}: part_limit must not be negative, it is {self.part_limit}")
         for uri in self.redirect_uris:
-            if not _is_absolute(uri):
+            if not is_absolute(uri):
                 raise ValueError(f"application {self.name}: {uri!r} is no absolute URI without a fragment")
 
     def __repr__(self) -> str:
@@ -93,6 +100,7 @@ READY = Account(
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
     "11111111-1111-4111-8111-111111111111",
     "sandbox-secret-22222222222222222222",
+    plan="evaluation",
 )
 # One for users' tokens; its redirect URI is that of the service's own samples (contract graphql.md §4.3).
 READY_DESIGN = Account(
@@ -103,20 +111,25 @@ READY_DESIGN = Account(
     domains=DOMAINS,
     redirect_uris=("http://localhost:3000/login",),
     flows=frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE}),
+    plan="evaluation",
 )
 
 
 class Accounts:
     """Accounts by client id and by application id, both of them one account's. May be changed at any moment."""
 
-    def __init__(self, accounts: Iterable[Account]) -> None:
-        self._by_application: dict[str, Account] = {}
-        self._by_client: dict[str, Account] = {}
-        self._for_ide: dict[str, str] = {}
-        for account in accounts:
-            self.add(account)
-        if not self._by_application:
-            raise ValueError("accounts must not be empty")
+    def __init__(self, accounts: Iterable[Account], kept: state.Kept | None = None) -> None:
+        """Those that are handed in are there if nothing is kept yet."""
+        self._kept = kept = kept or state.Kept()
+        self._by_application = kept.rows("application", Account)
+        self._by_client = {account.client_id: account for account in self._by_application.values()}
+        self._for_ide = kept.rows("ide_application", str)
+        self._deleted = kept.rows("deleted_application", Account)
+        if kept.is_new:
+            for account in accounts:
+                self.add(account)
+            if not self._by_application:
+                raise ValueError("accounts must not be empty")
 
     @property
     def all(self) -> tuple[Account, ...]:
@@ -126,6 +139,10 @@ class Accounts:
     def of(self, organisation: str) -> tuple[Account, ...]:
         """The applications of the organisation with this id, oldest first."""
         return tuple(account for account in self._by_application.values() if account.organisation == organisation)
+
+    def deleted_of(self, organisation: str) -> tuple[Account, ...]:
+        """What the organisation with this id has deleted, in that order. Nothing else here finds them."""
+        return tuple(account for account in self._deleted.values() if account.organisation == organisation)
 
     def by_client_id(self, client_id: str) -> Account | None:
         """The account with this client id."""
@@ -149,11 +166,13 @@ class Accounts:
         self._put(account)
 
     def remove(self, application_id: str) -> None:
-        """Take it away; its tokens are worth nothing from now on. Raises KeyError where there is none."""
-        removed = self._by_application.pop(application_id.lower())
-        del self._by_client[removed.client_id]
-        if self._for_ide.get(removed.organisation) == removed.application_id:
-            del self._for_ide[removed.organisation]
+        """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
+        with self._kept.together():
+            removed = self._by_application.pop(application_id.lower())
+            del self._by_client[removed.client_id]
+            self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
+            if self._for_ide.get(removed.organisation) == removed.application_id:
+                del self._for_ide[removed.organisation]
 
     def ide_application(self, organisation: str) -> Account | None:
         """With which application the IDE authorises: the one chosen, else the organisation's first."""
@@ -172,4 +191,5 @@ class Accounts:
         before = self._by_application.get(account.application_id.lower())
         if before is not None:
             del self._by_client[before.client_id]
+        self._deleted.pop(account.application_id.lower(), None)
         self._by_application[account.application_id.lower()] = self._by_client[account.client_id] = account

@@ -27,6 +27,9 @@ from proxy.sandbox.injection import exchanges, injector
 from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import service as legacy_service
+from proxy.sandbox.portal import assembly as portal
+from proxy.sandbox.portal import visits
+from proxy.sandbox.state import kept as state
 
 MAX_BODY = 8 * 2**20
 # Bytes of a request line or header: the old service says by itself what is too long for it.
@@ -56,7 +59,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A running sandbox. `account` is the first one; `port` the one that it listens on.
+    """A running sandbox. `account` is the first one, or would be, had it not been deleted; `port` the one that it
+    listens on.
 
     `faults` can be replaced at any moment, `journal` says what was asked and what came of it. `legacy` is the old v3
     service: its disturbances can be replaced too, and it counts requests. `accounts` and `people` may be changed at any
@@ -98,6 +102,11 @@ class Sandbox:
         return self.url + signing_in.ACCOUNT_PATH
 
     @property
+    def portal_url(self) -> str:
+        """Where users look after their organisation's applications."""
+        return self.url + visits.PATH
+
+    @property
     def seen(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The last documents with their variables, oldest first."""
         return tuple(self.requests.seen)
@@ -122,22 +131,40 @@ def create_app(
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
 ) -> web.Application:
-    """The sandbox as an application. A catalog or key that is handed in is shared and stays the caller's."""
-    rng = rng or random.SystemRandom()
+    """The sandbox as an application. A catalog or key that is handed in is shared and stays the caller's. Raises
+    ValueError for a state file that cannot be had."""
+    kept = state.Kept(settings.state)
+    try:
+        return _assembled(settings, clock, rng or random.SystemRandom(), kept, catalog=catalog, key=key)
+    except BaseException:
+        kept.close()
+        raise
+
+
+def _assembled(
+    settings: chosen.Settings,
+    clock: clocks.Clock,
+    rng: random.Random,
+    kept: state.Kept,
+    *,
+    catalog: store.Catalog | None,
+    key: keys.SigningKey | None,
+) -> web.Application:
     opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed)
     built = schema.build()
     app = web.Application(client_max_size=MAX_BODY)
     app[JOURNAL], app[TRAFFIC] = journal.Journal(clock), Traffic()
     app[FAULTS] = drawing = injector.Injector(settings.faults, rng, schema.places(built))
-    app[ACCOUNTING] = accounting.Accounting(clock, lambda: drawing.quota)
-    app[ACCOUNTS] = known = accounts.Accounts(settings.accounts)
-    app[PEOPLE] = users = people.People(settings.organisations, settings.users)
+    app[ACCOUNTING] = accounting.Accounting(clock, lambda: drawing.quota, kept)
+    app[ACCOUNTS] = known = accounts.Accounts(settings.accounts, kept)
+    app[PEOPLE] = users = people.People(settings.organisations, settings.users, kept)
     watch = exchanges.Watch(drawing, app[JOURNAL])
     app[IDENTITY] = identity = assembly.assemble(
-        settings, known, users, key=key or keys.generate(), clock=clock, rng=rng, seen=app[TRAFFIC].note_token
+        settings, known, users, kept=kept, key=key, clock=clock, rng=rng, seen=app[TRAFFIC].note_token
     )
     identity.add_routes(app.router, watch)
-    held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users))
+    portal.assemble(identity, known, users, app[ACCOUNTING], clock=clock).add_routes(app.router)
+    held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users), kept=kept)
     app[DESIGN] = running_design.Design(held, app[JOURNAL])
     queries = service.QueryService(
         chosen=settings,
@@ -164,6 +191,9 @@ def create_app(
     app.router.add_get("/", _index)
     if catalog is None:
         app.on_cleanup.append(_closing(opened))
+    app.cleanup_ctx.append(app[ACCOUNTING].writing)
+    kept.finish()
+    app.on_cleanup.append(_closing(kept))
     return app
 
 
@@ -196,7 +226,7 @@ async def running(
         bound = runner.addresses[0][1]
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{bound}"
-        account = settings.accounts[0]
+        account = next(iter(app[ACCOUNTS].all), settings.accounts[0])
         yield Sandbox(
             url,
             bound,
@@ -216,12 +246,15 @@ async def running(
 
 
 async def _index(request: web.Request) -> web.Response:
-    """What there is and where."""
+    """What there is and where: JSON, and a page for browsers."""
+    if "text/html" in request.headers.get("Accept", ""):
+        return request.app[IDENTITY].pages.render("home.html", portal=visits.PATH, ide=transport.PATHS[0])
     origin = str(request.url.origin())
     paths = {
         "graphql": transport.PATHS[0],
         "authorize": authorization.AUTHORIZE_PATH,
         "account": signing_in.ACCOUNT_PATH,
+        "portal": visits.PATH,
         "token": discovery.TOKEN_PATH,
         "discovery": discovery.DISCOVERY_PATH,
         "jwks": discovery.JWKS_PATH,
@@ -247,8 +280,8 @@ def _was_http(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], http_exceptions.HttpProcessingError))
 
 
-def _closing(catalog: store.Catalog) -> Any:
+def _closing(opened: store.Catalog | state.Kept) -> Any:
     async def close(_app: web.Application) -> None:
-        catalog.close()
+        opened.close()
 
     return close

@@ -4,7 +4,7 @@ else in. Login, consent and account pages are made with it, and the portal's.
 No JavaScript, nothing from elsewhere; what a page may load or send to is its Content-Security-Policy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,6 +34,10 @@ class Pages:
         )
         self._environment.globals["style_path"] = STYLE_PATH
         self._style = (FOLDER / "sandbox.css").read_bytes()
+
+    def add_filter(self, name: str, made: Callable[..., str]) -> None:
+        """A filter for templates."""
+        self._environment.filters[name] = made
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """The stylesheet."""

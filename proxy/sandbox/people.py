@@ -1,7 +1,7 @@
 """Who may sign in to the sandbox: users with a password, each in one organisation.
 
-The identity service asks who a password belongs to, the portal and the `adm*` queries show who there is. In memory, and
-changed while the sandbox runs. Applications are accounts.py's.
+The identity service asks who a password belongs to, the portal and the `adm*` queries show who there is. Changed while
+the sandbox runs. Applications are accounts.py's.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from proxy.sandbox.state import kept as state
+
 # Of scrypt: 16 MiB and some 50 ms a password.
 COST, BLOCK, PARALLEL, LENGTH = 2**14, 8, 1, 32
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -19,21 +21,24 @@ ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """What owns applications and has users. `id` is a GUID."""
+    """What owns applications and has users. `id` is a GUID, `created` in seconds since 1970; None: with the sandbox."""
 
     id: str
     name: str
+    created: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id."""
+    """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id, `created`
+    as an organisation's."""
 
     id: str
     email: str
     name: str
     password: str
     organisation: str
+    created: float | None = None
 
     def __post_init__(self) -> None:
         if not ADDRESS.fullmatch(self.email):
@@ -98,13 +103,18 @@ def matches(password: str, kept: str) -> bool:
 class People:
     """Organisations and their users. E-mail addresses are one user's, in whatever case."""
 
-    def __init__(self, organisations: Iterable[Organisation], users: Iterable[User]) -> None:
-        self._organisations: dict[str, Organisation] = {}
-        self._users: dict[str, User] = {}
-        for organisation in organisations:
-            self.add_organisation(organisation)
-        for user in users:
-            self.add(user)
+    def __init__(
+        self, organisations: Iterable[Organisation], users: Iterable[User], kept: state.Kept | None = None
+    ) -> None:
+        """Those who are handed in are there if nothing is kept yet."""
+        self._kept = kept = kept or state.Kept()
+        self._organisations = kept.rows("organisation", Organisation)
+        self._users = kept.rows("user", User)
+        if kept.is_new:
+            for organisation in organisations:
+                self.add_organisation(organisation)
+            for user in users:
+                self.add(user)
 
     @property
     def organisations(self) -> tuple[Organisation, ...]:
@@ -147,8 +157,10 @@ class People:
 
     def remove_organisation(self, id_: str) -> None:
         """Take it away with all its users. Raises KeyError where there is none."""
-        del self._organisations[id_]
-        self._users = {key: user for key, user in self._users.items() if user.organisation != id_}
+        with self._kept.together():
+            del self._organisations[id_]
+            for user in self.of(id_):
+                del self._users[user.id]
 
     def add(self, user: User) -> None:
         """A new user. Raises ValueError where the id or the address is taken, or the organisation is not there."""

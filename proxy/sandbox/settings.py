@@ -28,7 +28,8 @@ class Settings:
     token through, on the first account. `execution_timeout`: seconds that a query may take, as the service's
     software has it; `answer_fields`: how many its answer may have, each as often as it is in it. `issuer` None: the
     address that the token request came to. `faults` are there from the start. `users` may sign in, each in one of the
-    `organisations`. `legacy` is about the old v3 service.
+    `organisations`. `legacy` is about the old v3 service. `state` is the file in which the sandbox keeps what
+    should outlive it: then the accounts, organisations and users given here are those it begins with. None: in memory.
     """
 
     parts: int | None = None
@@ -48,6 +49,7 @@ class Settings:
     audience: str = "https://api.nexar.com"
     site_url: str = "https://octopart.com"
     faults: tuple[faults_of.Fault, ...] = ()
+    state: Path | None = None
     legacy: legacy_settings.Settings = field(default_factory=legacy_settings.Settings)
 
     def __post_init__(self) -> None:

@@ -56,6 +56,7 @@ def test_it_prints_addresses_and_credentials_that_bring_a_token(opens):
         "graphql_url",
         "token_url",
         "account_url",
+        "portal_url",
         "user_email",
         "user_password",
         "design_id",
@@ -180,6 +181,38 @@ def test_a_file_that_is_not_there_is_named(runs):
     done = runs("sandbox", "--port", "0", "--catalog", "no-such.jsonl")
     assert done.returncode == 2
     assert done.stderr == "v3bridge: no-such.jsonl: cannot be read: No such file or directory\n"
+
+
+def _not_addresses(shown):
+    return {name: value for name, value in shown.values.items() if not value.startswith("http")}
+
+
+def test_what_was_used_and_issued_outlives_it_in_a_state_file(starts, tmp_path):
+    state = str(tmp_path / "sandbox.state")
+    query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
+    first = starts("sandbox", "--port", "0", "--state", state, "--part-limit", "1")
+    shown = Shown(first.until("client_secret"))
+    assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
+    with urllib.request.urlopen(
+        shown.values["sandbox"] + "/.well-known/openid-configuration/jwks", timeout=30
+    ) as response:
+        keys = json.load(response)
+    assert first.stop(signal.SIGTERM) == 0
+    # The limit is the application's, and not the command's any more.
+    again = Shown(starts("sandbox", "--port", "0", "--state", state, "--part-limit", "1000").until("client_secret"))
+    assert _not_addresses(again) == _not_addresses(shown)
+    assert again.ask(query) is None
+    with urllib.request.urlopen(
+        again.values["sandbox"] + "/.well-known/openid-configuration/jwks", timeout=30
+    ) as response:
+        assert json.load(response) == keys
+
+
+def test_a_state_file_that_cannot_be_used_is_named(starts, runs, tmp_path):
+    held = str(tmp_path / "held")
+    starts("sandbox", "--port", "0", "--state", held).until("client_secret")
+    done = runs("sandbox", "--port", "0", "--state", held)
+    assert (done.returncode, done.stderr) == (2, f"v3bridge: {held}: another sandbox is using it\n")
 
 
 def test_a_signal_ends_it_cleanly(starts):

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from proxy.sandbox import accounts, admin, app, faults, journal, people, settings
+from proxy.sandbox import accounting, accounts, admin, app, faults, journal, people, plans, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import blueprints, files
 from proxy.sandbox.graphql import connections, documents, extent, lookups, schema, service, transport
@@ -19,6 +19,7 @@ from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
+from proxy.sandbox.state import file
 
 ADDRESS = "http://127.0.0.1:8081"
 ORDINARY = {"on": "graphql", "share": 1.0, "count": None}
@@ -166,6 +167,20 @@ async def test_the_users_who_are_said_to_be_there_can_sign_in(page, sandbox):
     for email, password in written:
         assert await sandbox.people.authenticate(email, password)
     assert all(f"`{uri}`" in page.text for uri in accounts.READY_DESIGN.redirect_uris)
+
+
+def test_the_plans_are_those_of_the_portal(page):
+    rows = {row[0]: (int(row[1]), row[2]) for row in page.table("plan")}
+    assert {name: parts for name, (parts, _) in rows.items()} == {one.name: one.parts for one in plans.PLANS.values()}
+    for plan in plans.PLANS.values():
+        said = rows[plan.name][1]
+        named = {feature for feature in accounts.FEATURES if plans.NAMES[feature].lower() in said}
+        assert plan.features == (
+            accounts.FEATURES if said == "all" else plans.COMMON if "as Standard" in said else named
+        )
+    assert all(name.lower() in page.text for name in plans.ADD_ONS.values())
+    assert file.MODE == 0o600, "only its owner may read it"
+    assert accounting.BEHIND < 1, "parts used follow within a second"
 
 
 async def test_every_curl_line_works(page, sandbox):

@@ -102,13 +102,14 @@ async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(desk: D
     assert late.body == {"error": "invalid_grant"}
 
 
-async def test_a_user_who_is_gone_has_no_session_no_code_and_no_refresh(desk: Desk) -> None:
+async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: Desk) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     desk.caller.sandbox.people.remove(people.USERS[0].id)
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
     assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
     refreshed = await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
+    assert not await desk.is_good(tokens["access_token"])
 
 
 async def test_applications_come_go_and_change_while_it_runs(desk: Desk) -> None:

@@ -41,6 +41,17 @@ class Visitor:
         form = html_forms.only_form(seen.page)
         return await self._go("POST", self.url.join(yarl.URL(form.action)), {**form.fields, **fields})
 
+    async def fill(self, seen: Seen, action: str, fields: dict[str, str] | None = None, *, without: str = "") -> Seen:
+        """Fill in the first form of a page that goes there, `without` a field, and send it."""
+        forms = html_forms.all_forms(seen.page)
+        form = next(one for one in forms if one.action.endswith(action))
+        sent = {name: value for name, value in {**form.fields, **(fields or {})}.items() if name != without}
+        return await self._go("POST", self.url.join(yarl.URL(form.action)), sent)
+
+    async def post(self, path: str, **fields: str) -> Seen:
+        """What no form of a page would send."""
+        return await self._go("POST", self.url.join(yarl.URL(path)), fields)
+
     async def sign_in(self, seen: Seen, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> Seen:
         """On the login page."""
         return await self.send(seen, email=user.email, password=password)

@@ -3,7 +3,6 @@
 Made at the first question that is asked, because most who start a sandbox never ask one.
 """
 
-import itertools
 from functools import cached_property
 
 import msgspec
@@ -11,20 +10,30 @@ import msgspec
 from proxy.kit import clock as clocks
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import choices, moments, records, seeding
+from proxy.sandbox.state import kept as state
 
 
 class Holdings:
     """`members` says who may sign in: they are in every workspace, whenever they come. `files` are the name and the
     content of what was uploaded or made, by id."""
 
-    def __init__(self, catalog: store.Catalog, seed: int, clock: clocks.Clock, members: seeding.Members) -> None:
+    def __init__(
+        self,
+        catalog: store.Catalog,
+        seed: int,
+        clock: clocks.Clock,
+        members: seeding.Members,
+        *,
+        kept: state.Kept | None = None,
+    ) -> None:
         self.catalog, self._seed, self._clock, self._members = catalog, seed, clock, members
-        self._numbers = itertools.count(1)
-        self.files: dict[str, tuple[str, bytes]] = {}
+        self._kept = kept or state.Kept()
+        self._numbers = self._kept.rows("design_number", int)
+        self.files = self._kept.rows("design_file", tuple[str, bytes])
 
     @cached_property
     def _made(self) -> seeding.Data:
-        return seeding.seeded(self.catalog, self._seed, self._clock.now())
+        return seeding.opened(self._kept, self.catalog, self._seed, self._clock.now())
 
     @property
     def data(self) -> seeding.Data:
@@ -41,7 +50,8 @@ class Holdings:
 
     def new_id(self, kind: str) -> str:
         """An id that no record has."""
-        return choices.ident(self._seed, "made", kind, next(self._numbers))
+        self._numbers["last"] = number = self._numbers.get("last", 0) + 1
+        return choices.ident(self._seed, "made", kind, number)
 
     def keep(self, name: str, content: bytes) -> str:
         """Keep a file; its id."""

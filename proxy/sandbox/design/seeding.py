@@ -5,18 +5,19 @@ The same seed and catalog give the same data. Times lie before the moment that i
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import blueprints, boards, choices, moments, records, talk
 from proxy.sandbox.design.tables import Table
+from proxy.sandbox.state import kept as state
 
 Members = Callable[[], Sequence[records.User]]
 
 
 @dataclass(slots=True)
 class Data:
-    """All tables. The services change them; nobody else does. `files` are name and content by id."""
+    """All tables. The services change them; nobody else does."""
 
     workspaces: Table[records.Workspace] = field(default_factory=lambda: Table(records.Workspace))
     users: Table[records.User] = field(default_factory=lambda: Table(records.User))
@@ -37,9 +38,18 @@ class Data:
     tasks: Table[records.Task] = field(default_factory=lambda: Table(records.Task))
 
 
-def seeded(catalog: store.Catalog, seed: int, now: float) -> Data:
-    """Both companies with everything that they have."""
-    data = Data()
+def opened(kept: state.Kept, catalog: store.Catalog, seed: int, now: float) -> Data:
+    """What is kept; if that is nothing, both companies with everything that they have."""
+    empty = Data()
+    tables = {each.name: getattr(empty, each.name) for each in fields(empty)}
+    data = Data(**{name: table.on(kept.rows(f"design_{name}", table.kind)) for name, table in tables.items()})
+    if not len(data.workspaces):
+        with kept.together():
+            _seed(data, catalog, seed, now)
+    return data
+
+
+def _seed(data: Data, catalog: store.Catalog, seed: int, now: float) -> None:
     for number, company in enumerate(blueprints.COMPANIES):
         rng = random.Random(f"{seed}:{company.slug}")  # noqa: S311 (data for a stage, not for a lock)
         past = moments.Past(now, rng)
@@ -61,7 +71,6 @@ def seeded(catalog: store.Catalog, seed: int, now: float) -> Data:
         for component in shelf.components.values():
             data.components.put(component)
         data.definitions.put(_definition(workspace, people[0], past))
-    return data
 
 
 def _put(data: Data, built: boards.Built) -> None:

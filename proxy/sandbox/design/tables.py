@@ -1,9 +1,9 @@
-"""The records of one kind in memory: found by id or by any other field, replaced whole.
+"""The records of one kind: found by id or by any other field, replaced whole.
 
 Used by the design services. Not for several threads.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Generic, TypeVar
 
 from proxy.sandbox.design import records
@@ -12,11 +12,15 @@ R = TypeVar("R", bound=records.Record)
 
 
 class Table(Generic[R]):
-    """Records by their `key` field, in the order in which they came."""
+    """Records by their `key` field, in the order in which they came. `rows` None: a new one, in memory."""
 
-    def __init__(self, kind: type[R], rows: Iterable[R] = (), key: str = "id") -> None:
+    def __init__(self, kind: type[R], rows: MutableMapping[str, R] | None = None, key: str = "id") -> None:
         self.kind, self.key = kind, key
-        self._rows = {str(getattr(row, key)): row for row in rows}
+        self._rows: MutableMapping[str, R] = {} if rows is None else rows
+
+    def on(self, rows: MutableMapping[str, R]) -> "Table[R]":
+        """One like this of other rows."""
+        return Table(self.kind, rows, self.key)
 
     def __iter__(self) -> Iterator[R]:
         return iter(self._rows.values())

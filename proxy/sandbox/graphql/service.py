@@ -211,7 +211,7 @@ class QueryService:
                 exchange.struck(faults.ExpiredToken)
         if caller.account is None and self._settings.no_auth:
             first = next((one.id for one in self._settings.users), None)
-            return Caller(self._accounts.all[0], first, DESIGN_SCOPES)
+            return Caller(next(iter(self._accounts.all), None), first, DESIGN_SCOPES)
         if caller.account is None and not document.is_introspection():
             raise problems.RequestError(401, [_token_fault(expired, document)], fixed=True)
         return caller

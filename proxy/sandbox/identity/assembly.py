@@ -25,14 +25,17 @@ from proxy.sandbox.identity import (
     tokens,
 )
 from proxy.sandbox.injection import exchanges
+from proxy.sandbox.state import kept as state
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What others need of it: `issued` checks tokens, `sessions` says who has signed in, `pages` makes pages."""
+    """What others need of it: `issued` checks tokens, `allowed` are users' consents and what came of them, `sessions`
+    says who has signed in, `pages` makes pages."""
 
     issued: tokens.Tokens
     ring: keys.KeyRing
+    allowed: authorisations.Authorisations
     sessions: sessions.Sessions
     pages: pages.Pages
     _rooms: tuple[authorization.Authorization | signing_in.SigningIn | resources.Resources | admin.Admin, ...]
@@ -51,7 +54,8 @@ def assemble(
     known: accounts.Accounts,
     users: people.People,
     *,
-    key: keys.SigningKey,
+    kept: state.Kept,
+    key: keys.SigningKey | None,
     clock: clocks.Clock,
     rng: random.Random,
     seen: Callable[[], None],
@@ -60,13 +64,18 @@ def assemble(
     token request."""
     logging.getLogger("authlib.oauth2").setLevel(logging.INFO)  # at DEBUG it writes whole tokens
     secret = random.SystemRandom()
-    ring = keys.KeyRing(key, clock, settings.token_lifetime)
-    issued = tokens.Tokens(ring, clock, rng, settings.token_lifetime, settings.audience)
-    kept = authorisations.Authorisations(issued, clock, secret, settings.refresh_lifetime)
-    server = protocol.Server(known, users, issued, kept)
+    ring = keys.KeyRing(key, clock, settings.token_lifetime, kept)
+    # An id must not come again where those that were ended are remembered.
+    names = secret if kept.is_lasting else rng
+    lifetime, audience = settings.token_lifetime, settings.audience
+    issued = tokens.Tokens(
+        ring, clock, names, lifetime, audience, is_user=lambda id_: users.by_id(id_) is not None, kept=kept
+    )
+    allowed = authorisations.Authorisations(issued, clock, secret, settings.refresh_lifetime, kept)
+    server = protocol.Server(known, users, issued, allowed)
     flows.register(server)
     token_endpoints.register(server, ring)
-    open_, shown, issuer = sessions.Sessions(users, clock, secret), pages.Pages(), settings.issuer
+    open_, shown, issuer = sessions.Sessions(users, clock, secret, kept), pages.Pages(), settings.issuer
     asking = authorization.Authorization(
         server=server, known=known, users=users, kept=open_, shown=shown, clock=clock, issuer=issuer
     )
@@ -81,4 +90,4 @@ def assemble(
         issuer=issuer,
         seen=seen,
     )
-    return Identity(issued, ring, open_, shown, (asking, signing, rest, admin.Admin(ring)), token)
+    return Identity(issued, ring, allowed, open_, shown, (asking, signing, rest, admin.Admin(ring)), token)

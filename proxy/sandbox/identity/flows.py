@@ -91,8 +91,8 @@ class RefreshToken(Issuing, authlib_grants.RefreshTokenGrant):
         return refresh_token.authorisation.sign_in
 
     def revoke_old_credential(self, refresh_token: authorisations.RefreshToken) -> None:
-        """It is good once, but kept: who brings it again is noticed."""
-        refresh_token.used = True
+        """It is good once."""
+        self.server.kept.spend(refresh_token)
 
     def authorisation(self, _sign_in: Any, _scope: str | None) -> authorisations.Authorisation | None:
         kept = self.request.refresh_token

@@ -1,12 +1,17 @@
-"""The RSA keys that sign tokens, and their public halves as JWKS (RFC 7517). Made at start and never kept."""
+"""The RSA keys that sign tokens, and their public halves as JWKS (RFC 7517). Kept where the sandbox keeps its state, so
+that tokens outlive it.
+"""
 
 import base64
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from proxy.kit import clock as clocks
+from proxy.sandbox.state import kept as state
 
 
 class SigningKey:
@@ -19,21 +24,58 @@ class SigningKey:
         self._n, self._e = _base64url(numbers.n), _base64url(numbers.e)
         self.kid = hashlib.sha256(self._n.encode()).hexdigest()[:32].upper()
 
+    def pem(self) -> str:
+        """Both halves, not encrypted (PKCS #8)."""
+        pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        return self.private.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode()
+
     def jwk(self) -> dict[str, str]:
         """The public half."""
         return {"kty": "RSA", "use": "sig", "kid": self.kid, "e": self._e, "n": self._n, "alg": "RS256"}
 
 
+@dataclass(frozen=True, slots=True)
+class KeptKey:
+    """A key pair as it is kept, in PEM; `until` it verifies, in seconds since 1970. None: it signs. Raises ValueError
+    where it is none."""
+
+    pem: str = field(repr=False)
+    until: float | None = None
+
+    def __post_init__(self) -> None:
+        self.read()
+
+    def read(self) -> SigningKey:
+        """The key."""
+        # It was checked when it was made; that takes longer than all else of a start.
+        key = serialization.load_pem_private_key(self.pem.encode(), None, unsafe_skip_rsa_key_validation=True)
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise ValueError(f"a signing key is {type(key).__name__}, not RSA")
+        return SigningKey(key)
+
+
 class KeyRing:
     """The key that signs now, and those that did: they are good until all that they signed is over.
 
-    `lifetime` is of tokens, in seconds.
+    `lifetime` is of tokens, in seconds. If keys are kept, the `key` that is handed in is not used; None: a new one.
     """
 
-    def __init__(self, key: SigningKey, clock: clocks.Clock, lifetime: int) -> None:
-        self.current = key
+    def __init__(
+        self, key: SigningKey | None, clock: clocks.Clock, lifetime: int, kept: state.Kept | None = None
+    ) -> None:
         self._clock, self._lifetime = clock, lifetime
+        self._kept = kept or state.Kept()
+        self._rows = self._kept.rows("key", KeptKey)
         self._retired: dict[str, tuple[SigningKey, float]] = {}
+        signing = None
+        for row in self._rows.values():
+            if row.until is None:
+                signing = row.read()
+            elif row.until > clock.now():
+                read = row.read()
+                self._retired[read.kid] = (read, row.until)
+        self.current = signing or key or generate()
+        self._write()
 
     @property
     def retired(self) -> Mapping[str, float]:
@@ -46,10 +88,12 @@ class KeyRing:
         self._retired = {kid: kept for kid, kept in self._retired.items() if kept[1] > now}
         self._retired[self.current.kid] = (self.current, now + self._lifetime)
         self.current = key
+        self._write()
 
     def forget(self) -> None:
         """Keys that no longer sign don't verify either, from now on: a token of theirs is worth nothing."""
         self._retired.clear()
+        self._write()
 
     @property
     def verifying(self) -> tuple[SigningKey, ...]:
@@ -59,6 +103,16 @@ class KeyRing:
     def jwks(self) -> dict[str, list[dict[str, str]]]:
         """The key set that is published, the signing key first."""
         return {"keys": [key.jwk() for key in self.verifying]}
+
+    def _write(self) -> None:
+        if not self._kept.is_lasting:
+            return
+        rows = {kid: KeptKey(key.pem(), until) for kid, (key, until) in self._retired.items()}
+        rows[self.current.kid] = KeptKey(self.current.pem())
+        with self._kept.together():
+            for kid in set(self._rows) - set(rows):
+                del self._rows[kid]
+            self._rows.update(rows)
 
 
 def generate() -> SigningKey:

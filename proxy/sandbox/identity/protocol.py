@@ -134,7 +134,7 @@ class Server(AuthorizationServer):
         )
         body: dict[str, Any] = {"access_token": token, "expires_in": self.issued.lifetime, "token_type": "Bearer"}
         if authorisation is not None:
-            authorisation.access_tokens.append(jti)
+            self.kept.note(authorisation, jti)
             if scopes.OFFLINE in authorisation.scopes:
                 body["refresh_token"] = self.kept.new_refresh_token(authorisation)
         return body | {"scope": " ".join(granted)}

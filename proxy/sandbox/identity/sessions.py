@@ -1,7 +1,7 @@
 """Browser sessions of the sandbox's pages: who has signed in, by a signed cookie, and forms that only its pages send.
 
-The login and consent pages use it, and the portal. Sessions are in memory and end with the sandbox. A session begins
-with the first form, before anybody has signed in, and gets a new id when somebody does.
+The login and consent pages use it, and the portal. A session begins with the first form, before anybody has signed in,
+and gets a new id when somebody does.
 """
 
 import hashlib
@@ -10,11 +10,11 @@ import random
 from dataclasses import dataclass
 
 from aiohttp import web
-from cachetools import TTLCache
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import people
 from proxy.sandbox.identity import tokens
+from proxy.sandbox.state import kept as state
 
 LIFETIME = 36_000  # seconds, from signing in; IdentityServer's
 KEPT = 10_000
@@ -35,10 +35,13 @@ class Session:
 class Sessions:
     """All of them. `rng` must not be foreseeable."""
 
-    def __init__(self, users: people.People, clock: clocks.Clock, rng: random.Random) -> None:
+    def __init__(
+        self, users: people.People, clock: clocks.Clock, rng: random.Random, kept: state.Kept | None = None
+    ) -> None:
         self._users, self._clock, self._rng = users, clock, rng
-        self._secret = rng.randbytes(32)
-        self._sessions: TTLCache[str, Session] = TTLCache(KEPT, LIFETIME, clock.now)
+        kept = kept or state.Kept()
+        self._secret = bytes.fromhex(kept.rows("secret", str).setdefault("sessions", rng.randbytes(32).hex()))
+        self._sessions = state.Expiring(kept.rows("session", state.Timed[Session]), clock, LIFETIME, KEPT)
 
     def of(self, request: web.Request) -> Session | None:
         """The session that the request's cookie names. A user who is gone has none."""
@@ -72,7 +75,7 @@ class Sessions:
         """The user has shown the password: a new session, with its cookie in `response`; the one before is over."""
         before = self.of(request)
         if before is not None:
-            self._sessions.pop(before.id, None)
+            self._sessions.drop(before.id)
         session = self._new(user)
         self.keep(request, response, session)
         return session
@@ -81,7 +84,7 @@ class Sessions:
         """The session of the request is over."""
         session = self.of(request)
         if session is not None:
-            self._sessions.pop(session.id, None)
+            self._sessions.drop(session.id)
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
     def csrf_token(self, session: Session) -> str:
@@ -99,7 +102,8 @@ class Sessions:
         sign_in = None
         if user is not None:
             sign_in = tokens.SignIn(user.id, int(self._clock.now()), self._signed("public", id_)[:32].upper())
-        self._sessions[id_] = session = Session(id_, sign_in)
+        session = Session(id_, sign_in)
+        self._sessions.put(id_, session)
         return session
 
     def _signed(self, use: str, id_: str) -> str:

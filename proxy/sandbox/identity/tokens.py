@@ -7,17 +7,19 @@ has several addresses.
 import base64
 import hashlib
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
-from cachetools import LRUCache
 from jwt.types import Options
 
 from proxy.kit import clock as clocks
 from proxy.sandbox.identity import keys
+from proxy.sandbox.state import kept as state
 
-ENDED_KEPT = 10_000
+# Ten years: faults make tokens that have no end.
+ENDED_KEPT, ENDED_SECONDS = 10_000, 10 * 365 * 86_400
 UNTIMED: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
 
 
@@ -26,7 +28,7 @@ class InvalidTokenError(Exception):
 
 
 class ExpiredTokenError(Exception):
-    """A token of ours whose time is over."""
+    """A token of ours whose time, or whose user's, is over."""
 
 
 class EndedTokenError(ExpiredTokenError):
@@ -57,15 +59,24 @@ class Access:
 
 
 class Tokens:
-    """Signs and checks RS256 tokens. `lifetime` in seconds."""
+    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` says whether a user is still there."""
 
     def __init__(
-        self, ring: keys.KeyRing, clock: clocks.Clock, rng: random.Random, lifetime: int, audience: str
+        self,
+        ring: keys.KeyRing,
+        clock: clocks.Clock,
+        rng: random.Random,
+        lifetime: int,
+        audience: str,
+        *,
+        is_user: Callable[[str], bool] = lambda _: True,
+        kept: state.Kept | None = None,
     ) -> None:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
-        self._audience = audience
-        self._ended: LRUCache[str, bool] = LRUCache(ENDED_KEPT)
+        self._audience, self._is_user = audience, is_user
+        ended = (kept or state.Kept()).rows("ended_token", state.Timed[bool])
+        self._ended = state.Expiring(ended, clock, ENDED_SECONDS, ENDED_KEPT)
 
     def new_id(self) -> str:
         """A `jti`."""
@@ -120,6 +131,8 @@ class Tokens:
             raise EndedTokenError("it was ended")
         if said.expires is not None and self._clock.now() >= said.expires:
             raise ExpiredTokenError("its time is over")
+        if said.user is not None and not self._is_user(said.user):
+            raise ExpiredTokenError("its user is gone")
         if self._clock.now() < said.issued:
             raise InvalidTokenError("its time has not come")
         return said
@@ -137,7 +150,7 @@ class Tokens:
 
     def end_id(self, jti: str) -> None:
         """From now on the token with this id has expired."""
-        self._ended[jti] = True
+        self._ended.put(jti, True)
 
     def _times(self, ahead: int) -> dict[str, Any]:
         now = int(self._clock.now()) + ahead

@@ -1,0 +1,62 @@
+"""The plans that an application may be on: parts a month, and features. The portal offers them.
+
+The names and the add-ons are the service's (contract graphql.md §6). How many parts a plan has but Evaluation, and what
+Standard lacks, is the sandbox's own choice.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from proxy.sandbox import accounts
+
+# What every plan has.
+COMMON = frozenset({"SIMILAR_PARTS", "SUGGESTIONS", "SPELLING_CORRECTIONS"})
+# What may be added to Pro, as people call it.
+ADD_ONS = {
+    "LEAD_TIME": "Lead time",
+    "TECH_SPECS": "Tech specs",
+    "LIFECYCLE": "Lifecycle",
+    "DATASHEETS": "Datasheets",
+}
+NAMES = {
+    **ADD_ONS,
+    "CAD_MODELS": "CAD models",
+    "SIMILAR_PARTS": "Similar parts",
+    "SUGGESTIONS": "Suggestions",
+    "SPELLING_CORRECTIONS": "Spelling corrections",
+    "INVENTORY_HISTORY": "Inventory history",
+}
+MOST_PARTS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`parts` a calendar month, unless an application has a limit of its own."""
+
+    key: str
+    name: str
+    parts: int
+    features: frozenset[str]
+    has_add_ons: bool = False
+
+
+PLANS = {
+    plan.key: plan
+    for plan in (
+        Plan("evaluation", "Evaluation", 1_000, accounts.FEATURES),
+        Plan("standard", "Standard", 2_000, COMMON),
+        Plan("pro", "Pro", 15_000, COMMON, has_add_ons=True),
+        Plan("enterprise", "Enterprise", 1_000_000, accounts.FEATURES),
+    )
+}
+
+
+def of(account: accounts.Account) -> Plan | None:
+    """The plan that the application is on; None: limit and features of its own."""
+    return PLANS.get(account.plan or "")
+
+
+def on(account: accounts.Account, plan: Plan, add_ons: Collection[str], parts: int | None) -> accounts.Account:
+    """The application on this plan. What it has used stays. `parts` None: as many as the plan has."""
+    limit = plan.parts if parts is None else parts
+    return replace(account, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))

@@ -1,0 +1,50 @@
+"""Numbers and days as the portal's pages show them."""
+
+import datetime
+from dataclasses import dataclass
+
+from proxy.sandbox import accounting, accounts, plans
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Parts of an application in this month against what it may have, and in the months before. `features` by name."""
+
+    used: int
+    limit: int
+    month: str
+    plan: str
+    features: tuple[str, ...]
+    history: tuple[tuple[str, int], ...]
+
+    @property
+    def left(self) -> int:
+        """The last request may have gone over."""
+        return max(self.limit - self.used, 0)
+
+
+def usage(account: accounts.Account, counted: accounting.Accounting) -> Usage | None:
+    """None for an application that cannot ask for parts."""
+    if accounts.SUPPLY_SCOPE not in account.scopes:
+        return None
+    id_, plan = account.application_id, plans.of(account)
+    return Usage(
+        counted.used(id_),
+        counted.limit(account),
+        counted.month,
+        plan.name if plan else "A plan of its own",
+        tuple(name for feature, name in plans.NAMES.items() if feature in account.features),
+        tuple(counted.history(id_)),
+    )
+
+
+def day(seconds: float | None) -> str:
+    """A moment as a day; None: with the sandbox."""
+    if seconds is None:
+        return "with the sandbox"
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d")
+
+
+def grouped(number: int) -> str:
+    """With a thin space between thousands."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

@@ -1,0 +1,148 @@
+"""The portal in a browser, by keyboard alone: from the login to an application that works, and to its end."""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from browser.background import Background
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from proxy.sandbox import app, people, settings
+
+PATIENCE = 20
+MOST_TABS = 40
+
+
+@pytest.fixture(scope="module")
+def sandbox(background: Background) -> app.Sandbox:
+    return background.enter(app.running(settings.Settings(token_windows=())))
+
+
+@pytest.fixture
+def at_portal(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdriver.Chrome]:
+    """The browser, whose user has signed in at the portal."""
+    browser.delete_all_cookies()
+    browser.get_log("browser")
+    browser.get(sandbox.portal_url)
+    _until(browser, "Sign in")
+    _types(browser, people.USERS[0].email, Keys.TAB, people.PASSWORD, Keys.ENTER)
+    _until(browser, "Applications")
+    yield browser
+    assert [line["message"] for line in browser.get_log("browser") if "Policy" in line["message"]] == []
+
+
+def _until(browser: webdriver.Chrome, title: str) -> None:
+    WebDriverWait(browser, PATIENCE).until(lambda found: title in found.title, f"the page {title!r} does not come")
+
+
+def _types(browser: webdriver.Chrome, *keys: str) -> None:
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def _label(browser: webdriver.Chrome) -> str:
+    """What a screen reader calls the element with the focus."""
+    return browser.switch_to.active_element.accessible_name
+
+
+def _presses_until(browser: webdriver.Chrome, name: str, key: str = Keys.TAB) -> None:
+    """Tab, until what has the focus is called this. Each stop on the way can be seen to have the focus."""
+    passed = []
+    for _ in range(MOST_TABS):
+        if _label(browser) == name:
+            style = browser.switch_to.active_element.value_of_css_property("outline-style")
+            assert style == "solid", f"nobody sees that {name!r} has the focus"
+            return
+        passed.append(_label(browser))
+        _types(browser, key)
+    raise AssertionError(f"no key leads to {name!r}, only to {passed}")
+
+
+def _token(sandbox: app.Sandbox, client_id: str, secret: str) -> tuple[int, dict[str, str]]:
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+    body = urllib.parse.urlencode(form).encode()
+    try:
+        with urllib.request.urlopen(sandbox.token_url, body, PATIENCE) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, json.load(refused)
+
+
+def test_an_application_is_made_used_and_deleted_by_keyboard(at_portal: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+    browser = at_portal
+    _presses_until(browser, "New application")
+    _types(browser, Keys.ENTER)
+    _until(browser, "New application")
+    _presses_until(browser, "Create")
+    _types(browser, Keys.ENTER)
+    WebDriverWait(browser, PATIENCE).until(lambda page: page.find_elements("css selector", "[role=alert]"))
+    # What is wrong has the focus already, and says why.
+    focused = browser.switch_to.active_element
+    assert (_label(browser), focused.get_attribute("aria-invalid")) == ("Name", "true")
+    described = browser.find_element("id", focused.get_attribute("aria-describedby") or "")
+    assert described.text == "The name is missing."
+    _types(browser, "By keyboard")
+    _presses_until(browser, "Design: projects, boards and bills of materials")
+    _types(browser, Keys.SPACE)
+    _presses_until(browser, "Callback URLs (optional)")
+    _types(browser, "http://localhost:3000/login")
+    _presses_until(browser, "Create")
+    _types(browser, Keys.ENTER)
+    _until(browser, "By keyboard")
+
+    secret = browser.find_element("id", "client-secret")
+    assert not secret.is_displayed()
+    _presses_until(browser, "Client id")
+    # Coming by Tab selects all of it, ready to be copied.
+    client_id = browser.execute_script("return window.getSelection().toString()")
+    _presses_until(browser, "Show the client secret")
+    _types(browser, Keys.ENTER)
+    WebDriverWait(browser, PATIENCE).until(lambda _: secret.is_displayed())
+    shown = secret.get_attribute("value") or ""
+    status, answer = _token(sandbox, client_id, shown)
+    assert (status, answer["scope"]) == (200, "supply.domain design.domain")
+
+    _presses_until(browser, "Delete this application")
+    _types(browser, Keys.ENTER)
+    _until(browser, "Delete By keyboard?")
+    _presses_until(browser, "Delete")
+    _types(browser, Keys.ENTER)
+    _until(browser, "Applications")
+    assert browser.find_element("css selector", "[role=status]").text == "By keyboard is deleted."
+    assert _token(sandbox, client_id, shown) == (400, {"error": "invalid_client"})
+
+
+def test_every_field_has_a_name_and_every_page_one_heading_of_the_first_order(at_portal: webdriver.Chrome) -> None:
+    browser, origin = at_portal, at_portal.current_url.rpartition("/portal")[0]
+    details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
+    paths = ["/portal", "/portal/applications/new", "/portal/organisation", "/"]
+    for address in [*(origin + path for path in paths), details, f"{details}/edit", f"{details}/plan"]:
+        browser.get(address)
+        assert len(browser.find_elements("css selector", "h1")) == 1, address
+        fields = browser.find_elements("css selector", "input:not([type=hidden]), textarea, progress")
+        visible = [field for field in fields if field.is_displayed()]
+        assert [field.get_attribute("outerHTML") for field in visible if not field.accessible_name] == [], address
+        levels = [int(one.tag_name[1]) for one in browser.find_elements("css selector", "h1, h2, h3")]
+        assert all(after <= before + 1 for before, after in pairwise(levels)), address
+
+
+def test_pages_fit_a_narrow_window(at_portal: webdriver.Chrome) -> None:
+    browser = at_portal
+    before = browser.get_window_size()
+    details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
+    addresses = [browser.current_url, f"{browser.current_url}/organisation", details, f"{details}/plan"]
+    browser.set_window_size(500, 900)  # Chromium's narrowest
+    try:
+        for address in addresses:
+            browser.get(address)
+            wide, room = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+            assert wide <= room, address
+    finally:
+        browser.set_window_size(before["width"], before["height"])

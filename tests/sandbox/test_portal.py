@@ -1,0 +1,366 @@
+"""The portal over sockets, without scripts: applications that work at once, seen by their organisation alone."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+from support import desk as desks
+from support.sandbox_caller import Caller, Reply, Starts
+from support.visitor import Seen, Visitor
+
+from proxy.kit import clock
+from proxy.sandbox import accounts, people
+
+ELSEWHERE = people.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
+KAY = people.User("u-kay", "kay@elsewhere.example", "Alan Kay", people.USERS[0].password, ELSEWHERE.id)
+THEIRS = accounts.Account("Their secret plan", "app-theirs", "client-theirs", "s-theirs", organisation=ELSEWHERE.id)
+CALLBACK = "http://localhost:3000/login"
+READY_PATH = f"/portal/applications/{accounts.READY.application_id}"
+SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
+
+
+class Office(NamedTuple):
+    """A user of the Sandbox organisation at the portal, signed in; beside it a caller of the sandbox."""
+
+    caller: Caller
+    visitor: Visitor
+
+    async def new(self, **fields: str) -> Seen:
+        """Make an application; `fields` beside what the form has already."""
+        form = await self.visitor.open("/portal/applications/new")
+        return await self.visitor.fill(form, "/new", fields)
+
+    def account(self, name: str) -> accounts.Account:
+        """The application with this name."""
+        return next(one for one in self.caller.sandbox.accounts.all if one.name == name)
+
+    async def token(self, account: accounts.Account, **form: str) -> Reply:
+        """The token endpoint, as a program of the application asks it."""
+        return await self.caller.log_in(client_id=account.client_id, client_secret=account.client_secret, **form)
+
+
+@pytest.fixture
+async def office(start: Starts) -> AsyncIterator[Office]:
+    applications = (accounts.READY, accounts.READY_DESIGN, THEIRS)
+    organisations, users = (people.SANDBOX, ELSEWHERE), (*people.USERS, KAY)
+    async with (
+        start(accounts=applications, organisations=organisations, users=users, token_windows=()) as caller,
+        Visitor(caller.sandbox.url) as visitor,
+    ):
+        await visitor.sign_in(await visitor.open("/portal"))
+        yield Office(caller, visitor)
+
+
+def heading(seen: Seen) -> str:
+    found = re.search(r"<h1>(.*?)</h1>", seen.page)
+    assert found, seen.page
+    return found[1]
+
+
+def said(seen: Seen) -> str:
+    found = re.search(r'role="status">(.*?)</p>', seen.page)
+    return found[1] if found else ""
+
+
+async def test_a_visitor_signs_in_and_is_led_back_to_the_page_that_was_asked_for(office: Office) -> None:
+    async with Visitor(office.caller.sandbox.url) as visitor:
+        login = await visitor.open(f"{READY_PATH}?from=a-letter")
+        assert login.address.path == "/account/login"
+        seen = await visitor.sign_in(login)
+        assert (seen.status, seen.address.path_qs) == (200, f"{READY_PATH}?from=a-letter")
+
+
+async def test_the_list_has_the_organisations_applications_with_their_usage(office: Office) -> None:
+    await office.caller.ask(SEARCH)
+    seen = await office.visitor.open("/portal")
+    assert heading(seen) == "Applications of Sandbox"
+    assert accounts.READY.name in seen.page
+    assert accounts.READY_DESIGN.name in seen.page
+    assert THEIRS.name not in seen.page
+    assert "7 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-11" in seen.page
+
+
+async def test_a_new_application_works_at_once(office: Office, turned: clock.ManualClock) -> None:
+    seen = await office.new(name=" Line one ", description="For <b>us</b>", plan="standard")
+    account = office.account("Line one")
+    assert (seen.status, heading(seen), said(seen)) == (
+        200,
+        "Line one",
+        "Line one is there. It may ask for tokens now.",
+    )
+    assert "For &lt;b&gt;us&lt;/b&gt;" in seen.page
+    assert said(await office.visitor.open(str(seen.address))) == ""  # it is said once
+    assert (account.organisation, account.created) == (people.SANDBOX.id, turned.now())
+    assert (account.domains, account.part_limit) == (("supply",), 2_000)
+    assert "TECH_SPECS" not in account.features
+    assert (await office.token(account)).body["scope"] == "supply.domain"
+    assert (await office.token(account, scope="design.domain")).body == {"error": "invalid_scope"}
+    assert (await office.caller.ask(SEARCH)).status == 200
+    assert office.caller.sandbox.accounting.used(account.application_id) == 7
+    assert office.caller.sandbox.accounting.used(accounts.READY.application_id) == 0
+
+
+async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> None:
+    fields = {"domain-design": "on", "callbacks": f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.program:/back"}
+    seen = await office.new(name="Boards", **fields)
+    account = office.account("Boards")
+    assert account.domains == ("supply", "design")
+    assert account.redirect_uris == (CALLBACK, "my.program:/back")
+    assert account.flows == {accounts.CLIENT_CREDENTIALS, accounts.AUTHORIZATION_CODE}
+    assert "my.program:/back" in seen.page
+
+
+async def test_one_for_design_only_has_no_plan(office: Office) -> None:
+    form = await office.visitor.open("/portal/applications/new")
+    fields = {"name": "Boards", "domain-design": "on"}
+    seen = await office.visitor.fill(form, "/new", fields, without="domain-supply")
+    assert office.account("Boards").domains == ("design",)
+    assert "Plan and usage" not in seen.page
+    assert (await office.visitor.open(f"{seen.address.path}/plan")).status == 404
+
+
+NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
+    ({}, "The name is missing."),
+    ({"name": "x" * 101}, "The name has 101 characters; 100 is the most."),
+    ({"name": "a\x00b"}, "The name has characters in it that nobody can see."),
+    ({"name": "A", "description": "d" * 501}, "The description has 501 characters; 500 is the most."),
+    ({"name": "A", "plan": "gold"}, "There is no plan &#39;gold&#39;."),
+    ({"name": "A", "add-on-DATASHEETS": "on"}, "Add-ons are for Pro; Evaluation has what it has."),
+    ({"name": "A", "plan": "pro", "add-on-LIFECYCLE": "on"}, "Lifecycle needs Tech specs."),
+    ({"name": "A", "parts": "many"}, "Parts a month are a number from 0 to 1000000000, not &#39;many&#39;."),
+    ({"name": "A", "parts": "-1"}, "Parts a month are a number from 0 to 1000000000, not &#39;-1&#39;."),
+    ({"name": "A", "parts": "٣"}, "Parts a month are a number from 0 to 1000000000, not &#39;٣&#39;."),
+    ({"name": "A", "callbacks": "/login"}, "&#39;/login&#39; is no absolute URL without a fragment"),
+    ({"name": "A", "callbacks": "http://x/#a"}, "&#39;http://x/#a&#39; is no absolute URL without a fragment"),
+]
+
+
+async def test_what_cannot_be_is_said_and_what_was_typed_is_kept(office: Office) -> None:
+    before = office.caller.sandbox.accounts.all
+    for fields, complaint in NOT_AN_APPLICATION:
+        seen = await office.new(**{"description": "Kept as typed", **fields})
+        assert (seen.status, heading(seen)) == (400, "New application"), fields
+        assert complaint in seen.page, fields
+        assert 'aria-invalid="true"' in seen.page, fields
+        assert fields.get("description", "Kept as typed") in seen.page, fields
+    assert office.caller.sandbox.accounts.all == before
+
+
+async def test_an_application_needs_a_domain(office: Office) -> None:
+    form = await office.visitor.open("/portal/applications/new")
+    seen = await office.visitor.fill(form, "/new", {"name": "A"}, without="domain-supply")
+    assert (seen.status, "Choose supply, design or both." in seen.page) == (400, True)
+
+
+async def test_details_show_what_a_program_needs(office: Office) -> None:
+    seen = await office.visitor.open(READY_PATH)
+    assert f'value="{accounts.READY.client_id}"' in seen.page
+    details = re.search(r"<details>(.*?)</details>", seen.page, re.DOTALL)
+    assert details
+    assert accounts.READY.client_secret in details[1]
+    assert seen.page.count(accounts.READY.client_secret) == 1
+    assert seen.headers["Cache-Control"] == "no-store"
+
+
+async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) -> None:
+    question = await office.visitor.open(f"{READY_PATH}/secret")
+    assert (await office.token(accounts.READY)).status == 200
+    seen = await office.visitor.fill(question, "/secret")
+    account = office.account(accounts.READY.name)
+    assert said(seen) == "There is a new secret. The old one is no longer taken."
+    assert account.client_secret in seen.page
+    assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
+    assert (await office.token(account)).status == 200
+
+
+async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.Desk) -> None:
+    tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
+    path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
+    await desk.visitor.fill(await desk.visitor.open(path), "/secret")
+    account = desk.caller.sandbox.accounts.by_application(desks.DESIGN.application_id)
+    assert account
+    assert (await desk.redeem(code, account)).body == {"error": "invalid_grant"}
+    refreshed = await desk.token("refresh_token", account, refresh_token=tokens["refresh_token"])
+    assert refreshed.body == {"error": "invalid_grant"}
+    assert await desk.is_good(tokens["access_token"])
+
+
+async def test_callbacks_come_and_go(office: Office) -> None:
+    seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
+    assert office.account(accounts.READY.name).redirect_uris == (CALLBACK,)
+    again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
+    assert (again.status, f"{CALLBACK} is there already." in again.page) == (400, True)
+    wrong = await office.visitor.fill(seen, "/callbacks", {"callback": "javascript:alert(1)"})
+    assert (wrong.status, "&#39;javascript:alert(1)&#39; is no absolute URL" in wrong.page) == (400, True)
+    assert 'value="javascript:alert(1)"' in wrong.page
+    await office.visitor.fill(seen, "/callbacks/remove")
+    assert office.account(accounts.READY.name).redirect_uris == ()
+
+
+async def test_the_ide_authorises_with_the_one_that_is_chosen(office: Office) -> None:
+    chosen = office.caller.sandbox.accounts.ide_application
+    assert chosen(people.SANDBOX.id) == accounts.READY
+    other = await office.visitor.open(f"/portal/applications/{accounts.READY_DESIGN.application_id}")
+    seen = await office.visitor.fill(other, "/ide")
+    assert chosen(people.SANDBOX.id) == accounts.READY_DESIGN
+    assert "authorises with this application" in seen.page
+
+
+async def test_name_description_and_flows_may_change_and_domains_may_not(office: Office) -> None:
+    form = await office.visitor.open(f"{READY_PATH}/edit")
+    assert 'name="domain' not in form.page
+    changes = {"name": "Another", "description": "New", "flow-password": "on", "domain-design": "on"}
+    seen = await office.visitor.fill(form, "/edit", changes)
+    account = office.account("Another")
+    assert said(seen) == "The changes are saved."
+    assert (account.description, account.domains) == ("New", ("supply",))
+    assert account.flows == {accounts.CLIENT_CREDENTIALS, accounts.PASSWORD}
+    wrong = await office.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
+    assert wrong.status == 400
+    assert all(text in wrong.page for text in ("The name is missing.", "Choose at least one."))
+    assert office.account("Another") == account
+
+
+async def test_an_upgrade_in_mid_month_raises_the_limit_and_keeps_the_usage(office: Office) -> None:
+    await office.new(name="Small", parts="5")
+    account = office.account("Small")
+    await office.token(account)
+    assert (await office.caller.ask(SEARCH)).data
+    refused = await office.caller.ask(SEARCH)
+    assert refused.body["data"] is None
+    path = f"/portal/applications/{account.application_id}"
+    assert "7 of 5 parts" in (await office.visitor.open(path)).page
+    form = await office.visitor.open(f"{path}/plan")
+    features = {"add-on-TECH_SPECS": "on", "add-on-LEAD_TIME": "on"}
+    seen = await office.visitor.fill(form, "/plan", {"plan": "pro", "parts": "", **features})
+    assert said(seen) == "Small is on Pro."
+    assert "7 of 15\N{NARROW NO-BREAK SPACE}000 parts" in seen.page
+    assert {"TECH_SPECS", "LEAD_TIME"} <= office.account("Small").features
+    assert "DATASHEETS" not in office.account("Small").features
+    assert (await office.caller.ask(SEARCH)).data
+    again = await office.visitor.open(f"{path}/plan")
+    assert len(re.findall(r"\bchecked\b", again.page)) == 3  # Pro and its two add-ons
+    wrong = await office.visitor.fill(again, "/plan", {"plan": "gold"})
+    assert (wrong.status, office.account("Small").plan) == (400, "pro")
+
+
+async def test_earlier_months_are_shown(office: Office, turned: clock.ManualClock) -> None:
+    await office.caller.ask(SEARCH)
+    turned.advance(31 * 86_400)
+    await office.visitor.sign_in(await office.visitor.open("/portal"))
+    page = (await office.visitor.open(READY_PATH)).page
+    assert "0 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-12" in page
+    assert '<tr><td>2023-11</td><td class="number">7</td></tr>' in page
+
+
+async def test_a_deleted_application_and_its_tokens_are_refused(office: Office) -> None:
+    question = await office.visitor.open(f"{READY_PATH}/delete")
+    assert (await office.caller.ask(SEARCH)).status == 200
+    seen = await office.visitor.fill(question, "/delete")
+    assert (seen.address.path, said(seen)) == ("/portal", f"{accounts.READY.name} is deleted.")
+    assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
+    assert (await office.caller.ask(SEARCH)).status == 401
+    assert (await office.visitor.open(READY_PATH)).status == 404
+
+
+async def test_an_organisation_may_have_no_application(office: Office) -> None:
+    for account in (accounts.READY, accounts.READY_DESIGN):
+        office.caller.sandbox.accounts.remove(account.application_id)
+    seen = await office.visitor.open("/portal")
+    assert (seen.status, "There is no application yet" in seen.page) == (200, True)
+
+
+async def test_another_organisations_application_does_not_exist(office: Office) -> None:
+    path = f"/portal/applications/{THEIRS.application_id}"
+    for page in ("", "/edit", "/secret", "/plan", "/delete"):
+        seen = await office.visitor.open(path + page)
+        assert (seen.status, heading(seen)) == (404, "Not found")
+        assert THEIRS.name not in seen.page
+    csrf = re.search(r'name="csrf" value="(\w+)"', seen.page)
+    assert csrf
+    for change in ("/edit", "/secret", "/plan", "/delete", "/callbacks", "/callbacks/remove", "/ide"):
+        assert (await office.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
+    assert office.caller.sandbox.accounts.by_application(THEIRS.application_id) == THEIRS
+
+
+async def test_a_form_that_is_not_the_portals_changes_nothing(office: Office) -> None:
+    before = office.caller.sandbox.accounts.all
+    for fields in ({}, {"csrf": "0" * 64}):
+        seen = await office.visitor.post("/portal/applications/new", name="Forged", **fields)
+        assert (seen.status, heading(seen)) == (400, "Nothing was changed")
+    async with Visitor(office.caller.sandbox.url) as stranger:
+        seen = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
+        assert seen.address.path == "/account/login"
+    assert office.caller.sandbox.accounts.all == before
+
+
+async def test_users_are_added_and_removed(office: Office) -> None:
+    page = await office.visitor.open("/portal/organisation")
+    assert "grace@sandbox.example" in page.page
+    assert KAY.email not in page.page
+    fields = {"name": "Edsger Dijkstra", "email": "ed@sandbox.example", "password": " goto harmful "}
+    seen = await office.visitor.fill(page, "/users", fields)
+    assert said(seen) == "Edsger Dijkstra may sign in as ed@sandbox.example."
+    async with Visitor(office.caller.sandbox.url) as other:
+        await other.fill(
+            await other.open("/portal"), "/login", {"email": fields["email"], "password": fields["password"]}
+        )
+        assert heading(await other.open("/portal")) == "Applications of Sandbox"
+        user = office.caller.sandbox.people.by_email(fields["email"])
+        assert user
+        path = f"/portal/organisation/users/{user.id}/remove"
+        await office.visitor.fill(await office.visitor.open(path), "/remove")
+        assert (await other.open("/portal")).address.path == "/account/login"
+    assert await office.caller.sandbox.people.authenticate(fields["email"], fields["password"]) is None
+
+
+NOT_A_USER: list[tuple[dict[str, str], str]] = [
+    ({"email": "ada@SANDBOX.example"}, "A user has this address already."),
+    ({"email": KAY.email}, "A user has this address already."),
+    ({"email": "nobody"}, "&#39;nobody&#39; is no e-mail address."),
+    ({"name": " "}, "The name is missing."),
+    ({"password": "short"}, "A password has 8 to 200 characters."),
+]
+
+
+async def test_a_user_who_cannot_be_is_refused(office: Office) -> None:
+    good = {"name": "Ed", "email": "ed@sandbox.example", "password": "goto harmful"}
+    page = await office.visitor.open("/portal/organisation")
+    for fields, complaint in NOT_A_USER:
+        seen = await office.visitor.fill(page, "/users", {**good, **fields})
+        assert (seen.status, complaint in seen.page) == (400, True), fields
+        assert "goto harmful" not in seen.page
+    assert len(office.caller.sandbox.people.of(people.SANDBOX.id)) == 2
+
+
+async def test_nobody_is_removed_who_should_not_be(office: Office) -> None:
+    for user in (people.USERS[0], KAY):
+        assert (await office.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
+    assert len(office.caller.sandbox.people.all) == 3
+
+
+async def test_the_organisation_may_be_renamed(office: Office) -> None:
+    page = await office.visitor.open("/portal/organisation")
+    assert heading(await office.visitor.fill(page, "/name", {"organisation": "Works"})) == "Works"
+    wrong = await office.visitor.fill(page, "/name", {"organisation": ""})
+    assert (wrong.status, heading(wrong)) == (400, "Works")
+
+
+async def test_a_browser_is_shown_where_everything_is(office: Office) -> None:
+    session = office.caller.session
+    async with session.get(office.caller.sandbox.url, headers={"Accept": "text/html,*/*;q=0.8"}) as response:
+        links = set(re.findall(r'href="(/[^"]*)"', await response.text()))
+    assert {"/portal", "/graphql"} < links
+    for link in links:
+        async with session.get(office.caller.sandbox.url + link, headers={"Accept": "text/html,*/*"}) as response:
+            assert response.status == 200, link
+    async with session.get(office.caller.sandbox.url) as response:
+        assert (await response.json())["portal"] == office.caller.sandbox.portal_url
+
+
+async def test_pages_let_nothing_in_from_elsewhere(office: Office) -> None:
+    for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organisation", "/"):
+        seen = await office.visitor.open(path)
+        assert "<script" not in seen.page
+        assert "style=" not in seen.page

@@ -1,0 +1,359 @@
+"""What outlives a sandbox that is given a file: all that was there, at once or nearly; and files that won't do."""
+
+import asyncio
+import contextlib
+import html
+import json
+import re
+import shutil
+import sqlite3
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from support import designer as designers
+from support import desk as desks
+from support.sandbox_caller import Starts
+from support.visitor import Visitor
+
+from proxy.kit import clock
+from proxy.sandbox import accounting, accounts, people
+from proxy.sandbox.identity import keys
+from proxy.sandbox.state import file, kept
+
+SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
+CREATE = ("desCreateProjectTask", "task { id } errors { message }")
+TASKS = "query($p: ID!) { desProjectTasks(projectId: $p, first: 100) { nodes { id } } }"
+Opens = Callable[[], AbstractAsyncContextManager[desks.Desk]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sandbox.state"
+
+
+@pytest.fixture
+def opens_on(start: Starts, path: Path) -> Opens:
+    """Starts a sandbox on the file, with an application whose users come to it."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[desks.Desk]:
+        given = (accounts.READY, desks.DESIGN)
+        async with (
+            start(accounts=given, token_windows=(), state=path) as caller,
+            Visitor(caller.sandbox.url) as visitor,
+        ):
+            yield desks.Desk(caller, visitor)
+
+    return opened
+
+
+async def test_people_and_applications_are_as_they_were_left(opens_on: Opens) -> None:
+    ada, grace = people.USERS
+    async with opens_on() as desk:
+        sandbox = desk.caller.sandbox
+        sandbox.people.replace_organisation(replace(people.SANDBOX, name="Renamed"))
+        sandbox.people.replace(replace(ada, name="Ada Lovelace"))
+        sandbox.people.remove(grace.id)
+        sandbox.accounts.replace(replace(desks.DESIGN, name="Changed"))
+        sandbox.accounts.add(desks.OTHER)
+        sandbox.accounts.choose_for_ide(desks.OTHER.application_id)
+        sandbox.accounts.remove(accounts.READY.application_id)
+        before = (sandbox.people.organisations, sandbox.people.all, sandbox.accounts.all)
+    async with opens_on() as desk:
+        sandbox = desk.caller.sandbox
+        assert (sandbox.people.organisations, sandbox.people.all, sandbox.accounts.all) == before
+        assert sandbox.accounts.ide_application(people.SANDBOX.id) == desks.OTHER
+        assert [one.name for one in sandbox.accounts.deleted_of(people.SANDBOX.id)] == [accounts.READY.name]
+        assert (await desk.token("client_credentials", accounts.READY)).status == 400
+        assert (await desk.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
+
+
+async def test_parts_used_go_on_from_where_they_were(opens_on: Opens, turned: clock.ManualClock) -> None:
+    id_ = accounts.READY.application_id
+    async with opens_on() as desk:
+        assert (await desk.caller.ask(SEARCH)).status == 200
+    async with opens_on() as desk:
+        assert desk.caller.sandbox.accounting.used(id_) == 7
+        assert (await desk.caller.ask(SEARCH)).status == 200
+    turned.advance(31 * 86_400)
+    async with opens_on() as desk:
+        counted = desk.caller.sandbox.accounting
+        assert (counted.used(id_), counted.history(id_)) == (0, [("2023-11", 14)])
+
+
+async def test_tokens_are_good_after_a_restart_and_ended_ones_stay_ended(opens_on: Opens) -> None:
+    async with opens_on() as desk:
+        good, ended = [(await desk.token("client_credentials")).body["access_token"] for _ in range(2)]
+        desk.caller.sandbox.keys.rotate(keys.generate())
+        newer = (await desk.token("client_credentials")).body["access_token"]
+        secret = {"client_id": desks.DESIGN.client_id, "client_secret": desks.DESIGN.client_secret}
+        url = desk.caller.sandbox.url + "/connect/revocation"
+        async with desk.caller.session.post(url, data={"token": ended, **secret}) as response:
+            assert response.status == 200
+    async with opens_on() as desk:
+        assert [await desk.is_good(token) for token in (good, newer, ended)] == [True, True, False]
+
+
+async def test_sessions_consents_and_refresh_tokens_outlive_it(opens_on: Opens) -> None:
+    async with opens_on() as desk:
+        first = (await desk.redeem(await desk.code())).body["refresh_token"]
+        second = (await desk.token("refresh_token", refresh_token=first)).body["refresh_token"]
+        cookies = [morsel.OutputString() for morsel in desk.visitor.jar]
+    async with opens_on() as desk:
+        third = await desk.token("refresh_token", refresh_token=second)
+        assert third.status == 200
+        # The first was used before the restart: whoever brings it again ends them all.
+        assert (await desk.token("refresh_token", refresh_token=first)).status == 400
+        again = await desk.token("refresh_token", refresh_token=third.body["refresh_token"])
+        assert again.status == 400
+        assert not await desk.is_good(third.body["access_token"])
+        # Another port has another cookie; its value is as good.
+        value = cookies[0].partition("=")[2].partition(";")[0]
+        name = f"sandbox_session_{desk.caller.sandbox.port}"
+        desk.visitor.jar.update_cookies({name: value}, desk.visitor.url)
+        seen = await desk.ask()
+        assert seen.address.query["code"]
+
+
+async def test_what_is_over_is_not_in_the_file_any_more(opens_on: Opens, turned: clock.ManualClock, path: Path) -> None:
+    async with opens_on() as desk:
+        await desk.redeem(await desk.code())
+    turned.advance(40 * 86_400)
+    async with opens_on():
+        pass
+    with sqlite3.connect(path) as database:
+        kinds = {row[0] for row in database.execute("SELECT DISTINCT kind FROM row")}
+    database.close()
+    assert not kinds & {"session", "refresh_token", "authorisation"}
+
+
+async def test_the_file_is_its_owners_alone_and_says_no_password(opens_on: Opens, path: Path) -> None:
+    path.touch(0o644)
+    async with opens_on() as desk:
+        refresh = (await desk.redeem(await desk.code())).body["refresh_token"]
+        for one in path.parent.iterdir():
+            assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    raw = path.read_bytes()
+    assert people.PASSWORD.encode() not in raw
+    assert refresh.encode() not in raw
+
+
+async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
+    held = kept.Kept(path)
+    counted = accounting.Accounting(clock.ManualClock(), kept=held)
+    held.finish()
+    writing = counted.writing(web.Application())
+    await anext(writing)
+    counted.book("an-application", 5)
+    async with asyncio.timeout(30):
+        while not held.rows("usage", int):
+            await asyncio.sleep(0.01)
+    counted.book("an-application", 2)
+    with pytest.raises(StopAsyncIteration):
+        await anext(writing)
+    assert dict(held.rows("usage", int)) == {"2023-11/an-application": 7}
+    held.close()
+
+
+async def test_design_data_are_as_they_were_left(start_design: designers.StartsDesign, path: Path) -> None:
+    task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
+    board = "id design { variants { bom { items(first: 3) { nodes { component { id name } } } } } }"
+    form = aiohttp.FormData()
+    form.add_field("file", b"copper", filename="board.zip")
+    async with start_design(state=path) as designer:
+        project = await designer.project(board)
+        first = (await designer.change(*CREATE, projectId=project["id"], task=task))["task"]["id"]
+        url, token = designer.sandbox.url, {"token": designer.token}
+        async with designer.session.post(f"{url}/File/Upload", data=form, headers=token) as response:
+            uploaded = await response.text()
+    async with start_design(state=path, seed=2) as designer:  # the seed was for the beginning
+        assert await designer.project(board) == project
+        second = (await designer.change(*CREATE, projectId=project["id"], task=task))["task"]["id"]
+        assert second != first
+        found = (await designer.get(TASKS, p=project["id"]))["desProjectTasks"]["nodes"]
+        assert {first, second} <= {one["id"] for one in found}
+        async with designer.session.get(f"{designer.sandbox.url}/File/Download", params={"id": uploaded}) as response:
+            assert await response.read() == b"copper"
+
+
+async def test_two_sandboxes_share_nothing_without_a_file(start: Starts) -> None:
+    async with start() as one, start() as other:
+        one.sandbox.accounts.remove(accounts.READY.application_id)
+        one.sandbox.people.remove(people.USERS[0].id)
+        assert (await other.log_in()).status == 200
+        assert other.sandbox.people.all == people.USERS
+
+
+async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> None:
+    async with opens_on():
+        with pytest.raises(ValueError, match=f"^{path}: another sandbox is using it$"):
+            async with opens_on():
+                pass
+    async with opens_on():
+        pass
+
+
+async def test_a_sandbox_that_cannot_start_lets_the_file_go(opens_on: Opens, path: Path, start: Starts) -> None:
+    with pytest.raises(ValueError, match="accounts must not be empty"):
+        async with start(accounts=(), state=path):
+            pass
+    async with opens_on() as desk:  # and has left nothing of itself
+        assert desk.caller.sandbox.people.all == people.USERS
+
+
+def _marked(path: Path, statement: str) -> None:
+    database = sqlite3.connect(path)
+    database.execute(statement)
+    database.commit()
+    database.close()
+
+
+def _text(path: Path) -> None:
+    path.write_text("a letter to a friend, " * 100, encoding="utf-8")
+
+
+def _foreign(path: Path) -> None:
+    _marked(path, "CREATE TABLE letters (text)")
+
+
+def _begun(path: Path) -> None:
+    held = kept.Kept(path)
+    held.finish()
+    held.close()
+
+
+def _newer(path: Path) -> None:
+    _begun(path)
+    _marked(path, f"PRAGMA user_version = {file.VERSION + 1}")
+
+
+def _odd_row(path: Path) -> None:
+    _begun(path)
+    _marked(path, "INSERT INTO row VALUES ('user', 'u-1', '{\"id\": 1}')")
+
+
+def _no_such_address(path: Path) -> None:
+    _begun(path)
+    user = json.dumps({"id": "u-1", "email": "nobody", "name": "N", "password": "x", "organisation": "o"})
+    _marked(path, f"INSERT INTO row VALUES ('user', 'u-1', '{user}')")
+
+
+def _no_key(path: Path) -> None:
+    _begun(path)
+    _marked(path, """INSERT INTO row VALUES ('key', 'K', '{"pem": "x"}')""")
+
+
+def _torn(path: Path) -> None:
+    held = kept.Kept(path)
+    rows = held.rows("user", people.User)
+    for number in range(200):
+        rows[f"u-{number}"] = replace(people.USERS[0], name="N" * 500)
+    held.finish()
+    held.close()
+    raw = bytearray(path.read_bytes())
+    raw[4096:-4096] = b"\xff" * len(raw[4096:-4096])
+    path.write_bytes(raw)
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "spoil, complaint",
+    [
+        (_text, "it is not a sandbox's state file"),
+        (_foreign, "it is not a sandbox's state file"),
+        (_newer, f"a newer version has written it (format {file.VERSION + 1}; this one knows {file.VERSION})"),
+        (_odd_row, "user u-1 cannot be read: "),
+        (_no_such_address, "user u-1 cannot be read: user N: 'nobody' is no e-mail address"),
+        (_no_key, "key K cannot be read: "),
+        (_torn, "cannot be used: database disk image is malformed"),
+        (_folder, "cannot be written: Is a directory"),
+    ],
+)
+async def test_a_file_that_will_not_do_is_named_and_left_alone(
+    start: Starts, path: Path, spoil: Callable[[Path], None], complaint: str
+) -> None:
+    spoil(path)
+    before = path.is_file() and path.read_bytes()
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {complaint}')}"):
+        async with start(state=path):
+            pass
+    assert (path.is_file() and path.read_bytes()) == before
+
+
+async def test_a_folder_that_is_not_there_is_named(start: Starts, tmp_path: Path) -> None:
+    path = tmp_path / "none" / "sandbox.state"
+    with pytest.raises(ValueError, match=f"^{path}: cannot be written: No such file or directory$"):
+        async with start(state=path):
+            pass
+
+
+async def test_a_change_is_in_the_file_before_its_reply_leaves(start: Starts, path: Path, tmp_path: Path) -> None:
+    """What lies there is what a sandbox that was killed at this moment has left."""
+    async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
+        await visitor.sign_in(await visitor.open("/portal"))
+        await visitor.fill(await visitor.open("/portal/applications/new"), "/new", {"name": "Just made"})
+        left = tmp_path / "left"
+        left.mkdir()
+        for one in tmp_path.glob(f"{path.name}*"):
+            shutil.copy(one, left)
+    held = kept.Kept(left / path.name)
+    assert [one.name for one in held.rows("application", accounts.Account).values()] == [
+        accounts.READY.name,
+        "Just made",
+    ]
+    held.close()
+
+
+async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
+    start: Starts, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
+        await visitor.sign_in(await visitor.open("/portal"))
+        form = await visitor.open("/portal/applications/new")
+        with monkeypatch.context() as patch:
+            patch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
+            seen = await visitor.fill(form, "/new", {"name": "Lost"})
+            assert (seen.status, f"It cannot be kept: {path}" in html.unescape(seen.page)) == (500, True)
+            assert caller.sandbox.accounts.all == (accounts.READY,)
+            assert (await caller.ask(SEARCH)).status == 200
+            caller.sandbox.accounting.write()
+            assert "parts used are not kept" in caplog.text
+    async with start(state=path) as caller:
+        assert caller.sandbox.accounting.used(accounts.READY.application_id) == 7
+
+
+def test_what_expires_is_kept_up_to_a_number_and_a_time(turned: clock.ManualClock) -> None:
+    rows: dict[str, kept.Timed[str]] = {}
+    kept_for_ten = kept.Expiring(rows, turned, 10, most=2)
+    for name in ("a", "b", "c"):
+        kept_for_ten.put(name, name.upper())
+    assert (kept_for_ten.get("a"), dict(kept_for_ten.items())) == (None, {"b": "B", "c": "C"})
+    turned.advance(9)
+    kept_for_ten.put("c", "anew")  # does not make it last longer
+    turned.advance(1)
+    assert ("c" in kept_for_ten, list(kept_for_ten.items())) == (False, [])
+    kept_for_ten.put("d", "D")
+    assert list(rows) == ["d"]
+
+
+def test_changes_together_are_made_all_or_none(path: Path) -> None:
+    held = kept.Kept(path)
+    rows = held.rows("number", int)
+    held.finish()
+    with contextlib.suppress(ZeroDivisionError), held.together():
+        rows["a"] = 1
+        with held.together():
+            rows["b"] = 1 // 0
+    assert not held.rows("number", int)
+    with pytest.raises(KeyError):
+        del rows["never there"]
+    held.close()
