@@ -55,7 +55,7 @@ class Access:
             said |= {
                 "user": {"name": user.name, "email": user.email},
                 "organisation": organisation.name if organisation else None,
-                "application": self._described(account, request) if account else None,
+                "application": self._described(session, account, request) if account else None,
                 "csrf": self._sessions.csrf_token(session),
             }
         return forms.reply(said, 200)
@@ -111,14 +111,15 @@ class Access:
             raise tokens.RefusedError(404, "no_application", "Your organisation has no application.")
         return session, account
 
-    def _described(self, account: accounts.Account, request: web.Request) -> dict[str, Any]:
-        issuer = forms.issuer(request, self._issuer)
+    def _described(self, session: sessions.Session, account: accounts.Account, request: web.Request) -> dict[str, Any]:
+        issuer, grant = forms.issuer(request, self._issuer), _grant(account)
         return {
             "name": account.name,
             "application_id": account.application_id,
             "parts_used": self._counted.used(account.application_id),
             "part_limit": self._counted.limit(account),
-            "grant": _grant(account),
+            "grant": grant,
+            "needs_user": grant == accounts.AUTHORIZATION_CODE and self._asking.needs_user(session, account),
             "grants": sorted(account.flows & {accounts.CLIENT_CREDENTIALS, accounts.AUTHORIZATION_CODE}),
             "settings": {
                 "authorize_url": issuer + authorization.AUTHORIZE_PATH,

@@ -29,7 +29,8 @@ class Page:
     def show(self, request: web.Request) -> web.Response:
         """The page."""
         nonce = secrets.token_urlsafe(16)
-        text = self._template.render(styles=self._styles, scripts=self._scripts, main=self._main, nonce=nonce)
+        url = str(request.url.with_query(None))
+        text = self._template.render(styles=self._styles, scripts=self._scripts, main=self._main, nonce=nonce, url=url)
         headers = {**pages.HEADERS, "Vary": "Accept", "Content-Security-Policy": _policy(request, nonce)}
         return web.Response(text=text, content_type="text/html", headers=headers)
 

@@ -70,6 +70,11 @@ class Asking:
         held = self._held.get((session.id, account.client_id))
         return None if held is None or held.expires - MARGIN <= self._clock.now() else held
 
+    def needs_user(self, session: sessions.Session, account: accounts.Account) -> bool:
+        """Whether only the browser can get a user's token: none is held, and none can be had for it."""
+        held = self._held.get((session.id, account.client_id))
+        return self.held(session, account) is None and not (held and held.refresh_token)
+
     def start(self, session: sessions.Session, account: accounts.Account, redirect_uri: str, scope: str) -> str:
         """The query of an authorization request with PKCE (RFC 7636 §4.3)."""
         state, verifier = self._secret(), self._secret()

@@ -61,7 +61,7 @@ function Text({ lines, current }) {
 }
 
 function place(found, at) {
-  return found.length ? `${(at % found.length) + 1} of ${found.length} lines` : "Nothing found";
+  return found.length ? `${(at % found.length) + 1} of ${found.length}` : "Nothing found";
 }
 
 function matching(lines, wanted) {

@@ -25,22 +25,27 @@ function selection(type, depth) {
   const named = graphql.getNamedType(type);
   if (graphql.isLeafType(named)) return "";
   if (graphql.isUnionType(named)) return " { __typename }";
-  const open = Object.values(named.getFields()).filter((field) => !field.args.some(graphql.isRequiredArgument));
+  const open = Object.values(named.getFields()).filter((field) => !field.name.startsWith("_") && !field.args.some(graphql.isRequiredArgument));
   const leaves = open.filter((field) => graphql.isLeafType(graphql.getNamedType(field.type))).slice(0, LEAVES);
   const inner = depth > 1 ? open.filter((field) => INNER.includes(field.name) && !leaves.includes(field)) : [];
   const chosen = [...leaves, ...inner].map((field) => field.name + selection(field.type, depth - 1));
   return ` { ${chosen.join(" ") || "__typename"} }`;
 }
 
-// The least value of a type: what is required of it, and no more.
+// What an input may not be without, and if that is nothing that has to be thought of, its first text or number too.
+function filled(type) {
+  const fields = Object.values(type.getFields());
+  const needed = fields.filter((field) => graphql.isNonNullType(field.type));
+  if (!needed.some(graphql.isRequiredInputField)) needed.unshift(...fields.filter((field) => graphql.isLeafType(field.type)).slice(0, 1));
+  return Object.fromEntries(needed.map((field) => [field.name, field.defaultValue ?? placeholder(field.type, field.name)]));
+}
+
+// The least value of a type.
 function placeholder(type, name) {
   if (graphql.isNonNullType(type)) return placeholder(type.ofType, name);
   if (graphql.isListType(type)) return [placeholder(type.ofType, name)];
   if (graphql.isEnumType(type)) return type.getValues()[0].name;
-  if (graphql.isInputObjectType(type)) {
-    const required = Object.values(type.getFields()).filter(graphql.isRequiredInputField);
-    return Object.fromEntries(required.map((field) => [field.name, placeholder(field.type, field.name)]));
-  }
+  if (graphql.isInputObjectType(type)) return filled(type);
   if (name === "token") return "{{token}}";
   return { Int: 1, Float: 1, Boolean: false, Map: {} }[type.name] ?? "";
 }

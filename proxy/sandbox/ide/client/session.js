@@ -67,7 +67,9 @@ export class Session {
       if (back.has("state") && back.has("error")) {
         this.say({ problem: back.get("error_description") || `Not authorized: ${back.get("error")}.` });
       } else if (this.state.user) {
-        await this.ask(back.has("state") ? { code: back.get("code") ?? "", state: back.get("state") } : {});
+        if (back.has("state")) await this.ask({ code: back.get("code") ?? "", state: back.get("state") });
+        else if (this.state.application?.needs_user) await this.#send();
+        else if (this.state.application) await this.ask({});
       }
     } catch (error) {
       this.say({ problem: `The sandbox does not answer: ${error.message}` });
@@ -81,11 +83,14 @@ export class Session {
       sessionStorage.removeItem(SENT);
     } catch (error) {
       this.say({ token: null, problem: error.code === "interaction_required" ? "" : error.message });
-      if (error.code !== "interaction_required") return;
-      // Once by itself; a user who has not allowed it is not sent again.
-      if (sessionStorage.getItem(SENT)) this.say({ problem: "Not authorized yet: open Authorization." });
-      else await this.authorize("authorization_code");
+      if (error.code === "interaction_required") await this.#send();
     }
+  }
+
+  // Once by itself; a user who has not allowed it is not sent again.
+  async #send() {
+    if (sessionStorage.getItem(SENT)) this.say({ problem: "Not authorized yet: open Authorization." });
+    else await this.authorize("authorization_code", this.state.application.settings.scope);
   }
 
   async #post(path, body) {
