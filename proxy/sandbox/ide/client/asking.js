@@ -1,5 +1,7 @@
 // How the editor's operations reach the query service: by POST, subscriptions over a WebSocket, both with the IDE's
 // token unless the Headers editor has an Authorization of its own.
+import { graphql } from "./elements.js";
+
 const PATH = "/graphql";
 // What stands for the token in variables: some subscriptions want it there.
 const TOKEN = "{{token}}";
@@ -19,8 +21,23 @@ export function fetcher(session) {
       wsConnectionParams: token ? { Authorization: `Bearer ${token}` } : {},
       fetch: (url, init) => post(session, url, init, token, introspects),
     });
-    return ask(filled(params, token), options);
+    return ask(...asDocument(filled(params, token), options));
   };
+}
+
+// The editor looks through a document a moment after it was typed or opened: until then the operation that it names
+// may be one of the document before.
+function asDocument(params, options) {
+  let documentAST;
+  try {
+    documentAST = graphql.parse(params.query);
+  } catch {
+    return [params, options]; // the service says what is wrong with it
+  }
+  const operations = documentAST.definitions.filter(({ kind }) => kind === graphql.Kind.OPERATION_DEFINITION);
+  const names = operations.map(({ name }) => name?.value);
+  const operationName = names.includes(params.operationName) || names.length !== 1 ? params.operationName : names[0];
+  return [{ ...params, operationName }, { ...options, documentAST }];
 }
 
 async function post(session, url, init, token, introspects) {
