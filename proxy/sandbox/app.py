@@ -185,17 +185,8 @@ def _assembled(
     files.Files(held, identity.issued).add_routes(app.router)
     live = sockets.Sockets(queries, watch)
     app.on_shutdown.append(live.close)
-    ide = running_ide.Ide(
-        identity=identity,
-        known=known,
-        users=users,
-        counted=app[ACCOUNTING],
-        watch=watch,
-        clock=clock,
-        issuer=settings.issuer,
-    )
-    ide.add_routes(app.router)
     shown = definition.Definition(lambda: known_surfaces.current(drawing.missing).schema)
+    ide = _ide(app, watch, clock, settings.issuer)
     transport.Transport(queries, ide.page, shown).add_routes(app.router, watch, live)
     app[LEGACY] = legacy_service.Service(settings.legacy, opened, clock, settings.seed)
     legacy_endpoints.Endpoints(app[LEGACY], app[JOURNAL]).add_routes(app.router)
@@ -208,6 +199,20 @@ def _assembled(
     kept.finish()
     app.on_cleanup.append(_closing(kept))
     return app
+
+
+def _ide(app: web.Application, watch: exchanges.Watch, clock: clocks.Clock, issuer: str | None) -> running_ide.Ide:
+    ide = running_ide.Ide(
+        identity=app[IDENTITY],
+        known=app[ACCOUNTS],
+        users=app[PEOPLE],
+        counted=app[ACCOUNTING],
+        watch=watch,
+        clock=clock,
+        issuer=issuer,
+    )
+    ide.add_routes(app.router)
+    return ide
 
 
 @asynccontextmanager
