@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import yarl
@@ -10,6 +11,7 @@ from support.sandbox_caller import Caller, Starts
 
 from proxy.kit import clock, windows
 from proxy.sandbox import accounts, people
+from proxy.sandbox.state import file
 
 GUESTS = people.Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
 GUEST = dataclasses.replace(people.USERS[1], id="guest", email="guest@sandbox.example", organisation=GUESTS.id)
@@ -194,6 +196,21 @@ async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(ca
     known = caller.sandbox.accounts.by_client_id(accounts.READY_DESIGN.client_id)
     assert known is not None
     assert known.redirect_uris == (*accounts.READY_DESIGN.redirect_uris, caller.sandbox.graphql_url)
+
+
+async def test_a_state_file_that_takes_nothing_more_is_named(
+    start: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    async with start(state=path, accounts=(accounts.READY_DESIGN,)) as caller, IdePage(caller.sandbox.url) as page:
+        await page.sign_in()
+        monkeypatch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
+        reply = await page.authorization()
+        assert (reply.status, reply.body["error"]) == (500, "server_error")
+        assert str(path) in reply.body["error_description"]
+        assert caller.sandbox.accounts.all == (accounts.READY_DESIGN,)
+        monkeypatch.undo()
+        assert (await page.authorization()).status == 200
 
 
 async def test_who_does_not_allow_it_comes_back_with_an_error(caller: Caller, page: IdePage) -> None:

@@ -14,11 +14,14 @@ from aiohttp import web
 from proxy.sandbox import accounting, accounts, people
 from proxy.sandbox.ide import tokens
 from proxy.sandbox.identity import authorization, discovery, forms, scopes, sessions, signing_in
+from proxy.sandbox.state import file
 
 SESSION_PATH, TOKEN_PATH, AUTHORIZATION_PATH = "/ide/session", "/ide/token", "/ide/authorization"
 IDE_PATH, PORTAL_PATH = "/graphql", "/portal"
 CSRF_HEADER = "X-CSRF-Token"
 
+# A state file that takes nothing more is no fault of the page's, and no traceback.
+REFUSALS = (tokens.RefusedError, file.StateError)
 Visit = tuple[sessions.Session, accounts.Account]
 
 
@@ -66,7 +69,7 @@ class Access:
         try:
             (session, account), said = self._visit(request), await _body(request)
             return forms.reply(_shown(await self._token(session, account, said, request)), 200)
-        except tokens.RefusedError as refused:
+        except REFUSALS as refused:
             return _refused(refused)
 
     async def authorization(self, request: web.Request) -> web.Response:
@@ -74,14 +77,16 @@ class Access:
         to the application's redirect URIs, as the portal would."""
         try:
             (session, account), said = self._visit(request), await _body(request)
-        except tokens.RefusedError as refused:
+            address = _ide_address(request)
+            self._let_back(account, address)
+        except REFUSALS as refused:
             return _refused(refused)
-        address = _ide_address(request)
-        if address not in account.redirect_uris:
-            account = dataclasses.replace(account, redirect_uris=(*account.redirect_uris, address))
-            self._known.replace(account)
         query = self._asking.start(session, account, address, said.get("scope") or _scope(account))
         return forms.reply({"url": f"{request.url.origin()}{authorization.AUTHORIZE_PATH}?{query}"}, 200)
+
+    def _let_back(self, account: accounts.Account, address: str) -> None:
+        if address not in account.redirect_uris:
+            self._known.replace(dataclasses.replace(account, redirect_uris=(*account.redirect_uris, address)))
 
     async def _token(
         self, session: sessions.Session, account: accounts.Account, said: Mapping[str, str], request: web.Request
@@ -169,6 +174,8 @@ def _shown(held: tokens.Held) -> dict[str, Any]:
     }
 
 
-def _refused(refused: tokens.RefusedError) -> web.Response:
+def _refused(refused: tokens.RefusedError | file.StateError) -> web.Response:
+    if isinstance(refused, file.StateError):
+        refused = tokens.RefusedError(500, "server_error", f"It cannot be kept: {refused}.")
     headers = {"Retry-After": str(refused.retry_after)} if refused.retry_after else {}
     return forms.reply({"error": refused.code, "error_description": refused.description}, refused.status, headers)
