@@ -189,7 +189,9 @@ class Accounts:
         if other is not None and other.application_id.lower() != account.application_id.lower():
             raise ValueError(f"application {account.name}: its client id is {other.name}'s")
         before = self._by_application.get(account.application_id.lower())
+        self._deleted.pop(account.application_id.lower(), None)
+        # First what may not be kept: then its client id is good as before.
+        self._by_application[account.application_id.lower()] = account
         if before is not None:
             del self._by_client[before.client_id]
-        self._deleted.pop(account.application_id.lower(), None)
-        self._by_application[account.application_id.lower()] = self._by_client[account.client_id] = account
+        self._by_client[account.client_id] = account

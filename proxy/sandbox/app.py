@@ -20,7 +20,8 @@ from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import files, holdings, members
 from proxy.sandbox.design import running as running_design
-from proxy.sandbox.graphql import schema, service, sockets, surfaces, transport
+from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
+from proxy.sandbox.ide import running as running_ide
 from proxy.sandbox.identity import admin as identity_admin
 from proxy.sandbox.identity import assembly, authorization, discovery, keys, signing_in
 from proxy.sandbox.injection import exchanges, injector
@@ -166,9 +167,10 @@ def _assembled(
     portal.assemble(identity, known, users, app[ACCOUNTING], clock=clock).add_routes(app.router)
     held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users), kept=kept)
     app[DESIGN] = running_design.Design(held, app[JOURNAL])
+    known_surfaces = surfaces.Surfaces(built)
     queries = service.QueryService(
         chosen=settings,
-        surfaces_of=surfaces.Surfaces(built),
+        surfaces_of=known_surfaces,
         drawing=drawing,
         catalog=opened,
         known=known,
@@ -183,7 +185,9 @@ def _assembled(
     files.Files(held, identity.issued).add_routes(app.router)
     live = sockets.Sockets(queries, watch)
     app.on_shutdown.append(live.close)
-    transport.Transport(queries).add_routes(app.router, watch, live)
+    shown = definition.Definition(lambda: known_surfaces.current(drawing.missing).schema)
+    ide = _ide(app, watch, clock, settings.issuer)
+    transport.Transport(queries, ide.page, shown).add_routes(app.router, watch, live)
     app[LEGACY] = legacy_service.Service(settings.legacy, opened, clock, settings.seed)
     legacy_endpoints.Endpoints(app[LEGACY], app[JOURNAL]).add_routes(app.router)
     legacy_admin.Admin(app[LEGACY]).add_routes(app.router)
@@ -195,6 +199,20 @@ def _assembled(
     kept.finish()
     app.on_cleanup.append(_closing(kept))
     return app
+
+
+def _ide(app: web.Application, watch: exchanges.Watch, clock: clocks.Clock, issuer: str | None) -> running_ide.Ide:
+    ide = running_ide.Ide(
+        identity=app[IDENTITY],
+        known=app[ACCOUNTS],
+        users=app[PEOPLE],
+        counted=app[ACCOUNTING],
+        watch=watch,
+        clock=clock,
+        issuer=issuer,
+    )
+    ide.add_routes(app.router)
+    return ide
 
 
 @asynccontextmanager

@@ -156,7 +156,7 @@ class QueryService:
         """All that is done before a field is resolved. Raises RequestError."""
         self._seen(request.query, request.variables)
         missing, whole = self._injector.missing, self._surfaces.whole
-        surface = self._surfaces.without(missing) if missing else whole
+        surface = self._surfaces.current(missing)
         document = surface.documents.read(request.query)
         exchange.entry.operation, exchange.entry.fields = document.asked(request.operation_name)
         if request.safe and not document.is_query(request.operation_name):

@@ -25,6 +25,10 @@ class Surfaces:
         self.whole = Surface(built, documents.Documents(built))
         self._lacking: tuple[frozenset[str], Surface] = (frozenset(), self.whole)
 
+    def current(self, missing: frozenset[str]) -> Surface:
+        """The whole one, or the one without these fields."""
+        return self.without(missing) if missing else self.whole
+
     def without(self, missing: frozenset[str]) -> Surface:
         """The surface without these fields (Type.field)."""
         if self._lacking[0] != missing:

@@ -2,16 +2,16 @@
 (https://graphql.github.io/graphql-over-http/draft/) and, where they differ, as the service is known to do it (contract
 graphql.md §3).
 
-A GET without a query is answered by a page that says what this is.
+A GET without a query is answered by the IDE, which is handed in, or with `?sdl` by the schema as text.
 """
 
-import html
 import re
+from collections.abc import Callable
 
 import orjson
 from aiohttp import web
 
-from proxy.sandbox.graphql import media_types, problems, requests, service, sockets
+from proxy.sandbox.graphql import definition, media_types, problems, requests, service, sockets
 from proxy.sandbox.injection import exchanges
 
 PATHS = ("/graphql", "/graphql/")
@@ -21,20 +21,14 @@ OFFERED = (media_types.JSON, media_types.GRAPHQL)
 
 _OUTSIDE = re.compile(r"[^\x00-\x7f]|[+&<>']")
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>GraphQL</title></head>
-<body><h1>Sandbox query service</h1>
-<p>This is the GraphQL endpoint <code>{url}</code>. POST a JSON object with <code>query</code> and, if you
-like, <code>variables</code> and <code>operationName</code>; send the access token in the header
-<code>Authorization: Bearer &hellip;</code>.</p></body></html>
-"""
+Page = Callable[[web.Request], web.Response]
 
 
 class Transport:
-    """The handlers."""
+    """The handlers. `page` is what a browser gets, `shown` gives the schema as text."""
 
-    def __init__(self, queries: service.QueryService) -> None:
-        self._queries = queries
+    def __init__(self, queries: service.QueryService, page: Page, shown: definition.Definition) -> None:
+        self._queries, self._page, self._shown = queries, page, shown
 
     def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch, over_socket: sockets.Sockets) -> None:
         """POST and GET on both paths; other methods are 405. A GET may ask for a WebSocket."""
@@ -43,7 +37,9 @@ class Transport:
         async def get(request: web.Request) -> web.StreamResponse:
             if sockets.is_asked(request):
                 return await over_socket.serve(request)
-            return _page(request) if _wants_page(request) else await asked(request)
+            if "sdl" in request.query and "query" not in request.query:
+                return self._shown.answer(request)
+            return self._page(request) if _wants_page(request) else await asked(request)
 
         for path in PATHS:
             router.add_post(path, asked)
@@ -96,11 +92,6 @@ def _wants_page(request: web.Request) -> bool:
     accept = request.headers.getall("Accept", [])
     best = media_types.chosen(accept, (media_types.HTML, *OFFERED))
     return "query" not in request.query and best is not None and best.name == media_types.HTML
-
-
-def _page(request: web.Request) -> web.Response:
-    url = html.escape(str(request.url.origin()) + PATHS[0])
-    return web.Response(text=_PAGE.format(url=url), content_type=media_types.HTML)
 
 
 def _escaped(body: bytes) -> bytes:

@@ -31,20 +31,20 @@ from proxy.sandbox.state import kept as state
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What others need of it: `issued` checks tokens, `allowed` are users' consents and what came of them, `sessions`
-    says who has signed in, `pages` makes pages."""
+    says who has signed in, `pages` makes pages, `token` is where tokens are asked for."""
 
     issued: tokens.Tokens
     ring: keys.KeyRing
     allowed: authorisations.Authorisations
     sessions: sessions.Sessions
     pages: pages.Pages
+    token: endpoints.Endpoints
     _rooms: tuple[authorization.Authorization | signing_in.SigningIn | resources.Resources | admin.Admin, ...]
-    _token: endpoints.Endpoints
 
     def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
         """All of the service."""
         self.pages.add_routes(router)
-        self._token.add_routes(router, watch)
+        self.token.add_routes(router, watch)
         for room in self._rooms:
             room.add_routes(router)
 
@@ -90,4 +90,4 @@ def assemble(
         issuer=issuer,
         seen=seen,
     )
-    return Identity(issued, ring, allowed, open_, shown, (asking, signing, rest, admin.Admin(ring)), token)
+    return Identity(issued, ring, allowed, open_, shown, token, (asking, signing, rest, admin.Admin(ring)))

@@ -48,8 +48,22 @@ class Endpoints:
         form = await forms.form(request)
         if form is None:
             return forms.reply({"error": "invalid_request"}, 400)
+        return await self._ask(form, request, request.headers.get("Authorization"), exchange)
+
+    async def ask_for(
+        self, account: accounts.Account, form: Mapping[str, str], request: web.Request, exchange: exchanges.Exchange
+    ) -> web.Response:
+        """The same for a page of the sandbox that asks in an application's name: it counts in the same windows.
+        `request` is the page's."""
+        self._seen()
+        secret = {"client_id": account.client_id, "client_secret": account.client_secret}
+        return await self._ask({**form, **secret}, request, None, exchange)
+
+    async def _ask(
+        self, form: Mapping[str, str], request: web.Request, authorization: str | None, exchange: exchanges.Exchange
+    ) -> web.Response:
         try:
-            given = credentials.given(form, request.headers.get("Authorization"))
+            given = credentials.given(form, authorization)
             account = self._known.by_client_id(given.client_id)
             # The window is the client id's, whatever the secret: guessing is limited like asking.
             wait = self._wait(given.client_id) if account else 0.0

@@ -73,7 +73,8 @@ class Watch:
 
     @contextmanager
     def beside(self, service: str, request: web.Request) -> Iterator[Exchange]:
-        """An operation on the WebSocket that `request` has opened. No fault strikes it."""
+        """An operation on the WebSocket that `request` has opened, or one that a page of the sandbox has done by it.
+        No fault strikes it."""
         exchange = Exchange(self._journal, self._journal.open(service), request=request)
         try:
             yield exchange

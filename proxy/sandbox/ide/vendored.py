@@ -1,0 +1,55 @@
+"""What vendored.toml says of other people's files: which package each comes from, and what it must be.
+
+`assets.py` serves the files, `vendoring.py` fetches them anew. Nothing is read from elsewhere.
+"""
+
+import base64
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "vendor"
+RECORD = Path(__file__).with_name("vendored.toml")
+LICENCES = "LICENSES.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of `FOLDER`. `origin` is its path in the package, `integrity` as `digest` has it."""
+
+    name: str
+    origin: str
+    integrity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An npm package. `sources` is the path of the source map that says what was put into its files; "": there is
+    none, it is all its own."""
+
+    name: str
+    version: str
+    integrity: str
+    sources: str
+    files: tuple[File, ...]
+
+
+def packages(record: Path = RECORD) -> tuple[Package, ...]:
+    """All of them, as the record has them."""
+    listed = tomllib.loads(record.read_text(encoding="utf-8"))["package"]
+    return tuple(
+        Package(
+            one["name"],
+            one["version"],
+            one["integrity"],
+            one.get("sources", ""),
+            tuple(File(file["name"], file["from"], file["integrity"]) for file in one["file"]),
+        )
+        for one in listed
+    )
+
+
+def digest(content: bytes) -> str:
+    """As npm and browsers write it (Subresource Integrity §3.5)."""
+    return "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()

@@ -1,0 +1,86 @@
+"""Fetches other people's files anew, for who maintains the sandbox: `python -m proxy.sandbox.ide.vendoring`.
+
+Asks npm for the packages that vendored.toml names, and writes a file only where package and file are what is recorded.
+Nothing else uses it, and it chooses no versions.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from proxy.sandbox.ide import vendored
+
+_MODULE = re.compile(r".*node_modules/((?:@[^/]+/)?[^/]+)/")
+SECONDS = 300
+
+
+class VendoringError(Exception):
+    """What is there is not what is recorded."""
+
+
+def fetch(packages: Iterable[vendored.Package], folder: Path, npm: str = "npm") -> None:
+    """Write the files of `packages` to `folder`. Raises VendoringError; what agreed until then is written."""
+    licences = (folder / vendored.LICENCES).read_text(encoding="utf-8").split()
+    for package in packages:
+        with tempfile.TemporaryDirectory() as place:
+            packed = _packed(package, Path(place), npm)
+            with tarfile.open(packed) as archive:
+                _check_licences(package, archive, licences)
+                for file in package.files:
+                    content = _member(archive, file.origin)
+                    _hold(f"{package.name}: {file.origin}", content, file.integrity)
+                    (folder / file.name).write_bytes(content)
+
+
+def _packed(package: vendored.Package, place: Path, npm: str) -> Path:
+    wanted = f"{package.name}@{package.version}"
+    program = shutil.which(npm)
+    if program is None:
+        raise VendoringError(f"there is no program {npm}")
+    command = [program, "pack", "--silent", "--pack-destination", str(place), wanted]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=SECONDS, check=False)  # noqa: S603
+    packed = next(place.glob("*.tgz"), None)
+    if done.returncode or packed is None:
+        raise VendoringError(f"npm has no {wanted}: {done.stderr.strip()}")
+    _hold(wanted, packed.read_bytes(), package.integrity)
+    return packed
+
+
+def _check_licences(package: vendored.Package, archive: tarfile.TarFile, licences: list[str]) -> None:
+    """Every package whose code is in the files is named beside its licence."""
+    within = {package.name}
+    if package.sources:
+        sources = json.loads(_member(archive, package.sources))["sources"]
+        within |= {found[1] for source in sources if (found := _MODULE.match(source))}
+    missing = sorted(within.difference(licences))
+    if missing:
+        raise VendoringError(f"{vendored.LICENCES} lacks {', '.join(missing)}")
+
+
+def _member(archive: tarfile.TarFile, path: str) -> bytes:
+    try:
+        found = archive.extractfile(f"package/{path}")
+    except KeyError:
+        found = None
+    if found is None:
+        raise VendoringError(f"{Path(str(archive.name)).name} has no {path}")
+    return found.read()
+
+
+def _hold(what: str, content: bytes, integrity: str) -> None:
+    found = vendored.digest(content)
+    if found != integrity:
+        raise VendoringError(f"{what} has the integrity {found}, not {integrity}")
+
+
+if __name__ == "__main__":
+    try:
+        fetch(vendored.packages(), vendored.FOLDER)
+    except VendoringError as error:
+        sys.exit(str(error))

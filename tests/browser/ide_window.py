@@ -1,0 +1,150 @@
+"""The IDE in a browser as a person sees it: panels by their names, editors to type in. Used by test_ide.py."""
+
+import json
+from typing import Any
+
+from selenium import webdriver
+from selenium.common import exceptions
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from proxy.sandbox import app, people
+
+PATIENCE = 30
+# While a page gives way to the next or is drawn anew.
+MOVING = (exceptions.StaleElementReferenceException, exceptions.ElementNotInteractableException)
+OPERATIONS, RESPONSE = "[aria-label=Operations]", "[aria-label=Response]"
+# Variables and headers share a place; one of them is hidden.
+SHOWN = ":not(.hidden) > .CodeMirror"
+VARIABLES, HEADERS = "[aria-label=Variables]", "[aria-label=Headers]"
+ASK = """
+const [query, variables, done] = arguments;
+const session = await (await fetch("/ide/session")).json();
+const headers = { "X-CSRF-Token": session.csrf, "Content-Type": "application/json" };
+const token = await (await fetch("/ide/token", { method: "POST", headers, body: "{}" })).json();
+const asked = { ...headers, Authorization: `Bearer ${token.access_token}` };
+const body = JSON.stringify({ query, variables });
+done(await (await fetch("/graphql", { method: "POST", headers: asked, body })).json());
+"""
+
+
+class IdeWindow:
+    """One window, which begins with nothing kept of an earlier one."""
+
+    def __init__(self, browser: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+        self.browser, self.sandbox = browser, sandbox
+        browser.get(sandbox.url)
+        browser.delete_all_cookies()
+        browser.execute_script("localStorage.clear(); sessionStorage.clear()")
+        browser.get_log("browser")
+        self.open()
+
+    def open(self) -> None:
+        """Load the page."""
+        self.browser.get(self.sandbox.graphql_url)
+        self.wait_for(
+            "Re-fetch GraphQL schema",
+            lambda: self.browser.execute_script(
+                "return document.querySelector('[aria-label=\"Re-fetch GraphQL schema\"]')?.disabled === false"
+            ),
+        )
+
+    def wait_for(self, what: str, holds: Any) -> Any:
+        """What `holds` gives, when it does."""
+        return WebDriverWait(self.browser, PATIENCE, ignored_exceptions=MOVING).until(
+            lambda _: holds(), f"not there: {what}"
+        )
+
+    def find(self, selector: str) -> WebElement:
+        """The first that there is, when there is one."""
+        return self.wait_for(selector, lambda: next(iter(self.browser.find_elements(By.CSS_SELECTOR, selector)), None))
+
+    def said(self, selector: str, text: str) -> str:
+        """The text of a part of the page, when this is in it."""
+
+        def now() -> str:
+            return str(
+                self.browser.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+            )
+
+        self.wait_for(f"{text!r} in {selector}", lambda: text in now())
+        return now()
+
+    def sign_in(self, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> None:
+        """By the link."""
+        self.find(".ide-bar a.ide-primary").click()
+        self.find("#email, input[type=email]").send_keys(user.email)
+        self.find("input[type=password]").send_keys(password, Keys.ENTER)
+
+    def press(self, text: str, within: str = "body") -> None:
+        """The button or link with this text or label."""
+        path = f".//*[self::button or self::a][normalize-space()='{text}' or @aria-label='{text}' or strong='{text}']"
+
+        def clicked() -> bool:
+            found = self.find(within).find_elements(By.XPATH, path)
+            if found:
+                found[0].click()
+            return bool(found)
+
+        self.wait_for(text, clicked)
+
+    def keys(self, *keys: str) -> None:
+        """Typed where the focus is."""
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def chord(self, *keys: str) -> None:
+        """Pressed together."""
+        chain = ActionChains(self.browser)
+        for key in keys[:-1]:
+            chain.key_down(key)
+        chain.send_keys(keys[-1])
+        for key in keys[:-1]:
+            chain.key_up(key)
+        chain.perform()
+
+    def write(self, editor: str, text: str) -> None:
+        """In the place of what is in an editor."""
+        self.find(f"{editor} {SHOWN}")
+        self.browser.execute_script(
+            "const { CodeMirror } = document.querySelector(arguments[0]); CodeMirror.focus(); "
+            "CodeMirror.setValue(arguments[1])",
+            f"{editor} {SHOWN}",
+            text,
+        )
+
+    def written(self, editor: str) -> str:
+        """What is in an editor."""
+        return str(
+            self.browser.execute_script(
+                "return document.querySelector(arguments[0])?.CodeMirror.getValue() ?? ''", f"{editor} {SHOWN}"
+            )
+        )
+
+    def complete(self, begun: str, whole: str) -> None:
+        """Type the beginning of a word and take the whole one from the list."""
+        self.keys(begun)
+        self.said(".CodeMirror-hints", whole)
+        self.keys(Keys.ENTER)
+        self.wait_for(f"{whole} in the editor", lambda: whole in self.written(OPERATIONS))
+
+    def answer(self, holding: str) -> Any:
+        """The answer that is shown, when this is in it."""
+        self.wait_for(f"{holding!r} in the response", lambda: holding in self.written(RESPONSE))
+        return json.loads(self.written(RESPONSE))
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        """A request beside the editors, with the IDE's token."""
+        script = f"(async () => {{ {ASK.replace('arguments', 'given')} }})()"
+        return self.browser.execute_async_script(f"const given = arguments; {script}", query, variables)["data"]
+
+    def complaints(self) -> list[str]:
+        """What the browser's console has of it since it was asked last."""
+        return [line["message"] for line in self.browser.get_log("browser")]
+
+    def addresses(self) -> set[str]:
+        """Everything that the page has loaded or asked."""
+        script = "return performance.getEntriesByType('resource').map((one) => one.name)"
+        return set(self.browser.execute_script(script))

@@ -1,0 +1,226 @@
+"""The IDE in Chromium: type a query with completion, run it, see parts; documents, reference, definition; a user lets
+it in. The page asks nobody but the sandbox, and the console has nothing to say.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from browser.background import Background
+from browser.ide_window import HEADERS, OPERATIONS, RESPONSE, VARIABLES, IdeWindow
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+
+from proxy.sandbox import accounts, app, people, settings
+from proxy.sandbox.graphql import schema
+from proxy.sandbox.injection import declarations
+
+
+@pytest.fixture(scope="module")
+def sandbox(background: Background) -> app.Sandbox:
+    chosen = settings.Settings(accounts=(accounts.READY, accounts.READY_DESIGN), token_windows=())
+    return background.enter(app.running(chosen))
+
+
+@pytest.fixture
+def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindow]:
+    """A window that was let be: it asked nobody else, and nothing went wrong in it."""
+    sandbox.accounts.choose_for_ide(accounts.READY.application_id)
+    size = browser.get_window_size()
+    browser.set_window_size(1400, 900)
+    opened = IdeWindow(browser, sandbox)
+    yield opened
+    browser.set_window_size(size["width"], size["height"])
+    assert opened.complaints() == []
+    asked = {address for address in opened.addresses() if not address.startswith("data:")}
+    assert {address for address in asked if not address.startswith(sandbox.url + "/")} == set()
+    assert asked
+
+
+def _signed_in(window: IdeWindow) -> IdeWindow:
+    window.sign_in()
+    window.said(".ide-bar", "1000 parts")
+    window.find(".ide-dot.ide-good")
+    return window
+
+
+def test_a_query_is_typed_with_completion_and_shows_parts(window: IdeWindow) -> None:
+    _signed_in(window)
+    used = window.sandbox.accounting.used(accounts.READY.application_id)
+    window.press("New document")
+    window.write(OPERATIONS, "")
+    window.keys("{ ")
+    window.complete("supSearchMp", "supSearchMpn")
+    window.keys('(q: "LM358", limit: 2) { results { part { ')
+    window.complete("mp", "mpn")
+    window.chord(Keys.CONTROL, Keys.ENTER)
+    found = window.answer('"mpn"')["data"]["supSearchMpn"]["results"]
+    assert [one["part"]["mpn"][:5] for one in found] == ["LM358", "LM358"]
+    window.said(RESPONSE, "HTTP 200")
+    window.said(".ide-bar", f"{used + 2} of 1000 parts")
+
+
+def test_the_ready_document_runs_at_once(window: IdeWindow) -> None:
+    assert "supSearchMpn" in window.written(OPERATIONS)
+    assert "LM358" in window.written(VARIABLES)
+    _signed_in(window)
+    window.press("Execute query (Ctrl-Enter)")
+    assert len(window.answer('"hits"')["data"]["supSearchMpn"]["results"]) == 3
+
+
+def test_mistakes_are_marked_while_typing(window: IdeWindow) -> None:
+    window.write(OPERATIONS, '{ supSearchMpn(q: "x") { hits nothing } }')
+    mark = f"{OPERATIONS} .CodeMirror-lint-mark-error"
+    window.find(mark)
+    window.write(OPERATIONS, '{ supSearchMpn(q: "x") { hits } }')
+    window.wait_for("no mark", lambda: not window.browser.find_elements("css selector", mark))
+
+
+def test_documents_are_kept_over_a_reload(window: IdeWindow) -> None:
+    window.press("New document")
+    window.write(OPERATIONS, "query Second { supManufacturers { name } }")
+    window.said("[aria-label='Open documents']", "Second")
+    window.press("New document")
+    window.write(OPERATIONS, "query Third { supSellers { name } }")
+    script = "return localStorage.getItem('graphiql:tabState') ?? ''"
+    window.wait_for("kept", lambda: "query Third" in window.browser.execute_script(script))
+    window.open()
+    for name in ("SearchMpn", "Second", "Third"):
+        window.said("[aria-label='Open documents']", name)
+    assert "query Third" in window.written(OPERATIONS)
+    window.press("Second", "[aria-label='Open documents']")
+    window.wait_for("the second", lambda: "query Second" in window.written(OPERATIONS))
+    window.press("Close Third")
+    window.wait_for("closed", lambda: "Third" not in window.find("[aria-label='Open documents']").text)
+
+
+def test_the_reference_has_all_operations_and_their_parameters(window: IdeWindow) -> None:
+    window.press("Show Schema Reference")
+    for group in ("Supply (sup…)", "Design (des…)", "Administration (adm…)", "Mutations", "Subscriptions"):
+        window.said("[aria-label='Schema Reference']", group)
+    built = schema.build()
+    roots = [kind for kind in (built.query_type, built.mutation_type, built.subscription_type) if kind is not None]
+    names = {name for kind in roots for name in kind.fields}
+    everything = window.said("[aria-label='Schema Reference']", f"{len(names)} operations")
+    assert names <= set(everything.split())
+    window.find("[aria-label='Search operations and parameters']").send_keys("supSearchMpn")
+    window.said("[aria-label='Schema Reference']", "1 operation")
+    shown = window.said("[aria-label='Parameters of supSearchMpn']", "inStockOnly")
+    assert 'country: String! = "US"' in shown
+    window.press("SupSortDirection", "[aria-label='Parameters of supSearchMpn']")
+    window.said(".graphiql-plugin", "asc")
+    window.press("Show Schema Reference")
+    window.find("[aria-label='Search operations and parameters']").send_keys("timeout of nobody")
+    window.said("[aria-label='Schema Reference']", "0 operations")
+
+
+def test_a_query_is_begun_from_the_reference(window: IdeWindow) -> None:
+    _signed_in(window)
+    window.press("Show Schema Reference")
+    window.find("[aria-label='Search operations and parameters']").send_keys("supMultiMatch")
+    window.press("Begin a query with supMultiMatch")
+    assert "supMultiMatch(queries: $queries)" in window.written(OPERATIONS)
+    window.write(VARIABLES, '{"queries": [{"mpn": "LM358N", "limit": 1}]}')
+    window.press("Execute query (Ctrl-Enter)")
+    assert window.answer('"data"')["data"]["supMultiMatch"][0]["hits"] > 0
+
+
+def test_the_definition_is_there_to_search_and_to_download(window: IdeWindow) -> None:
+    window.press("Show Schema Definition")
+    window.said("[aria-label='Schema definition text']", "type SupPart ")
+    search = window.find("[aria-label='Search the definition']")
+    search.send_keys("enum SupSortDirection")
+    window.said("[aria-label='Schema Definition']", "1 of 1")
+    window.said("[aria-label='Schema definition text'] mark", "enum SupSortDirection")
+    link = window.find("[aria-label='Schema Definition'] a[download]")
+    assert link.get_attribute("href") == window.sandbox.graphql_url + "?sdl"
+
+
+def test_a_header_of_ones_own_takes_the_place_of_the_ides_token(window: IdeWindow) -> None:
+    _signed_in(window)
+    window.press("Headers")
+    window.find(HEADERS)
+    window.write(HEADERS, '{"authorization": "Bearer nonsense"}')
+    window.press("Execute query (Ctrl-Enter)")
+    assert window.answer("errors")["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
+    assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
+
+
+def test_a_token_that_has_expired_is_asked_for_again(window: IdeWindow) -> None:
+    _signed_in(window)
+    asked = window.sandbox.requests.tokens
+    window.sandbox.faults.replace(declarations.parse("expired count=1"))
+    try:
+        window.press("Execute query (Ctrl-Enter)")
+        assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
+    finally:
+        window.sandbox.faults.lift()
+    assert window.sandbox.requests.tokens == asked + 1
+    assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
+
+
+def test_a_user_lets_the_ide_in_and_sees_design_data(window: IdeWindow) -> None:
+    window.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    window.sign_in()
+    window.press("Allow")
+    window.said(".ide-bar", accounts.READY_DESIGN.name)
+    window.find(".ide-dot.ide-good")
+    assert window.browser.current_url == window.sandbox.graphql_url
+    window.press("Projects and their parts")
+    window.press("Execute query (Ctrl-Enter)")
+    assert window.answer('"nodes"')["data"]["desProjects"]["totalCount"] > 0
+    _hears_of_a_comment(window)
+
+
+def _hears_of_a_comment(window: IdeWindow) -> None:
+    """Over the socket, with the token in the variables."""
+    window.press("Watch comments")
+    window.press("Execute query (Ctrl-Enter)")
+    entries = window.sandbox.journal
+    window.wait_for(
+        "a listener", lambda: "collaboration GET /events" in [str(one.operation) for one in entries.last(1_000)]
+    )
+    projects = "query($u: String!) { desProjects(workspaceUrl: $u, first: 10) { nodes { id } } }"
+    nodes = window.ask(projects, u="https://aurora-instruments.365.example")["desProjects"]["nodes"]
+    threads = "query($p: ID!) { desCommentThreads(projectId: $p) { commentThreadId } }"
+    found = [(node["id"], window.ask(threads, p=node["id"])["desCommentThreads"]) for node in nodes]
+    project, (thread, *_) = next((id_, some) for id_, some in found if some)
+    change = "mutation($input: DesCreateCommentInput!) { desCreateComment(input: $input) { commentId } }"
+    said = {"entityId": project, "commentThreadId": thread["commentThreadId"], "text": "Seen in the IDE"}
+    window.ask(change, input=said)
+    assert window.answer("Seen in the IDE")["data"]["desOnCommentUpdated"]["action"] == "CommentAdded"
+    window.press("Stop query (Ctrl-Enter)")
+
+
+def test_the_flow_is_run_from_its_dialog_by_keyboard(window: IdeWindow) -> None:
+    window.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    window.sign_in(people.USERS[1], "sandbox-grace")
+    window.press("Allow")
+    window.find(".ide-dot.ide-good")
+    asked = window.sandbox.requests.tokens
+    button = window.find(".ide-bar button")
+    window.browser.execute_script("arguments[0].focus()", button)
+    window.keys(Keys.ENTER)
+    shown = window.said("dialog[open]", "Authorize URL")
+    for text in (accounts.READY_DESIGN.client_id, window.sandbox.graphql_url, "S256"):
+        assert text in shown
+    window.keys(Keys.ESCAPE)
+    window.wait_for("closed", lambda: not window.browser.find_elements("css selector", "dialog[open]"))
+    window.keys(Keys.ENTER)
+    window.said("dialog[open]", "Scopes")
+    window.browser.execute_script("arguments[0].focus()", window.find("dialog[open] form button[type=submit]"))
+    window.keys(Keys.ENTER)
+    window.wait_for("a new token", lambda: window.sandbox.requests.tokens == asked + 1)
+    window.find(".ide-dot.ide-good")
+
+
+def test_it_is_light_or_dark_as_the_reader_likes(window: IdeWindow) -> None:
+    grounds = set()
+    for scheme in ("light", "dark"):
+        wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+        grounds.add(window.find(".graphiql-editors").value_of_css_property("background-color"))
+    window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert len(grounds) == 2
+    window.press("Open settings dialog")
+    window.said(".graphiql-dialog", "Theme")  # its library's stylesheet passes the page's policy
+    window.keys(Keys.ESCAPE)

@@ -1,0 +1,142 @@
+"""The IDE's page and files over HTTP: whose GET gets them, what the page may load, and the schema as text."""
+
+import gzip
+import re
+
+import graphql
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.sandbox import faults
+from proxy.sandbox.ide import assets
+
+HTML = {"Accept": "text/html"}
+
+
+async def _page(caller: Caller) -> str:
+    async with caller.session.get(caller.sandbox.graphql_url, headers=HTML) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+@pytest.mark.parametrize("path", ["/graphql", "/graphql/", "/graphql?code=a&state=b"])
+async def test_the_ide_is_at_the_address_of_the_query_service(caller: Caller, path: str) -> None:
+    async with caller.session.get(caller.sandbox.url + path, headers=HTML) as response:
+        assert (response.status, response.content_type) == (200, "text/html")
+        assert response.headers["Cache-Control"] == "no-store"
+        assert 'id="ide"' in await response.text()
+
+
+async def test_whoever_asks_a_query_gets_its_answer_and_no_ide(caller: Caller) -> None:
+    params = {"query": "{ __typename }"}
+    async with caller.session.get(caller.sandbox.graphql_url, params=params) as response:
+        assert (await response.json())["data"] == {"__typename": "Query"}
+
+
+async def test_the_page_loads_nothing_that_the_sandbox_has_not(caller: Caller) -> None:
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', await _page(caller))
+    assert len(addresses) > 5
+    for address in addresses:
+        if address == "data:,":
+            continue
+        assert address.startswith(assets.PATH + "/")
+        async with caller.session.get(caller.sandbox.url + address) as response:
+            assert response.status == 200, address
+
+
+async def test_no_script_of_the_page_is_within_it_and_its_policy_lets_none_in(caller: Caller) -> None:
+    assert re.findall(r"<script[^>]*>\s*[^<\s]|\son\w+=", await _page(caller)) == []
+    nonces = set()
+    for _ in range(2):
+        async with caller.session.get(caller.sandbox.graphql_url, headers=HTML) as response:
+            policy = dict(rule.split(" ", 1) for rule in response.headers["Content-Security-Policy"].split("; "))
+        assert (policy["default-src"], policy["script-src"]) == ("'none'", "'self'")
+        assert (policy["base-uri"], policy["frame-ancestors"]) == ("'none'", "'none'")
+        assert policy["connect-src"] == f"'self' ws://127.0.0.1:{caller.sandbox.port}"
+        nonces.add(policy["style-src"])
+    assert len(nonces) == 2
+
+
+async def test_every_file_has_its_type_and_is_asked_for_once(caller: Caller) -> None:
+    for name in assets.Assets().names:
+        url = f"{caller.sandbox.url}{assets.PATH}/{name}"
+        async with caller.session.get(url) as first:
+            content = await first.read()
+            assert first.headers["Content-Type"] == assets.TYPES[f".{name.rsplit('.', 1)[1]}"] + "; charset=utf-8"
+            assert first.headers["X-Content-Type-Options"] == "nosniff"
+            assert content
+        async with caller.session.get(url, headers={"If-None-Match": first.headers["ETag"]}) as again:
+            assert (again.status, await again.read()) == (304, b"")
+
+
+async def test_files_with_a_version_in_their_name_are_kept_for_ever_and_others_asked_about(caller: Caller) -> None:
+    caching = {}
+    for name in ("graphiql-3.9.0.min.js", "main.js", "LICENSES.txt"):
+        async with caller.session.head(f"{caller.sandbox.url}{assets.PATH}/{name}") as response:
+            caching[name] = response.headers["Cache-Control"]
+    assert "immutable" in caching.pop("graphiql-3.9.0.min.js")
+    assert set(caching.values()) == {"no-cache"}
+
+
+async def test_files_are_compressed_for_whom_takes_that(caller: Caller) -> None:
+    url = f"{caller.sandbox.url}{assets.PATH}/graphiql-3.9.0.min.js"
+    plain = {"Accept-Encoding": "identity"}
+    async with caller.session.get(url, headers=plain) as response:
+        whole, tag = await response.read(), response.headers["ETag"]
+        assert "Content-Encoding" not in response.headers
+    packed = {"Accept-Encoding": "gzip"}
+    async with caller.session.get(url, headers=packed, auto_decompress=False) as response:
+        assert response.headers["Content-Encoding"] == "gzip"
+        assert response.headers["ETag"] != tag
+        content = await response.read()
+    assert gzip.decompress(content) == whole
+    assert len(content) < len(whole) / 2
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "..%2Faccess.py", "%2e%2e", "vendored.toml"])
+async def test_there_are_no_other_files(caller: Caller, name: str) -> None:
+    async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/{name}") as response:
+        assert response.status == 404
+
+
+async def test_the_schema_is_there_as_text_for_anybody(caller: Caller) -> None:
+    url = caller.sandbox.graphql_url + "?sdl"
+    async with caller.session.get(url) as response:
+        assert response.headers["Content-Type"] == "application/graphql; charset=utf-8"
+        assert 'filename="schema.graphql"' in response.headers["Content-Disposition"]
+        built = graphql.build_schema(await response.text())
+    async with caller.session.get(url, headers={"If-None-Match": response.headers["ETag"]}) as again:
+        assert again.status == 304
+    asked = graphql.get_introspection_query(
+        input_value_deprecation=True, specified_by_url=True, directive_is_repeatable=True
+    )
+    introspected = graphql.build_client_schema((await caller.ask(asked)).data)
+    assert graphql.print_schema(graphql.lexicographic_sort_schema(built)) == graphql.print_schema(
+        graphql.lexicographic_sort_schema(introspected)
+    )
+
+
+async def test_the_text_lacks_the_fields_that_a_fault_takes_away(start: Starts) -> None:
+    async with start(faults=(faults.MissingField(field="SupPart.shortDescription"),)) as caller:
+        url = caller.sandbox.graphql_url + "?sdl"
+        async with caller.session.get(url) as response:
+            fields = graphql.build_schema(await response.text()).type_map["SupPart"]
+        assert "shortDescription" not in fields.fields
+        caller.sandbox.faults.lift()
+        async with caller.session.get(url) as response:
+            assert "shortDescription" in graphql.build_schema(await response.text()).type_map["SupPart"].fields
+
+
+async def test_the_ready_documents_are_good_and_those_about_parts_find_some(caller: Caller) -> None:
+    async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/examples.json") as response:
+        examples = await response.json()
+    async with caller.session.get(caller.sandbox.graphql_url + "?sdl") as response:
+        schema = graphql.build_schema(await response.text())
+    assert "supSearchMpn" in examples[0]["query"]
+    for example in examples:
+        assert graphql.validate(schema, graphql.parse(example["query"])) == [], example["name"]
+        if "sup" in example["query"]:
+            before = caller.sandbox.accounting.used(caller.sandbox.account.application_id)
+            (answer,) = (await caller.ask(example["query"], example["variables"])).data.values()
+            assert answer
+            assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) > before, example["name"]

@@ -1,0 +1,250 @@
+"""What the IDE is given: nothing before somebody has signed in, then the organisation's application and a token."""
+
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yarl
+from support.ide_page import IdePage
+from support.sandbox_caller import Caller, Starts
+
+from proxy.kit import clock, windows
+from proxy.sandbox import accounts, people
+from proxy.sandbox.state import file
+
+GUESTS = people.Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
+GUEST = dataclasses.replace(people.USERS[1], id="guest", email="guest@sandbox.example", organisation=GUESTS.id)
+OTHERS = dataclasses.replace(
+    accounts.READY,
+    name="of others",
+    application_id="app-of-others",
+    client_id="client-of-others",
+    organisation=GUESTS.id,
+)
+PARTS = '{ supSearchMpn(q: "LM358", limit: 1) { hits } }'
+
+
+@pytest.fixture
+async def caller(start: Starts) -> AsyncIterator[Caller]:
+    """A sandbox with two organisations; the first has an application for parts, then one for users' tokens."""
+    applications = (OTHERS, accounts.READY, accounts.READY_DESIGN)
+    async with start(
+        accounts=applications,
+        organisations=(people.SANDBOX, GUESTS),
+        users=(*people.USERS, GUEST),
+        token_windows=(),
+    ) as ready:
+        yield ready
+
+
+@pytest.fixture
+async def page(caller: Caller) -> AsyncIterator[IdePage]:
+    async with IdePage(caller.sandbox.url) as opened:
+        yield opened
+
+
+async def _authorize(page: IdePage, decision: str = "allow") -> yarl.URL:
+    """Through consent, back to the address of the IDE."""
+    sent = await page.authorization()
+    seen = await page.visitor.open(yarl.URL(sent.body["url"], encoded=True))
+    if "decision" in seen.page:
+        seen = await page.visitor.send(seen, decision=decision)
+    return seen.address
+
+
+async def test_before_a_sign_in_there_is_a_link_to_it_and_nothing_else(page: IdePage) -> None:
+    state = await page.state()
+    assert (state["user"], state["organisation"], state["application"], state["csrf"]) == (None,) * 4
+    assert state["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
+    reply = await page.token(csrf="")
+    assert (reply.status, reply.body["error"]) == (401, "login_required")
+    assert (await page.authorization(csrf="")).status == 401
+
+
+async def test_a_sign_in_leads_back_to_the_ide(page: IdePage) -> None:
+    seen = await page.sign_in()
+    assert (seen.status, seen.address.path) == (200, "/graphql")
+    assert 'id="ide"' in seen.page
+
+
+async def test_the_ide_authorises_with_the_first_application_of_the_organisation(caller: Caller, page: IdePage) -> None:
+    await page.sign_in()
+    state = await page.state()
+    assert (state["user"]["name"], state["organisation"]) == ("Ada Sandbox", "Sandbox")
+    assert state["application"]["name"] == accounts.READY.name
+    reply = await page.token()
+    assert (reply.status, reply.body["by_user"], reply.body["scope"]) == (200, False, "supply.domain")
+    assert reply.headers["Cache-Control"].startswith("no-store")
+    caller.token = reply.body["access_token"]
+    assert (await caller.ask(PARTS)).status == 200
+    assert (await page.state())["application"]["parts_used"] == 0
+    await caller.ask('{ supSearchMpn(q: "LM358", limit: 2) { results { part { mpn } } } }')
+    state = await page.state()
+    assert (state["application"]["parts_used"], state["application"]["part_limit"]) == (2, 1000)
+
+
+async def test_nobody_is_given_another_organisations_application(caller: Caller, page: IdePage) -> None:
+    await page.sign_in(GUEST, "sandbox-grace")
+    assert (await page.state())["application"]["name"] == OTHERS.name
+    caller.token = (await page.token()).body["access_token"]
+    await caller.ask('{ supSearchMpn(q: "LM358", limit: 1) { results { part { mpn } } } }')
+    assert caller.sandbox.accounting.used(OTHERS.application_id) == 1
+    assert caller.sandbox.accounting.used(accounts.READY.application_id) == 0
+    caller.sandbox.accounts.remove(OTHERS.application_id)
+    assert (await page.state())["application"] is None
+    reply = await page.token()
+    assert (reply.status, reply.body["error"]) == (404, "no_application")
+
+
+async def test_no_answer_holds_a_secret(page: IdePage) -> None:
+    await page.sign_in()
+    answers = [str(await page.state()), str((await page.token()).body), str((await page.authorization()).body)]
+    assert [text for text in answers if accounts.READY.client_secret in text] == []
+
+
+async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePage) -> None:
+    await page.sign_in()
+    for reply in (await page.token(csrf="x" * 64), await page.authorization(csrf="")):
+        assert (reply.status, reply.body["error"]) == (403, "invalid_csrf")
+        assert "X-CSRF-Token" in reply.body["error_description"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"renew": 1}', b"\xff"])
+async def test_a_body_that_is_no_object_of_texts_is_a_400(page: IdePage, body: bytes) -> None:
+    await page.sign_in()
+    for path in ("/ide/token", "/ide/authorization"):
+        reply = await page.raw(path, body)
+        assert (reply.status, reply.body["error"]) == (400, "invalid_request")
+
+
+async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
+    caller: Caller, page: IdePage, turned: clock.ManualClock
+) -> None:
+    await page.sign_in()
+    before = caller.sandbox.requests.tokens
+    first = (await page.token()).body["access_token"]
+    assert (await page.token()).body["access_token"] == first
+    assert caller.sandbox.requests.tokens == before + 1
+    entry = caller.sandbox.journal.last(1)[0]
+    assert (entry.service, entry.application, entry.status) == ("token", accounts.READY.application_id, 200)
+    assert (await page.token(renew="1")).body["access_token"] != first
+    turned.advance(3600 * 9)  # the browser session's own end is later
+    kept = (await page.token()).body
+    turned.advance(kept["expires_at"] - turned.now() - 30)
+    await page.sign_in()
+    assert (await page.token()).body["expires_at"] > kept["expires_at"]
+
+
+async def test_token_requests_count_in_the_applications_windows(start: Starts) -> None:
+    async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePage(caller.sandbox.url) as page:
+        await page.sign_in()  # one of the two was the caller's
+        assert (await page.token()).status == 200
+        reply = await page.token(renew="1")
+        assert (reply.status, reply.body["error"]) == (429, "slow_down")
+        assert 0 < int(reply.headers["Retry-After"]) <= 60
+
+
+async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Caller, page: IdePage) -> None:
+    await page.sign_in()
+    await page.token()
+    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    chosen = (await page.state())["application"]
+    assert (chosen["name"], chosen["grant"], chosen["needs_user"]) == (
+        accounts.READY_DESIGN.name,
+        "authorization_code",
+        True,
+    )
+    assert chosen["settings"] == {
+        "authorize_url": f"{caller.sandbox.url}/connect/authorize",
+        "token_url": caller.sandbox.token_url,
+        "client_id": accounts.READY_DESIGN.client_id,
+        "redirect_uri": caller.sandbox.graphql_url,
+        "scope": "openid profile email user.access offline_access supply.domain design.domain",
+        "code_challenge_method": "S256",
+    }
+    reply = await page.token()
+    assert (reply.status, reply.body["error"]) == (409, "interaction_required")
+
+
+async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: Caller, page: IdePage) -> None:
+    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    await page.sign_in()
+    asked = yarl.URL((await page.authorization()).body["url"]).query
+    assert (asked["code_challenge_method"], asked["redirect_uri"]) == ("S256", caller.sandbox.graphql_url)
+    back = await _authorize(page)
+    assert back.path == "/graphql"
+    reply = await page.token(code=back.query["code"], state=back.query["state"])
+    assert (reply.status, reply.body["by_user"]) == (200, True)
+    assert "refresh_token" not in reply.body
+    caller.token = reply.body["access_token"]
+    assert (await caller.ask("{ desUserByAuth { firstName } }")).data == {"desUserByAuth": {"firstName": "Ada"}}
+    assert not (await page.state())["application"]["needs_user"]
+    # The refresh token stays at the server, which uses it.
+    renewed = await page.token(renew="1")
+    assert (renewed.status, renewed.body["by_user"]) == (200, True)
+    assert renewed.body["access_token"] != caller.token
+    plain = await page.token(grant="client_credentials")
+    assert (plain.status, plain.body["by_user"]) == (200, False)
+
+
+async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(caller: Caller, page: IdePage) -> None:
+    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    await page.sign_in()
+    for _ in range(2):
+        await page.authorization()
+    known = caller.sandbox.accounts.by_client_id(accounts.READY_DESIGN.client_id)
+    assert known is not None
+    assert known.redirect_uris == (*accounts.READY_DESIGN.redirect_uris, caller.sandbox.graphql_url)
+
+
+async def test_a_state_file_that_takes_nothing_more_is_named(
+    start: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    async with start(state=path, accounts=(accounts.READY_DESIGN,)) as caller, IdePage(caller.sandbox.url) as page:
+        await page.sign_in()
+        monkeypatch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
+        reply = await page.authorization()
+        assert (reply.status, reply.body["error"]) == (500, "server_error")
+        assert str(path) in reply.body["error_description"]
+        assert caller.sandbox.accounts.all == (accounts.READY_DESIGN,)
+        monkeypatch.undo()
+        assert (await page.authorization()).status == 200
+
+
+async def test_who_does_not_allow_it_comes_back_with_an_error(caller: Caller, page: IdePage) -> None:
+    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    await page.sign_in()
+    back = await _authorize(page, "deny")
+    assert (back.path, back.query["error"]) == ("/graphql", "access_denied")
+
+
+async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Caller, page: IdePage) -> None:
+    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    await page.sign_in()
+    back = await _authorize(page)
+    came = {"code": back.query["code"], "state": back.query["state"]}
+    async with IdePage(caller.sandbox.url) as another:
+        await another.sign_in(people.USERS[1], "sandbox-grace")
+        reply = await another.token(**came)
+        assert (reply.status, reply.body["error"]) == (400, "invalid_state")
+    # Whoever tries has used it up.
+    assert (await page.token(**came)).body["error"] == "invalid_state"
+
+
+async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(caller: Caller, page: IdePage) -> None:
+    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    await page.sign_in()
+    back = await _authorize(page)
+    reply = await page.token(code="another", state=back.query["state"])
+    assert (reply.status, reply.body["error"]) == (400, "invalid_grant")
+
+
+async def test_a_token_is_over_with_the_session(page: IdePage) -> None:
+    await page.sign_in()
+    first = (await page.token()).body["access_token"]
+    await page.visitor.send(await page.visitor.open("/account"))
+    assert (await page.token(csrf="")).status == 401
+    await page.sign_in()
+    assert (await page.token()).body["access_token"] != first

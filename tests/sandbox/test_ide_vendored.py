@@ -1,0 +1,106 @@
+"""Other people's files: they are what is recorded, their licences are with them, and they can be fetched anew."""
+
+import dataclasses
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from proxy.sandbox.ide import vendored, vendoring
+
+ADDED = b"console.log('two')"
+
+
+def test_the_files_are_those_that_are_recorded_and_no_others() -> None:
+    recorded = {file.name: file.integrity for package in vendored.packages() for file in package.files}
+    found = {path.name: vendored.digest(path.read_bytes()) for path in vendored.FOLDER.iterdir()}
+    del found[vendored.LICENCES]
+    assert found == recorded
+
+
+def test_their_names_have_their_version() -> None:
+    for package in vendored.packages():
+        assert {file.name.startswith(f"{package.name}-{package.version}.") for file in package.files} == {True}
+
+
+def test_every_package_is_named_beside_its_licence() -> None:
+    text = (vendored.FOLDER / vendored.LICENCES).read_text(encoding="utf-8")
+    assert {package.name for package in vendored.packages()} <= set(text.split())
+    for words in ("Permission is hereby granted", "SIL OPEN FONT LICENSE", "Redistribution and use"):
+        assert words in text
+
+
+class Npm:
+    """A program of this name, which packs what a test puts into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "npm"
+        self.path.write_text('#!/bin/sh\ntest "$1 $5" = "pack one@2.0.0" || exit 1\ncp "$0.tgz" "$4/one-2.0.0.tgz"\n')
+        self.path.chmod(0o755)
+
+    def put(self, files: dict[str, bytes]) -> str:
+        """These are in the package; its integrity."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for name, content in files.items():
+                entry = tarfile.TarInfo(f"package/{name}")
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+        self.path.with_name("npm.tgz").write_bytes(packed.getvalue())
+        return vendored.digest(packed.getvalue())
+
+
+@pytest.fixture
+def npm(tmp_path: Path) -> Npm:
+    return Npm(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "vendor"
+    made.mkdir()
+    (made / vendored.LICENCES).write_text("MIT\n  one\n  @inner/two\n")
+    return made
+
+
+def _package(integrity: str, file_integrity: str = "", sources: str = "") -> vendored.Package:
+    file = vendored.File("one-2.0.0.js", "dist/one.js", file_integrity or vendored.digest(ADDED))
+    return vendored.Package("one", "2.0.0", integrity, sources, (file,))
+
+
+def test_a_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:
+    sources = json.dumps({"sources": ["../src/one.ts", "../node_modules/@inner/two/index.js"]}).encode()
+    package = _package(npm.put({"dist/one.js": ADDED, "map": sources}), sources="map")
+    vendoring.fetch([package], folder, str(npm.path))
+    assert (folder / "one-2.0.0.js").read_bytes() == ADDED
+
+
+@pytest.mark.parametrize(
+    "files, changes, complaint",
+    [
+        ({"dist/one.js": ADDED}, {"integrity": "sha512-another"}, "one@2.0.0 has the integrity sha512-"),
+        ({"dist/one.js": b"changed"}, {}, "one: dist/one.js has the integrity sha512-"),
+        ({"else.js": ADDED}, {}, "has no dist/one.js"),
+        ({"dist/one.js": ADDED}, {"name": "three"}, "npm has no three@2.0.0"),
+        (
+            {"dist/one.js": ADDED, "map": b'{"sources": ["../node_modules/three/a.js"]}'},
+            {"sources": "map"},
+            "LICENSES.txt lacks three",
+        ),
+    ],
+)
+def test_what_is_not_as_recorded_is_refused_and_named(
+    npm: Npm, folder: Path, files: dict[str, bytes], changes: dict[str, str], complaint: str
+) -> None:
+    package = dataclasses.replace(_package(npm.put(files)), **changes)
+    with pytest.raises(vendoring.VendoringError, match=complaint):
+        vendoring.fetch([package], folder, str(npm.path))
+    assert os.listdir(folder) == [vendored.LICENCES]
+
+
+def test_a_missing_npm_is_named(folder: Path) -> None:
+    with pytest.raises(vendoring.VendoringError, match="there is no program no-such-npm"):
+        vendoring.fetch([_package("")], folder, "no-such-npm")
