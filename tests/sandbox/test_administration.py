@@ -25,7 +25,7 @@ THEIRS = dataclasses.replace(
     name="theirs",
     application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c003",
     client_id="client-theirs",
-    client_secret="secret-theirs",  # noqa: S106
+    client_secret="secret-theirs",
     organisation=OTHERS.id,
 )
 DESIGN_ONLY = dataclasses.replace(
@@ -33,7 +33,7 @@ DESIGN_ONLY = dataclasses.replace(
     name="boards",
     application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c004",
     client_id="client-boards",
-    client_secret="secret-boards",  # noqa: S106
+    client_secret="secret-boards",
     organisation=people.SANDBOX.id,
     domains=("design",),
     description="only boards",

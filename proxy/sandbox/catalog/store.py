@@ -15,6 +15,7 @@ from proxy.sandbox.catalog import (
     completion,
     counts,
     database,
+    filters,
     lines,
     loader,
     matching,
@@ -26,6 +27,7 @@ from proxy.sandbox.catalog import (
 )
 
 _SIMILAR = 5
+_COMPANIONS = 2
 _KEPT_PARTS = 4096
 # A list of hits may be as long as the catalog.
 _KEPT_SEARCHES = 32
@@ -58,6 +60,7 @@ class Catalog:
         self._by_mpn = lru_cache(maxsize=_KEPT_SEARCHES)(self._search.by_mpn)
         self._by_text = lru_cache(maxsize=_KEPT_SEARCHES)(self._search.by_text)
         self._num_parts = lru_cache(maxsize=None)(self._count_parts)
+        self._active = lru_cache(maxsize=1)(self._count_active)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -137,6 +140,21 @@ class Catalog:
         """Parts of one maker; 0 for others."""
         return self._num_parts("maker", company_id)
 
+    def active_parts_made(self, company_id: str) -> int:
+        """Parts of one maker that are not at the end of their life; 0 for others."""
+        return self._active().get(company_id, 0)
+
+    def companions(self, id: str) -> tuple[str, ...]:
+        """Ids of parts of the same maker from other categories; of every third part."""
+        part = self.part(id)
+        if part is None or part.category is None or int(id) % 3:
+            return ()
+        rows = self._database.execute(
+            "SELECT id FROM parts WHERE maker = ? AND category <> ? ORDER BY id LIMIT ?",
+            (part.manufacturer.id, part.category.id, _COMPANIONS),
+        )
+        return tuple(str(id_) for (id_,) in rows)
+
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:
@@ -211,6 +229,15 @@ class Catalog:
     def _count_parts(self, column: str, value: str) -> int:
         row = self._database.execute(f"SELECT count(*) FROM parts WHERE {column} = ?", (value,)).fetchone()
         return int(row[0])
+
+    def _count_active(self) -> dict[str, int]:
+        status = filters.path(filters.LIFE_CYCLE)
+        rows = self._database.execute(
+            "SELECT maker, count(*) FROM parts WHERE json_extract(line, ?) IS NOT 'EOL'"
+            " AND json_extract(line, ?) IS NOT 'Obsolete' GROUP BY maker",
+            (status, status),
+        )
+        return dict(rows)
 
     def _hits(self, q: str) -> int:
         return len(self._by_text(q, records.Conditions(), "", False).ids)

@@ -18,8 +18,8 @@ Place: TypeAlias = Sequence[str | int]
 @dataclass(slots=True)
 class Context:
     """The catalog and who asks. `account` is None for a request that may see nothing but the schema, `user` (an id)
-    where the token is the application's own. `started`: when the sandbox did, in seconds since 1970. `design` is there
-    where the token is good for design data."""
+    where the token is the application's own. `started`: when the sandbox did, `now`: when the request came, in seconds
+    since 1970. `design` is there where the token is good for design data."""
 
     catalog: store.Catalog
     account: accounts.Account | None
@@ -29,6 +29,7 @@ class Context:
     accounting: accounting.Accounting
     site_url: str
     started: float
+    now: float
     design: design_session.Session | None = None
     _billed: list[tuple[views.PartView, Place]] = field(default_factory=list)
 

@@ -196,6 +196,7 @@ class QueryService:
             self._accounting,
             self._settings.site_url,
             self._started,
+            self._clock.now(),
             session,
         )
 
