@@ -42,7 +42,7 @@ def asked(arguments: Mapping[str, Any], sellers: Iterable[records.Company], now:
     """What the arguments of a query ask of the sellers; None for nothing. `now` in seconds since 1970. Raises
     ValueError for credentials of an interface that nobody has."""
     given = arguments.get("customPricingCredentials") or ()
-    with_interface = [one for one in sellers if one.is_distributor_api] if given else []
+    with_interface = [one for one in sellers if one.is_distributor_api]
     customers = [(_seller(one["apiName"], with_interface), one) for one in given]
     if not arguments.get("distributorApi"):
         return None

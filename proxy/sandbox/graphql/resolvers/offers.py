@@ -14,8 +14,9 @@ from proxy.sandbox.graphql import context, countries, distributors, problems, vi
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
     """The market that the arguments of a root field name. Raises ServiceError for credentials that fit nobody."""
+    sellers_there = info.context.catalog.sellers() if arguments.get("customPricingCredentials") else ()
     try:
-        live = distributors.asked(arguments, info.context.catalog.sellers(), info.context.now)
+        live = distributors.asked(arguments, sellers_there, info.context.now)
     except ValueError as error:
         raise problems.ServiceError(str(error)) from error
     return views.Market(arguments["country"], arguments["currency"], live)
