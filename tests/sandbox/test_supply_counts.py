@@ -55,7 +55,7 @@ def test_so_it_is_over_the_whole_catalog_and_every_attribute(catalog: store.Cata
     several = 0
     for attribute in catalog.attributes():
         counts = catalog.spec_counts(everything, attribute.shortname)
-        several += sum(count for _, _, count in counts.buckets) - counts.parts
+        several += sum(count for _, _, count in counts.buckets) - catalog.with_value(everything, attribute.shortname)
         for shown, _, count in counts.buckets:
             asked = records.Conditions(filters=((attribute.shortname, (shown,)),))
             assert len(catalog.search("", asked).ids) == count, (attribute.shortname, shown)

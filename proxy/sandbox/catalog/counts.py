@@ -44,29 +44,20 @@ def cad(database: sqlite3.Connection, hits: records.Ranked) -> Pairs:
 
 
 def values(database: sqlite3.Connection, hits: records.Ranked, attribute: records.Attribute) -> records.SpecCounts:
-    """The values of one property among the hits that have it; a hit with several counts for each."""
+    """The values of one property among the hits that have it."""
     path = filters.path(attribute.shortname)
-    whole: Counter[float | str] = Counter(
+    counted: Counter[float | str] = Counter(
         value
         for (value,) in _of(database, "SELECT json_extract(p.line, ?) FROM parts p", hits, path)
         if value is not None
     )
-    counted: Counter[float | str] = Counter()
-    for value, count in whole.items():
-        counted.update(dict.fromkeys(_single(value), count))
     numbers = [value for value in counted if not isinstance(value, str)]
     return records.SpecCounts(
         attribute,
         tuple(_bucket(value, count, attribute) for value, count in counted.most_common()),
         min(numbers, default=None),
         max(numbers, default=None),
-        whole.total(),
     )
-
-
-def _single(value: float | str) -> list[float | str]:
-    """A text may hold several values; a filter takes each of them."""
-    return [value] if not isinstance(value, str) else [one.strip() for one in value.split(",")]
 
 
 def _bucket(value: float | str, count: int, attribute: records.Attribute) -> tuple[str, float | None, int]:

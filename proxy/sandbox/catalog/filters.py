@@ -19,7 +19,6 @@ CAD_STATES = {
     "symbol_footprint": parts.SYMBOL_FOOTPRINT,
     "none": parts.NO_CAD,
 }
-LIFE_CYCLE = "lifecyclestatus"
 _SORTS = {
     "median_price_1000": "p.median",
     "avg_price": "p.average",

@@ -255,10 +255,9 @@ class Correction:
 @dataclass(frozen=True, slots=True)
 class SpecCounts:
     """How often the values of one attribute occur among hits: (display value, number or None, count), most
-    frequent first; `minimum` and `maximum` are in SI base units, None for text. `parts`: hits that have a value."""
+    frequent first; `minimum` and `maximum` are in SI base units, None for text."""
 
     attribute: Attribute
     buckets: tuple[tuple[str, float | None, int], ...]
     minimum: float | None
     maximum: float | None
-    parts: int

@@ -15,7 +15,6 @@ from proxy.sandbox.catalog import (
     completion,
     counts,
     database,
-    filters,
     lines,
     loader,
     matching,
@@ -23,11 +22,11 @@ from proxy.sandbox.catalog import (
     parts,
     records,
     search,
+    several,
     vocabulary,
 )
 
 _SIMILAR = 5
-_COMPANIONS = 2
 _KEPT_PARTS = 4096
 # A list of hits may be as long as the catalog.
 _KEPT_SEARCHES = 32
@@ -60,7 +59,6 @@ class Catalog:
         self._by_mpn = lru_cache(maxsize=_KEPT_SEARCHES)(self._search.by_mpn)
         self._by_text = lru_cache(maxsize=_KEPT_SEARCHES)(self._search.by_text)
         self._num_parts = lru_cache(maxsize=None)(self._count_parts)
-        self._active = lru_cache(maxsize=1)(self._count_active)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -140,21 +138,6 @@ class Catalog:
         """Parts of one maker; 0 for others."""
         return self._num_parts("maker", company_id)
 
-    def active_parts_made(self, company_id: str) -> int:
-        """Parts of one maker that are not at the end of their life; 0 for others."""
-        return self._active().get(company_id, 0)
-
-    def companions(self, id: str) -> tuple[str, ...]:
-        """Ids of parts of the same maker from other categories; of every third part."""
-        part = self.part(id)
-        if part is None or part.category is None or int(id) % 3:
-            return ()
-        rows = self._database.execute(
-            "SELECT id FROM parts WHERE maker = ? AND category <> ? ORDER BY id LIMIT ?",
-            (part.manufacturer.id, part.category.id, _COMPANIONS),
-        )
-        return tuple(str(id_) for (id_,) in rows)
-
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:
@@ -195,7 +178,15 @@ class Catalog:
         return tuple(counts.cad(self._database, hits))
 
     def spec_counts(self, hits: records.Ranked, shortname: str) -> records.SpecCounts:
-        """How the values of one property spread over the hits. ValueError for an unknown shortname."""
+        """How the values of one property spread over the hits; a hit with several counts for each. ValueError for an
+        unknown shortname."""
+        return several.each(self._texts(hits, shortname))
+
+    def with_value(self, hits: records.Ranked, shortname: str) -> int:
+        """How many of the hits have a value of the property. ValueError for an unknown shortname."""
+        return sum(count for _, _, count in self._texts(hits, shortname).buckets)
+
+    def _texts(self, hits: records.Ranked, shortname: str) -> records.SpecCounts:
         if shortname not in self._words.attributes:
             raise ValueError(f"there is no attribute {shortname!r}")
         return counts.values(self._database, hits, self._words.attributes[shortname])
@@ -229,15 +220,6 @@ class Catalog:
     def _count_parts(self, column: str, value: str) -> int:
         row = self._database.execute(f"SELECT count(*) FROM parts WHERE {column} = ?", (value,)).fetchone()
         return int(row[0])
-
-    def _count_active(self) -> dict[str, int]:
-        status = filters.path(filters.LIFE_CYCLE)
-        rows = self._database.execute(
-            "SELECT maker, count(*) FROM parts WHERE json_extract(line, ?) IS NOT 'EOL'"
-            " AND json_extract(line, ?) IS NOT 'Obsolete' GROUP BY maker",
-            (status, status),
-        )
-        return dict(rows)
 
     def _hits(self, q: str) -> int:
         return len(self._by_text(q, records.Conditions(), "", False).ids)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import filters, matching, records
+from proxy.sandbox.catalog import matching, records
 from proxy.sandbox.graphql import context, views
 from proxy.sandbox.graphql.resolvers import parts
 
@@ -144,9 +144,9 @@ def datasheet_urls(shown: Extras, _info: context.Info) -> list[str]:
 
 def life_cycle(shown: Extras, info: context.Info) -> str:
     """UNKNOWN where the catalog does not say, or may not be asked."""
-    if not parts.may_see(filters.LIFE_CYCLE, info):
+    if not parts.may_see(parts.LIFE_CYCLE, info):
         return "UNKNOWN"
-    return _LIFE_CYCLES.get(_value(shown.record, filters.LIFE_CYCLE), "UNKNOWN")
+    return _LIFE_CYCLES.get(_value(shown.record, parts.LIFE_CYCLE), "UNKNOWN")
 
 
 def parameters(shown: Extras, info: context.Info) -> list[Parameter]:
