@@ -156,10 +156,12 @@ async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
     assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
 
 
-async def test_a_user_who_is_gone_has_no_organisation(member: Designer) -> None:
-    member.sandbox.people.remove(people.USERS[0].id)
-    assert (await member.get(EVERYTHING))["admOrganizations"] == []
-    assert (await member.get(BY_ID, id=APPLICATION.application_id))["admApplicationById"] is None
+async def test_where_the_user_is_gone_there_is_no_organisation(start: Starts) -> None:
+    async with start(no_auth=True) as caller:
+        caller.sandbox.people.remove(people.USERS[0].id)
+        own_id = {"id": caller.sandbox.account.application_id}
+        assert (await caller.ask(EVERYTHING, headers={})).data["admOrganizations"] == []
+        assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
 
 
 async def test_with_no_auth_it_is_the_first_users_organisation(start: Starts) -> None:
