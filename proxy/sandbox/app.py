@@ -174,6 +174,7 @@ def _assembled(
         drawing=drawing,
         catalog=opened,
         known=known,
+        users=users,
         counted=app[ACCOUNTING],
         issued=identity.issued,
         clock=clock,

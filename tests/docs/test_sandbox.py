@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import shlex
+from collections import Counter
 from inspect import iscoroutinefunction
 
 import aiohttp
@@ -11,9 +12,21 @@ import msgspec
 import pytest
 
 from proxy.sandbox import accounting, accounts, admin, app, faults, journal, people, plans, settings
-from proxy.sandbox.catalog import store
+from proxy.sandbox.catalog import money, store
 from proxy.sandbox.design import blueprints, files
-from proxy.sandbox.graphql import connections, documents, extent, lookups, schema, service, transport
+from proxy.sandbox.graphql import (
+    connections,
+    distributors,
+    documents,
+    extent,
+    gates,
+    limits,
+    lookups,
+    schema,
+    service,
+    transport,
+)
+from proxy.sandbox.graphql.resolvers import parts
 from proxy.sandbox.identity import authorisations, discovery, scopes, sessions
 from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import disturbances
@@ -222,6 +235,40 @@ async def test_the_test_that_is_shown_passes(page):
     exec(block.text, names)
     (shown,) = (one for name, one in names.items() if name.startswith("test_") and iscoroutinefunction(one))
     await shown()
+
+
+def test_what_is_said_of_supply_queries_is_so(page):
+    built, text = schema.build(), " ".join(page.text.split())
+    queries = Counter(name[:3] for name in built.query_type.fields)
+    assert (f"All {queries['sup']} `sup*`", queries["adm"]) == ("All 19 `sup*`", 2)
+    assert "All 19 `sup*` queries and both `adm*` queries" in text
+    assert f"`start` is 0 to {limits.MAX_START} and `limit` 0 to {limits.MAX_LIMIT}, {limits.DEFAULT_LIMIT} in" in text
+    most = (limits.MAX_QUERIES, limits.MAX_PARTS, limits.MAX_IDS)
+    assert "{} queries and {} parts by the sum of their limits in one `supMultiMatch`, {} ids".format(*most) in text
+    assert f"for {len(money.PER_DOLLAR)} currencies" in text
+    assert f"{round(100 - 100 * distributors.CUSTOMER)} % lower" in text
+
+
+def test_the_table_of_features_has_every_gate_and_every_feature(page):
+    rows = {row[0].strip("`"): row[1] for row in page.table("feature")}
+    assert set(rows) == accounts.FEATURES
+    gated = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows.items()}
+    wanted = {name: {".".join(place) for place, needed in gates.NEEDS.items() if needed == name} for name in rows}
+    assert gated == wanted
+    assert set(re.findall(r"`([a-z]+status)`", rows["LIFECYCLE"])) == parts.LIFECYCLE
+
+
+async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_market(page):
+    (block,) = page.blocks("graphql", "supply")
+    async with app.running(settings.Settings(no_auth=True)) as running, aiohttp.ClientSession() as session:
+        body = {"query": block.text, "variables": {"filters": {"resistance": ["(1000__)"]}}}
+        async with session.post(running.graphql_url, json=body) as response:
+            found = (await response.json())["data"]["supSearch"]
+    assert len(found["results"]) == 5
+    assert found["specAggs"][0]["displayMin"].endswith("kΩ")
+    offers = [o for one in found["results"] for seller in one["part"]["sellers"] for o in seller["offers"]]
+    assert {offer["eligibleRegion"] for offer in offers} == {"GB", None}
+    assert {price["convertedCurrency"] for offer in offers for price in offer["prices"]} == {"EUR"}
 
 
 def test_what_is_said_of_design_data_is_so(page):

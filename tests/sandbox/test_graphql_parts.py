@@ -258,20 +258,6 @@ async def test_a_cart_link_needs_a_seller_that_takes_carts_and_its_own_offers(
     assert [link["cartUrl"] for link in links[1:]] == [None, None, None]
 
 
-async def test_the_internal_queries_know_nothing(caller: Caller) -> None:
-    reply = await caller.ask(
-        '{ supPartIdFromCiivaId(ciivaId: "x") supPartIdsFromCiivaIds(ciivaIds: ["x", "y"])'
-        ' supPartExtrasByPartId(partId: "54445") { partId }'
-        ' supPartExtrasByPartIds(partIds: ["54445"]) { ... on SupErrorPayload { message } } }'
-    )
-    assert reply.data == {
-        "supPartIdFromCiivaId": None,
-        "supPartIdsFromCiivaIds": [None, None],
-        "supPartExtrasByPartId": None,
-        "supPartExtrasByPartIds": [{"message": "no extras for part 54445"}],
-    }
-
-
 def test_a_country_that_is_not_known_keeps_its_code() -> None:
     assert countries.country("GB") == ("United Kingdom", "GB", "EU")
     assert countries.country("QQ") == ("QQ", "QQ", "")

@@ -1,6 +1,7 @@
 """The schema file against the contract's tables, held as data in schema_facts.txt."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from graphql import (
     GraphQLField,
     GraphQLInputField,
     GraphQLInputObjectType,
+    GraphQLNamedType,
     GraphQLObjectType,
     GraphQLScalarType,
     GraphQLUnionType,
@@ -19,6 +21,7 @@ from graphql import (
     is_specified_scalar_type,
     print_ast,
 )
+from support.sandbox_caller import Caller
 
 from proxy.sandbox.graphql import naming, schema
 
@@ -87,9 +90,46 @@ def test_every_type_and_operation_is_described() -> None:
     assert [name for root in roots for name, field in root.fields.items() if not field.description] == []
 
 
+def test_all_of_the_supply_and_admin_schema_is_described() -> None:
+    kinds = [kind for kind in BUILT.type_map.values() if kind.name.startswith(("Sup", "Adm", "Query"))]
+    found = {place: text for kind in kinds for place, text in described(kind) if not place.startswith("Query.des")}
+    assert len(found) > 400
+    assert [place for place, text in found.items() if not text] == []
+
+
+def described(kind: GraphQLNamedType) -> Iterator[tuple[str, str | None]]:
+    """Every place in the type with its description."""
+    for name, field in getattr(kind, "fields", {}).items():
+        yield f"{kind.name}.{name}", field.description
+        for argument, one in getattr(field, "args", {}).items():
+            yield f"{kind.name}.{name}({argument})", one.description
+    for name, value in getattr(kind, "values", {}).items():
+        yield f"{kind.name}.{name}", value.description
+
+
 @pytest.mark.parametrize(
     "name, attribute",
     [("has3dModel", "has3d_model"), ("url55px", "url55px"), ("isRfq", "is_rfq"), ("_cacheId", "_cache_id")],
 )
 def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: str) -> None:
     assert naming.snake(name) == attribute
+
+
+async def test_introspection_tells_descriptions_and_why_something_is_deprecated(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ query: __type(name: "Query") { fields(includeDeprecated: true) { name description isDeprecated'
+        " deprecationReason args { name description defaultValue } } }"
+        ' image: __type(name: "SupImage") { fields { name } }'
+        ' company: __type(name: "SupCompany") { fields(includeDeprecated: true) { name deprecationReason } } }'
+    )
+    queries = {one["name"]: one for one in reply.data["query"]["fields"]}
+    old = [one["name"] for one in queries.values() if one["isDeprecated"] and one["name"].startswith("sup")]
+    assert old == ["supOctopartIdFromCiivaId"]
+    assert queries["supOctopartIdFromCiivaId"]["deprecationReason"] == "Use supPartIdFromCiivaId."
+    limit = next(one for one in queries["supSearch"]["args"] if one["name"] == "limit")
+    assert "0 to 100; 10 when absent" in limit["description"]
+    timeout = next(one for one in queries["supSearch"]["args"] if one["name"] == "distributorApiTimeout")
+    assert timeout["defaultValue"] == '"3s"'
+    assert [one["name"] for one in reply.data["image"]["fields"]] == ["url", "creditString", "creditUrl"]
+    reasons = {one["name"]: one["deprecationReason"] for one in reply.data["company"]["fields"]}
+    assert {name: why for name, why in reasons.items() if why} == {"isBroker": "Use SupPartSeller.isBroker."}

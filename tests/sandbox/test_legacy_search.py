@@ -175,3 +175,17 @@ async def test_parts_are_ordered_by_prices_specs_and_several_fields(old: OldServ
 )
 async def test_a_field_that_parts_cannot_be_asked_by_is_a_400(old: OldService, mistake: str) -> None:
     assert (await old.get(f"/parts/search?q=resistor&{mistake}")).status == 400
+
+
+async def test_a_text_with_several_values_counts_for_each_and_is_missing_for_none(old: OldService) -> None:
+    """`I2C, SPI` counts twice; what is missing are parts, not values."""
+    field = "specs.interface.value"
+    body = await old.read(
+        f"/parts/search?q=&limit=1&facet[fields][{field}][include]=true&facet[fields][{field}][limit]=99"
+    )
+    facets = body["facet_results"]["fields"][field]
+    counts = {one["value"]: one["count"] for one in facets["facets"]}
+    assert counts["SPI"] > 0
+    assert not any("," in value for value in counts)
+    with_one = body["hits"] - facets["missing"]
+    assert max(counts.values()) <= with_one < sum(counts.values())

@@ -264,6 +264,27 @@ async def test_a_deleted_application_and_its_tokens_are_refused(office: Office) 
     assert (await office.visitor.open(READY_PATH)).status == 404
 
 
+async def test_what_is_made_here_is_what_the_admin_queries_show(office: Office) -> None:
+    query = "{ admOrganizations { applications { name description deleted createdDate supplyCounts { partLimit } } } }"
+
+    async def last() -> object:
+        (organisation,) = (await office.caller.ask(query)).data["admOrganizations"]
+        return organisation["applications"][-1]
+
+    await office.new(name="Line one", description="For us", plan="standard")
+    made = {
+        "name": "Line one",
+        "description": "For us",
+        "deleted": False,
+        "createdDate": "2023-11-14T22:13:20Z",
+        "supplyCounts": {"partLimit": 2_000},
+    }
+    assert await last() == made
+    path = f"/portal/applications/{office.account('Line one').application_id}"
+    await office.visitor.fill(await office.visitor.open(f"{path}/delete"), "/delete", {})
+    assert await last() == {**made, "deleted": True}
+
+
 async def test_an_organisation_may_have_no_application(office: Office) -> None:
     for account in (accounts.READY, accounts.READY_DESIGN):
         office.caller.sandbox.accounts.remove(account.application_id)

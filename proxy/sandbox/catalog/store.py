@@ -22,6 +22,7 @@ from proxy.sandbox.catalog import (
     parts,
     records,
     search,
+    several,
     vocabulary,
 )
 
@@ -177,7 +178,15 @@ class Catalog:
         return tuple(counts.cad(self._database, hits))
 
     def spec_counts(self, hits: records.Ranked, shortname: str) -> records.SpecCounts:
-        """How the values of one property spread over the hits. ValueError for an unknown shortname."""
+        """How the values of one property spread over the hits; a hit with several counts for each. ValueError for an
+        unknown shortname."""
+        return several.each(self._texts(hits, shortname))
+
+    def with_value(self, hits: records.Ranked, shortname: str) -> int:
+        """How many of the hits have a value of the property. ValueError for an unknown shortname."""
+        return sum(count for _, _, count in self._texts(hits, shortname).buckets)
+
+    def _texts(self, hits: records.Ranked, shortname: str) -> records.SpecCounts:
         if shortname not in self._words.attributes:
             raise ValueError(f"there is no attribute {shortname!r}")
         return counts.values(self._database, hits, self._words.attributes[shortname])

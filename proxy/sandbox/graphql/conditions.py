@@ -3,11 +3,15 @@
 Only the shape is checked here; what a key or a value means is the catalog's to judge.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proxy.sandbox.catalog import records
 from proxy.sandbox.graphql import problems
+
+# A filter on mere existence is what the service cannot do, though the catalog can.
+_MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
 def of_search(arguments: Mapping[str, Any]) -> records.Conditions:
@@ -34,4 +38,6 @@ def _texts(key: str, value: Any) -> Iterable[str]:
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, bool) or not isinstance(item, str | int | float):
             raise problems.ServiceError(f"filter {key} must be a list of strings, not {value!r}")
+        if _MERE_EXISTENCE.fullmatch(str(item)):
+            raise problems.ServiceError(f"filter {key} has no range {item!r}: a bound is needed")
         yield str(item)

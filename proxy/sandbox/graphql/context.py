@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLResolveInfo
 
-from proxy.sandbox import accounting, accounts
+from proxy.sandbox import accounting, accounts, people
 from proxy.sandbox.catalog import store
 from proxy.sandbox.graphql import design_session, views
 
@@ -17,15 +17,19 @@ Place: TypeAlias = Sequence[str | int]
 
 @dataclass(slots=True)
 class Context:
-    """The catalog and who asks. `account` is None for a request that may see nothing but the schema.
-    `started`: when the sandbox did, in seconds since 1970. `design` is there where the token is a user's."""
+    """The catalog and who asks. `account` is None for a request that may see nothing but the schema, `user` (an id)
+    where the token is the application's own. `started`: when the sandbox did, `now`: when the request came, in seconds
+    since 1970. `design` is there where the token is good for design data."""
 
     catalog: store.Catalog
     account: accounts.Account | None
+    user: str | None
     accounts: accounts.Accounts
+    people: people.People
     accounting: accounting.Accounting
     site_url: str
     started: float
+    now: float
     design: design_session.Session | None = None
     _billed: list[tuple[views.PartView, Place]] = field(default_factory=list)
 

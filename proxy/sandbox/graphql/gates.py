@@ -2,7 +2,7 @@
 before its resolver.
 
 The text of the refusal is ours. Without LIFECYCLE no field is refused: the lifecycle properties are left
-out of `specs`.
+out of `specs` and `specAggs`. INVENTORY_HISTORY is a feature to which the schema has no field.
 """
 
 from typing import Any
@@ -20,6 +20,11 @@ NEEDS = {
     ("SupPart", "bestDatasheet"): "DATASHEETS",
     ("SupPart", "referenceDesigns"): "DATASHEETS",
     ("SupPart", "cad"): "CAD_MODELS",
+    # Internal, but nobody is to get around the plan by it.
+    ("SupPartExtras", "datasheetUrls"): "DATASHEETS",
+    ("SupPartExtras", "parameters"): "TECH_SPECS",
+    ("SupPartExtras", "technicalDetails"): "TECH_SPECS",
+    ("SupPartExtras", "alternatives"): "SIMILAR_PARTS",
     # The contract names the features of these three, not their fields.
     ("SupPart", "similarParts"): "SIMILAR_PARTS",
     ("Query", "supSuggest"): "SUGGESTIONS",

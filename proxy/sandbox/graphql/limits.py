@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.sandbox.catalog import money
+from proxy.sandbox.graphql import countries, distributors
 
 MAX_START = 1000
 MAX_LIMIT = 100
@@ -24,9 +25,20 @@ SEARCHES = frozenset({"supSearch", "supSearchMpn"})
 def violations(field: str, arguments: Mapping[str, Any]) -> list[str]:
     """One text for each cap that the arguments of a root field go over."""
     found = _of_field(field, arguments)
-    currency = arguments.get("currency")
-    if isinstance(currency, str) and currency not in money.PER_DOLLAR:
+    return found + _market(arguments) if field.startswith("sup") else found
+
+
+def _market(arguments: Mapping[str, Any]) -> list[str]:
+    found = []
+    country, currency = arguments.get("country"), arguments.get("currency")
+    if country is not None and country not in countries.CODES:
+        found.append(f"country {country!r} is not supported")
+    if currency is not None and currency not in money.PER_DOLLAR:
         found.append(f"currency {currency!r} is not supported")
+    try:
+        distributors.seconds(arguments.get("distributorApiTimeout", "0s"))
+    except ValueError as error:
+        found.append(str(error))
     return found
 
 

@@ -30,9 +30,10 @@ from proxy.sandbox.graphql.resolvers import (
     design_projects,
     design_work,
     design_workspaces,
-    extras,
+    internals,
     offers,
     parts,
+    references,
     search,
     words,
 )
@@ -47,7 +48,7 @@ DESIGN = (
     design_changes,
     design_work,
 )
-TABLES = (parts, offers, companies, search, aggregations, words, extras, administration, *DESIGN)
+TABLES = (parts, offers, companies, search, aggregations, words, references, internals, administration, *DESIGN)
 # Types whose values are views around a record.
 VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Fields that are read from an attribute of another name.
@@ -64,7 +65,7 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
         if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
             _attach(kind, resolvers)
     cast(GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
-    cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = extras.payload_type
+    cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = internals.payload_type
     cast(GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_library.payload_type
     for place, subscriber in design_collaboration.SUBSCRIBERS.items():
         type_name, _, field_name = place.partition(".")

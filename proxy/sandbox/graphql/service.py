@@ -16,7 +16,7 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLError, OperationType
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, faults, settings
+from proxy.sandbox import accounting, accounts, faults, people, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import client
 from proxy.sandbox.graphql import (
@@ -94,6 +94,7 @@ class QueryService:
         drawing: injector.Injector,
         catalog: store.Catalog,
         known: accounts.Accounts,
+        users: people.People,
         counted: accounting.Accounting,
         issued: tokens.Tokens,
         clock: clocks.Clock,
@@ -101,7 +102,8 @@ class QueryService:
         seen: Seen,
         design: Callable[[], client.Client],
     ) -> None:
-        self._settings, self._catalog, self._accounts = chosen, catalog, known
+        self._settings, self._catalog = chosen, catalog
+        self._accounts, self._people = known, users
         self._accounting, self._tokens, self._rng, self._seen = counted, issued, rng, seen
         self._clock, self._started = clock, clock.now()
         self._injector, self._surfaces, self._design = drawing, surfaces_of, design
@@ -188,10 +190,13 @@ class QueryService:
         return context.Context(
             self._catalog,
             caller.account,
+            caller.user,
             self._accounts,
+            self._people,
             self._accounting,
             self._settings.site_url,
             self._started,
+            self._clock.now(),
             session,
         )
 

@@ -9,13 +9,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy.sandbox.catalog import records
+from proxy.sandbox.graphql import distributors
 
 
 class Market(NamedTuple):
-    """Whose offers are shown (ISO 3166 alpha-2) and what prices are converted to (ISO 4217)."""
+    """Whose offers are shown (ISO 3166 alpha-2) and what prices are converted to (ISO 4217). `live`: sellers are asked
+    for data of this moment."""
 
     country: str
     currency: str
+    live: distributors.Live | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from other markets, whatever the time."""
+        return (self.country, self.currency, *(self.live.customer_of if self.live else ()))
 
 
 def cache_id(*parts: object) -> str:
@@ -41,11 +49,12 @@ class SellerView:
 
 @dataclass(slots=True, eq=False)
 class OfferView:
-    """One offer of a seller. `breaks` are the price breaks to show."""
+    """One offer of a seller. `breaks` are the price breaks to show; `is_custom_pricing`: they are the caller's own."""
 
     record: records.Offer
     seller: SellerView
     breaks: tuple[records.PriceBreak, ...]
+    is_custom_pricing: bool
 
 
 class PriceView(NamedTuple):

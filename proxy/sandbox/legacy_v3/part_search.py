@@ -112,6 +112,8 @@ class PartSearch:
         """Hits without a value."""
         if field.counted == "seller":  # a part counts for each of its sellers
             return len(set(hits.ids) - self._listed)
+        if field.attribute is not None:  # and for each of several values
+            return len(hits.ids) - self._catalog.with_value(hits, field.key)
         return max(0, len(hits.ids) - sum(count for _, count in counts))
 
     @cached_property

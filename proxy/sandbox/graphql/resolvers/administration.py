@@ -1,6 +1,9 @@
-"""The adm* queries (contract graphql.md §5.4): the sandbox's one organization and its applications.
+"""The adm* queries (contract graphql.md §5.4): organisations with their users and applications, each to its own
+people only.
 
-The service wants a user's token for these; the sandbox has no users, and takes the token of any application.
+The service wants a user's token for these. Here an application's own token does too, for the application's
+organisation: programs that watch their part count have no user. What an organisation deleted is still in its list,
+and says so.
 """
 
 import datetime
@@ -8,11 +11,8 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import accounts
+from proxy.sandbox import accounts, people
 from proxy.sandbox.graphql import context
-
-ORGANIZATION_ID = "5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11"
-ORGANIZATION_NAME = "Sandbox"
 
 
 class Scope(NamedTuple):
@@ -38,7 +38,7 @@ class SupplyCounts(NamedTuple):
 
 
 class Application(NamedTuple):
-    """An application."""
+    """An application; `supply_counts` is None for one that may not ask for supply data."""
 
     scopes: list[Scope]
     supply_counts: SupplyCounts | None
@@ -51,10 +51,20 @@ class Application(NamedTuple):
     id: str
 
 
-class Organization(NamedTuple):
-    """The organization of all applications. It has no users and no invitations."""
+class User(NamedTuple):
+    """A member; `user_name` is the address that the user signs in with."""
 
-    users: tuple[()]
+    user_name: str
+    first_name: str
+    last_name: str
+    created_date: str
+    id: str
+
+
+class Organization(NamedTuple):
+    """An organisation. Whoever asks is in one only, so it is the default one; nobody is invited, users are made."""
+
+    users: list[User]
     invitations: tuple[()]
     applications: list[Application]
     is_default: bool
@@ -64,16 +74,45 @@ class Organization(NamedTuple):
 
 
 def organizations(_root: None, info: context.Info) -> list[Organization]:
-    """The one there is."""
-    applications = [_application(account, info) for account in info.context.accounts.all]
-    started = _moment(info.context.started)
-    return [Organization((), (), applications, True, ORGANIZATION_NAME, started, ORGANIZATION_ID)]
+    """The one of the user, or of the application where no user asks. Empty once it is gone."""
+    found = info.context.people.organisation(_own(info))
+    return [] if found is None else [_organization(found, info)]
 
 
 def application(_root: None, info: context.Info, id: str) -> Application | None:
-    """The application with this id (a GUID), or null."""
-    account = info.context.accounts.by_application(id)
+    """The application with this id (a GUID, in either case of letters) of the same organisation, or null."""
+    found = (one for one in _applications(_own(info), info) if one.application_id.lower() == id.lower())
+    account = next(found, None)
     return None if account is None else _application(account, info)
+
+
+def _own(info: context.Info) -> str:
+    """The id of the organisation of whoever asks; empty where there is none."""
+    if info.context.user is not None:
+        user = info.context.people.by_id(info.context.user)
+        return user.organisation if user else ""
+    return info.context.account.organisation if info.context.account else ""
+
+
+def _applications(organisation: str, info: context.Info) -> tuple[accounts.Account, ...]:
+    known = info.context.accounts
+    return (*known.of(organisation), *known.deleted_of(organisation))
+
+
+def _organization(found: people.Organisation, info: context.Info) -> Organization:
+    return Organization(
+        [_user(user, info) for user in info.context.people.of(found.id)],
+        (),
+        [_application(account, info) for account in _applications(found.id, info)],
+        True,
+        found.name,
+        _moment(found.created, info),
+        found.id,
+    )
+
+
+def _user(user: people.User, info: context.Info) -> User:
+    return User(user.email, user.given_name, user.family_name, _moment(user.created, info), user.id)
 
 
 def _application(account: accounts.Account, info: context.Info) -> Application:
@@ -83,16 +122,18 @@ def _application(account: accounts.Account, info: context.Info) -> Application:
         [Scope(id_, scope) for scope in account.scopes],
         counts if accounts.SUPPLY_SCOPE in account.scopes else None,
         Security(id_, account.client_id, account.client_secret),
-        ORGANIZATION_ID,
+        account.organisation,
         account.name,
-        None,
-        False,
-        _moment(info.context.started),
+        account.description,
+        account.deleted,
+        _moment(account.created, info),
         id_,
     )
 
 
-def _moment(seconds: float) -> str:
+def _moment(created: float | None, info: context.Info) -> str:
+    """What has no time of its own came with the sandbox."""
+    seconds = info.context.started if created is None else created
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

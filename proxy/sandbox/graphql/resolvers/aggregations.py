@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import records, units
+from proxy.sandbox.catalog import matching, records, units
 from proxy.sandbox.graphql import buckets, context, problems, views
+from proxy.sandbox.graphql.resolvers import parts
 
 # Attributes are gathered from this many of the best hits; the rest rarely adds one.
 LOOKED_AT = 100
@@ -109,7 +110,9 @@ def specs(
     more = [attribute.shortname for attribute in added(result, info)] if added else []
     try:
         found = [
-            info.context.catalog.spec_counts(result.ranked, name) for name in dict.fromkeys([*attributeNames, *more])
+            info.context.catalog.spec_counts(result.ranked, name)
+            for name in dict.fromkeys([*attributeNames, *more])
+            if parts.may_see(name, info)
         ]
     except ValueError as error:
         raise problems.ServiceError(str(error)) from error
@@ -133,8 +136,10 @@ def applied_category(result: views.ResultSet, info: context.Info) -> records.Cat
     asked = dict(result.conditions.filters).get("category_id", ())
     if len(asked) != 1:
         return None
-    known = info.context.catalog.categories()
-    return next((one for one in known if asked[0] in (one.id, one.name)), None)
+    by_id = info.context.catalog.category(asked[0])
+    name = matching.normalise(asked[0])
+    named = [one for one in info.context.catalog.categories() if matching.normalise(one.name) == name]
+    return by_id or (named[0] if len(named) == 1 else None)
 
 
 def applied_filters(result: views.ResultSet, info: context.Info) -> list[buckets.AppliedFilter]:

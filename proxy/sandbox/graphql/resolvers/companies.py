@@ -1,13 +1,26 @@
 """Makers, sellers, categories and attributes: the lists that are free of charge (contract graphql.md
 §1.1)."""
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import records
+from proxy.sandbox.catalog import records, store
 from proxy.sandbox.graphql import context
-from proxy.sandbox.graphql.resolvers import aggregations
+from proxy.sandbox.graphql.resolvers import aggregations, parts
+
+
+class Blurb(NamedTuple):
+    """A text about a category."""
+
+    name: str
+    path_name: str
+    description: str
+    content: str
+    meta_description: str
+    meta_title: str
 
 
 def manufacturers(
@@ -17,11 +30,22 @@ def manufacturers(
     slugs: list[str] | None = None,
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
-    """Makers; every part of the catalog counts as active."""
-    catalog = info.context.catalog
-    found = named(catalog.manufacturers(), ids, slugs)
+    """Makers; a part counts as active unless it is at the end of its life."""
+    found = named(info.context.catalog.manufacturers(), ids, slugs)
     least = minNumberOfActiveParts or 0
-    return [company for company in found if least <= 0 or catalog.num_parts_made(company.id) >= least]
+    if least <= 0:
+        return found
+    active = _active_parts(info.context.catalog)
+    return [company for company in found if active[company.id] >= least]
+
+
+def _active_parts(catalog: store.Catalog) -> Counter[str]:
+    """How many parts each maker has that are not at the end of their life."""
+    over = records.Conditions(filters=((parts.LIFE_CYCLE, parts.OVER),))
+    everything, gone = (catalog.search("", conditions) for conditions in (records.Conditions(), over))
+    active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
+    active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})
+    return active
 
 
 def sellers(
@@ -78,8 +102,13 @@ def relevant_attributes(category: records.Category, info: context.Info) -> list[
     return aggregations.attributes_of(info.context.catalog.search("", inside), info)
 
 
-def no_blurb(_category: records.Category, _info: context.Info) -> None:
-    """The catalog has no text about categories."""
+def blurb(category: records.Category, info: context.Info) -> Blurb:
+    """A text about the category, put together from what the catalog knows."""
+    held = info.context.catalog.num_parts(category.id)
+    below = [child.name for child in info.context.catalog.children(category.id)]
+    said = f"{category.name}: {held} parts in the catalog."
+    content = f"{said} Among them {', '.join(below)}." if below else said
+    return Blurb(category.name, category.path, said, content, said, category.name)
 
 
 ATTRIBUTES: dict[str, str] = {}
@@ -92,5 +121,5 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupCategory.children": children,
     "SupCategory.numParts": num_parts,
     "SupCategory.relevantAttributes": relevant_attributes,
-    "SupCategory.blurb": no_blurb,
+    "SupCategory.blurb": blurb,
 }

@@ -3,12 +3,23 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.catalog import money, records
-from proxy.sandbox.graphql import context, countries, views
+from proxy.sandbox.graphql import context, countries, distributors, problems, views
+
+
+def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
+    """The market that the arguments of a root field name. Raises ServiceError for credentials that fit nobody."""
+    sellers_there = info.context.catalog.sellers() if arguments.get("customPricingCredentials") else ()
+    try:
+        live = distributors.asked(arguments, sellers_there, info.context.now)
+    except ValueError as error:
+        raise problems.ServiceError(str(error)) from error
+    return views.Market(arguments["country"], arguments["currency"], live)
 
 
 def listed(part: views.PartView, info: context.Info) -> tuple[records.SellerOffers, ...]:
@@ -37,7 +48,7 @@ def sellers(
 
 def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
     """A key of the seller's listing of the part."""
-    return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market)
+    return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key)
 
 
 def ships_to(seller: views.SellerView, _info: context.Info) -> list[countries.Country]:
@@ -52,7 +63,17 @@ def offers(
 ) -> list[views.OfferView]:
     """The offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    return [views.OfferView(offer, seller, breaks_at(offer.prices, priceBreaks)) for offer in seller.record.offers]
+    return [offer(one, seller, priceBreaks) for one in seller.record.offers]
+
+
+def offer(
+    record: records.Offer, seller: views.SellerView, price_breaks: Sequence[int] | None = None
+) -> views.OfferView:
+    """One offer as the market sees it."""
+    company, live = seller.record.company, seller.part.market.live
+    shown = distributors.current(record, company, live)
+    custom = distributors.is_customer(company, live)
+    return views.OfferView(shown, seller, breaks_at(shown.prices, price_breaks), custom)
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
@@ -67,7 +88,7 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
 def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
     """The price breaks with their conversion."""
     market = offer.seller.part.market
-    key = (offer.record.id, offer.record.eligible_region)
+    key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
     return [price(step, market, key) for step in offer.breaks]
 
 
@@ -86,7 +107,7 @@ def price_cache_id(shown: views.PriceView, _info: context.Info) -> str:
 
 def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
     """A key of the offer in its market."""
-    return views.cache_id("offer", offer.record.id, *offer.seller.part.market)
+    return views.cache_id("offer", offer.record.id, *offer.seller.part.market.key)
 
 
 def click_url(offer: views.OfferView, info: context.Info) -> str:
@@ -97,11 +118,6 @@ def click_url(offer: views.OfferView, info: context.Info) -> str:
 def internal_url(offer: views.OfferView, info: context.Info) -> str:
     """Another link that leads nowhere."""
     return f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}"
-
-
-def never(_offer: views.OfferView, _info: context.Info) -> bool:
-    """No offer is made for one caller only."""
-    return False
 
 
 def _opaque(kind: str, offer: views.OfferView) -> str:
@@ -118,7 +134,6 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupOffer.prices": prices,
     "SupOffer.clickUrl": click_url,
     "SupOffer.internalUrl": internal_url,
-    "SupOffer.isCustomPricing": never,
     "SupPricePoint._cacheId": price_cache_id,
 }
-ATTRIBUTES: dict[str, str] = {}
+ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}

@@ -1,7 +1,9 @@
 """SupPart: what a part has beside its plain fields (contract graphql.md §1.2). Sellers and prices are in
 offers.py."""
 
-from typing import Any
+import hashlib
+import itertools
+from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
@@ -11,13 +13,28 @@ from proxy.sandbox.graphql.resolvers import offers
 
 DATASHEETS = "Datasheets"
 # Properties that are shown only where the plan has LIFECYCLE.
-LIFECYCLE = frozenset({"lifecyclestatus", "manufacturerlifecyclestatus"})
+LIFE_CYCLE = "lifecyclestatus"
+LIFECYCLE = frozenset({LIFE_CYCLE, "manufacturerlifecyclestatus"})
+# At the end of their life.
+OVER = ("EOL", "Obsolete")
+# How many parts stand beside one, and among how many of the maker's they are looked for.
+COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
+
+
+class Sponsored(NamedTuple):
+    """A part that somebody pays to have shown beside another."""
+
+    cache_id: str
+    ppid: str
+    source_id: str
+    part: views.PartView
+    url: str
 
 
 def cache_id(part: views.PartView, _info: context.Info) -> str:
     """A key of the part in its market."""
-    return views.cache_id("part", part.record.id, *part.market)
+    return views.cache_id("part", part.record.id, *part.market.key)
 
 
 def name(part: views.PartView, _info: context.Info) -> str:
@@ -32,10 +49,13 @@ def octopart_url(part: views.PartView, info: context.Info) -> str:
 
 def specs(part: views.PartView, info: context.Info) -> tuple[records.Spec, ...]:
     """The properties, without those of the life cycle where the plan lacks them."""
+    return tuple(spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
+
+
+def may_see(shortname: str, info: context.Info) -> bool:
+    """Whether the plan shows the values of the attribute."""
     account = info.context.account
-    if account is not None and "LIFECYCLE" in account.features:
-        return part.record.specs
-    return tuple(spec for spec in part.record.specs if spec.attribute.shortname not in LIFECYCLE)
+    return shortname not in LIFECYCLE or (account is not None and "LIFECYCLE" in account.features)
 
 
 def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartView]:
@@ -43,6 +63,26 @@ def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartVi
     count root results only."""
     found = (info.context.catalog.part(other) for other in part.record.similar_ids)
     return [views.PartView(other, part.market) for other in found if other is not None]
+
+
+def companions(part: views.PartView, info: context.Info) -> list[Sponsored]:
+    """What the maker has in other categories, beside every third part. Nested parts, so not billed either."""
+    record, catalog = part.record, info.context.catalog
+    if int(record.id) % 3:
+        return []
+    made = catalog.search("", records.Conditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
+    found = (catalog.part(one) for one in made.ids[:LOOKED_AT])
+    others = (views.PartView(one, part.market) for one in found if one and one.category != record.category)
+    return [_sponsored(part, other, info) for other in itertools.islice(others, COMPANIONS)]
+
+
+def _sponsored(part: views.PartView, other: views.PartView, info: context.Info) -> Sponsored:
+    place = hashlib.blake2b(f"{part.record.id}:{other.record.id}".encode(), digest_size=3).digest()
+    number = str(int.from_bytes(place))
+    url = f"{info.context.site_url}/opatz8j6/c1?p={number}"
+    return Sponsored(
+        views.cache_id("sponsored", number, *part.market.key), number, other.record.manufacturer.id, other, url
+    )
 
 
 def best_image(part: views.PartView, _info: context.Info) -> records.Image | None:
@@ -92,21 +132,8 @@ def avg_avail(part: views.PartView, info: context.Info) -> float:
     return float(pricing.avg_avail(offers.listed(part, info)))
 
 
-def nothing(_part: views.PartView, _info: context.Info) -> None:
-    """A field of the service's own products that the catalog has no data for."""
-
-
-def no_items(_part: views.PartView, _info: context.Info) -> tuple[Any, ...]:
-    """A list that the catalog has no data for."""
-    return ()
-
-
-def no_text(_part: views.PartView, _info: context.Info) -> str:
-    """A text that the catalog has no data for, where the schema allows no null."""
-    return ""
-
-
 ATTRIBUTES = {
+    "SupSponsoredPart._cacheId": "cache_id",
     "SupPart.estimatedFactoryLeadDays": "record.factory_lead_days",
     "SupSpec.valueType": "attribute.value_type",
     "SupSpec.unitsName": "attribute.units_name",
@@ -118,7 +145,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.octopartUrl": octopart_url,
     "SupPart.specs": specs,
     "SupPart.similarParts": similar_parts,
-    "SupPart.companionProducts": no_items,
+    "SupPart.companionProducts": companions,
     "SupPart.bestImage": best_image,
     "SupPart.bestDatasheet": best_datasheet,
     "SupPart.cadRequestUrl": cad_request_url,
@@ -126,7 +153,4 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.medianPrice1000": median_price,
     "SupPart.totalAvail": total_avail,
     "SupPart.avgAvail": avg_avail,
-    "SupPart.altiumInternalId": no_text,
-    "SupPart.circuitMakerInternal": nothing,
-    "SupPart.extras": nothing,
 }

@@ -12,15 +12,14 @@ from graphql import GraphQLFieldResolver
 from proxy.sandbox.catalog import records
 from proxy.sandbox.catalog import search as catalog_search
 from proxy.sandbox.graphql import conditions, context, limits, problems, views
+from proxy.sandbox.graphql.resolvers import offers
 
 Find = Callable[[str, records.Conditions, str, bool], records.Ranked]
 
 
-def parts(
-    _root: None, info: context.Info, *, ids: list[str], country: str, currency: str, **_live: object
-) -> list[views.PartView | None]:
+def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
-    market, catalog = views.Market(country, currency), info.context.catalog
+    market, catalog = offers.market(info, arguments), info.context.catalog
     found = (catalog.part(one) or catalog.part_by_uid(one) for one in ids)
     shown = [None if part is None else views.PartView(part, market) for part in found]
     for position, view in enumerate(shown):
@@ -46,7 +45,7 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
         ranked = find(query, asked, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise problems.ServiceError(str(error)) from error
-    market = views.Market(arguments["country"], arguments["currency"])
+    market = offers.market(info, arguments)
     limit = arguments.get("limit")
     page = _page(info, ranked, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
     hits = tuple(views.Hit(views.PartView(part, market), ranked.aka.get(part.id), query) for part in page)
@@ -68,13 +67,11 @@ def multi_match(
     info: context.Info,
     *,
     queries: list[dict[str, Any]],
-    country: str,
-    currency: str,
     options: Mapping[str, Any] | None = None,
-    **_live: object,
+    **arguments: Any,
 ) -> list[views.Match]:
     """One answer a query, in their order."""
-    market, asked = views.Market(country, currency), conditions.of_match(options or {})
+    market, asked = offers.market(info, arguments), conditions.of_match(options or {})
     return [_match(info, query, asked, market) for query in queries]
 
 

@@ -55,7 +55,7 @@ def no_explanation(_hit: views.Hit, _info: context.Info) -> str:
 
 def hit_cache_id(hit: views.Hit, _info: context.Info) -> str:
     """A key of the result."""
-    return views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market)
+    return views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key)
 
 
 ATTRIBUTES: dict[str, str] = {}

@@ -1,7 +1,6 @@
-"""Queries around parts: offers by reference, cart links, and the internal ones that the sandbox has no
-data for.
+"""Queries that name offers: offers by their references, and links that fill carts with them.
 
-The internal queries answer that they know nothing: null, or a list of nulls as long as what was asked.
+Neither returns part objects, so neither is billed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,8 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.catalog import records
-from proxy.sandbox.graphql import context, views
+from proxy.sandbox.graphql import context, problems, views
+from proxy.sandbox.graphql.resolvers import offers
 
 
 class PartOffer(NamedTuple):
@@ -28,23 +28,11 @@ class CartLink(NamedTuple):
     cart_url: str | None
 
 
-class ErrorPayload(NamedTuple):
-    """What went wrong, as a value."""
-
-    message: str
-
-
 def part_offers(
-    _root: None,
-    info: context.Info,
-    *,
-    country: str,
-    currency: str,
-    references: list[dict[str, str]],
-    **_live: object,
+    _root: None, info: context.Info, *, references: list[dict[str, str]], **arguments: Any
 ) -> list[PartOffer | None]:
-    """Offers by part and offer id; null for one that does not exist. Offers are not billed, parts are."""
-    market = views.Market(country, currency)
+    """Offers by part and offer id; null for one that does not exist."""
+    market = offers.market(info, arguments)
     return [_part_offer(info, market, one["partId"], one["offerId"]) for one in references]
 
 
@@ -55,8 +43,7 @@ def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id
     part = views.PartView(record, market)
     for seller, offer in _offers(info, record, market.country):
         if offer.id == offer_id:
-            view = views.OfferView(offer, views.SellerView(seller, part), offer.prices)
-            return PartOffer(part_id, seller.company.id, view)
+            return PartOffer(part_id, seller.company.id, offers.offer(offer, views.SellerView(seller, part)))
     return None
 
 
@@ -75,7 +62,11 @@ def octocart(
     country: str | None = None,
     currency: str | None = None,
 ) -> list[CartLink]:
-    """A link a seller. The form of the link is ours."""
+    """A link a seller. The form of the link is ours. Raises ServiceError for a quantity that nobody can order."""
+    for one in items:
+        for item in one["items"]:
+            if item["quantity"] < 1:
+                raise problems.ServiceError(f"quantity must be at least 1, not {item['quantity']}")
     return [_cart(info, one["sellerId"], one["items"], country or "US", currency or "USD") for one in items]
 
 
@@ -90,41 +81,13 @@ def _cart(
     if any(offer is None or offer.seller_id != seller_id for offer in found):
         return CartLink(seller_id, None)
     lines = ",".join(f"{item['offerId']}:{item['quantity']}" for item in items)
-    return CartLink(seller_id, f"{info.context.site_url}/octocart/{seller_id}?currency={currency}&items={lines}")
-
-
-def unknown(_root: None, _info: context.Info, **_arguments: object) -> None:
-    """The sandbox has no Ciiva ids and no extras."""
-
-
-def all_unknown(_root: None, _info: context.Info, **arguments: Sequence[str]) -> list[None]:
-    """Null for each id that was asked for."""
-    return [None for ids in arguments.values() for _ in ids]
-
-
-def extras(
-    _root: None,
-    _info: context.Info,
-    partIds: list[str],  # noqa: N803 (the schema's argument name)
-) -> list[ErrorPayload]:
-    """An error as value for each part."""
-    return [ErrorPayload(f"no extras for part {part_id}") for part_id in partIds]
-
-
-def payload_type(_value: object, _info: context.Info, _kind: object) -> str:
-    """The sandbox only ever has the error branch of the union."""
-    return "SupErrorPayload"
+    return CartLink(
+        seller_id, f"{info.context.site_url}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
+    )
 
 
 ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supPartOffers": part_offers,
     "Query.supOctocart": octocart,
-    "Query.supOctopartIdFromCiivaId": unknown,
-    "Query.supPartIdFromCiivaId": unknown,
-    "Query.supPartIdsFromCiivaIds": all_unknown,
-    "Query.supCiivaIdFromPartId": unknown,
-    "Query.supCiivaIdsFromPartIds": all_unknown,
-    "Query.supPartExtrasByPartId": unknown,
-    "Query.supPartExtrasByPartIds": extras,
 }

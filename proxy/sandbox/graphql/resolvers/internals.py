@@ -1,0 +1,203 @@
+"""What the service has for its own products: Ciiva ids, extras, ids of Altium, figures of CircuitMaker (contract
+graphql.md §1.1).
+
+The contract knows the fields and no data. The ids and figures here are made up of the part's id, always the same;
+extras are what the catalog says of the part, behind the gates of the same data elsewhere. None of it is billed.
+"""
+
+import hashlib
+import uuid
+from typing import NamedTuple
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.catalog import matching, records
+from proxy.sandbox.graphql import context, views
+from proxy.sandbox.graphql.resolvers import parts
+
+# Part ids and Ciiva ids are each other's figures under this mask. Part ids have nine digits at most.
+_MASK = 0b10_1100_0011_1010_0101_0110_1001_0011
+_LIFE_CYCLES = {
+    "New": "NEW",
+    "Production": "ACTIVE",
+    "NRND": "NRFND",
+    "EOL": "EOL",
+    "Obsolete": "DISCONTINUED",
+}
+_ROHS = {"Compliant": True, "Non-Compliant": False}
+# How sure it is that a part is the one: itself, one of the same number, any other.
+_SELF, _SAME_NUMBER, _OTHER = 1.0, 0.9, 0.5
+
+
+class Extras(NamedTuple):
+    """A part as extras show it."""
+
+    record: records.Part
+    confidence: float = _SELF
+
+
+class Parameter(NamedTuple):
+    """A named value of a part."""
+
+    name: str
+    unit: str | None
+    value: tuple[str, ...]
+
+
+class TechnicalDetail(NamedTuple):
+    """A named value of a part, as text."""
+
+    name: str
+    value: str
+
+
+class CircuitMaker(NamedTuple):
+    """How a part is used in CircuitMaker."""
+
+    comments: int
+    fabrications: int
+    projects: int
+    rates: int
+    releases: int
+
+
+class ErrorPayload(NamedTuple):
+    """What went wrong, as a value."""
+
+    message: str
+
+
+def part_id(
+    _root: None,
+    info: context.Info,
+    ciivaId: str,  # noqa: N803 (the schema's argument name)
+    **_workspace: object,
+) -> str | None:
+    """The part with this Ciiva id, which is the same one in every workspace; null for none."""
+    return _masked(ciivaId, to_part=True, info=info)
+
+
+def part_ids(_root: None, info: context.Info, ciivaIds: list[str]) -> list[str | None]:  # noqa: N803
+    """The same for many."""
+    return [_masked(one, to_part=True, info=info) for one in ciivaIds]
+
+
+def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noqa: N803
+    """The Ciiva id of a part; null for none."""
+    return _masked(partId, to_part=False, info=info)
+
+
+def ciiva_ids(_root: None, info: context.Info, partIds: list[str]) -> list[str | None]:  # noqa: N803
+    """The same for many."""
+    return [_masked(one, to_part=False, info=info) for one in partIds]
+
+
+def _masked(id_: str, *, to_part: bool, info: context.Info) -> str | None:
+    if not (id_.isascii() and id_.isdecimal() and len(id_) <= 10):
+        return None
+    masked = str(int(id_) ^ _MASK)
+    return None if info.context.catalog.part(masked if to_part else id_) is None else masked
+
+
+def extras(_root: None, info: context.Info, partId: str) -> Extras | None:  # noqa: N803
+    """Extras of a part; null for none."""
+    record = info.context.catalog.part(partId)
+    return None if record is None else Extras(record)
+
+
+def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[Extras | ErrorPayload]:  # noqa: N803
+    """Extras of parts, an error as value where there is none."""
+    return [extras(None, info, one) or ErrorPayload(f"there is no part {one}") for one in partIds]
+
+
+def payload_type(value: object, _info: context.Info, _kind: object) -> str:
+    """Which branch of SupUnionPayload it is."""
+    return "SupErrorPayload" if isinstance(value, ErrorPayload) else "SupPartExtras"
+
+
+def own_extras(part: views.PartView, _info: context.Info) -> Extras:
+    """Extras of a part that was asked for otherwise."""
+    return Extras(part.record)
+
+
+def alternatives(shown: Extras, info: context.Info, first: int) -> list[Extras]:
+    """Similar parts, `first` of them; none for a negative number."""
+    number = matching.normalise(shown.record.mpn)
+    found = (info.context.catalog.part(one) for one in shown.record.similar_ids[: max(first, 0)])
+    return [
+        Extras(one, _SAME_NUMBER if matching.normalise(one.mpn) == number else _OTHER)
+        for one in found
+        if one is not None
+    ]
+
+
+def is_rohs_compliant(shown: Extras, _info: context.Info) -> bool | None:
+    """Null where the catalog does not say."""
+    return _ROHS.get(_value(shown.record, "rohs"))
+
+
+def datasheet_urls(shown: Extras, _info: context.Info) -> list[str]:
+    """All of them."""
+    sheets = (one for one in shown.record.document_collections if one.name == parts.DATASHEETS)
+    return [document.url for one in sheets for document in one.documents]
+
+
+def life_cycle(shown: Extras, info: context.Info) -> str:
+    """UNKNOWN where the catalog does not say, or may not be asked."""
+    if not parts.may_see(parts.LIFE_CYCLE, info):
+        return "UNKNOWN"
+    return _LIFE_CYCLES.get(_value(shown.record, parts.LIFE_CYCLE), "UNKNOWN")
+
+
+def parameters(shown: Extras, info: context.Info) -> list[Parameter]:
+    """The properties; a text may hold several values."""
+    return [
+        Parameter(one.attribute.name, one.units or None, tuple(map(str.strip, one.value.split(","))))
+        for one in parts.specs(views.PartView(shown.record, views.Market("US", "USD")), info)
+    ]
+
+
+def technical_details(shown: Extras, info: context.Info) -> list[TechnicalDetail]:
+    """The properties for display."""
+    seen = parts.specs(views.PartView(shown.record, views.Market("US", "USD")), info)
+    return [TechnicalDetail(one.attribute.name, one.display_value) for one in seen]
+
+
+def altium_id(part: views.PartView, _info: context.Info) -> str:
+    """A GUID."""
+    return str(uuid.UUID(bytes=_drawn(part, 16)))
+
+
+def circuit_maker(part: views.PartView, _info: context.Info) -> CircuitMaker | None:
+    """Figures; null for the half of the parts that nobody used."""
+    use, *figures = _drawn(part, 6)
+    return CircuitMaker(*figures) if use % 2 else None
+
+
+def _drawn(part: views.PartView, size: int) -> bytes:
+    return hashlib.blake2b(f"internal:{part.record.id}".encode(), digest_size=size).digest()
+
+
+def _value(part: records.Part, shortname: str) -> str:
+    return next((one.value for one in part.specs if one.attribute.shortname == shortname), "")
+
+
+ATTRIBUTES = {"SupPartExtras.partId": "record.id", "SupPartExtras.description": "record.short_description"}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.supOctopartIdFromCiivaId": part_id,
+    "Query.supPartIdFromCiivaId": part_id,
+    "Query.supPartIdsFromCiivaIds": part_ids,
+    "Query.supCiivaIdFromPartId": ciiva_id,
+    "Query.supCiivaIdsFromPartIds": ciiva_ids,
+    "Query.supPartExtrasByPartId": extras,
+    "Query.supPartExtrasByPartIds": many_extras,
+    "SupPart.altiumInternalId": altium_id,
+    "SupPart.circuitMakerInternal": circuit_maker,
+    "SupPart.extras": own_extras,
+    "SupPartExtras.alternatives": alternatives,
+    "SupPartExtras.isRohsCompliant": is_rohs_compliant,
+    "SupPartExtras.datasheetUrls": datasheet_urls,
+    "SupPartExtras.lifeCycle": life_cycle,
+    "SupPartExtras.parameters": parameters,
+    "SupPartExtras.technicalDetails": technical_details,
+}

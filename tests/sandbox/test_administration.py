@@ -1,0 +1,171 @@
+"""The adm* queries: who sees which organisation, its users and its applications (contract graphql.md §5.4)."""
+
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from support.designer import APPLICATION, Designer, StartsDesign
+from support.sandbox_caller import Caller, Reply, Starts
+
+from proxy.kit import clock
+from proxy.sandbox import accounts, people
+
+OTHERS = people.Organisation("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
+LIN = dataclasses.replace(
+    people.USERS[0],
+    id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c002",
+    email="lin@others.example",
+    name="Lin van Others",
+    organisation=OTHERS.id,
+    created=1_700_000_100.0,
+)
+THEIRS = dataclasses.replace(
+    accounts.READY,
+    name="theirs",
+    application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c003",
+    client_id="client-theirs",
+    client_secret="secret-theirs",
+    organisation=OTHERS.id,
+)
+DESIGN_ONLY = dataclasses.replace(
+    THEIRS,
+    name="boards",
+    application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c004",
+    client_id="client-boards",
+    client_secret="secret-boards",
+    organisation=people.SANDBOX.id,
+    domains=("design",),
+    description="only boards",
+    created=1_600_000_000.0,
+)
+EVERYTHING = (
+    "{ admOrganizations { id name isDefault createdDate invitations { email }"
+    " users { userName firstName lastName createdDate id }"
+    " applications { id name description deleted createdDate organizationId scopes { applicationId scope }"
+    " security { applicationId clientId clientSecret } supplyCounts { partCounter partLimit } } } }"
+)
+BY_ID = "query($id: String!) { admApplicationById(id: $id) { name deleted supplyCounts { partCounter } } }"
+
+
+@pytest.fixture
+async def member(start_design: StartsDesign) -> AsyncIterator[Designer]:
+    """Ada of the organisation Sandbox, where another organisation is there too."""
+    async with start_design(
+        accounts=(APPLICATION, accounts.READY, DESIGN_ONLY, THEIRS),
+        organisations=(people.SANDBOX, OTHERS),
+        users=(*people.USERS, LIN),
+    ) as ready:
+        yield ready
+
+
+async def log_in(caller: Caller, account: accounts.Account) -> Reply:
+    return await caller.log_in(client_id=account.client_id, client_secret=account.client_secret)
+
+
+async def own(caller: Caller) -> Any:
+    (organization,) = (await caller.ask(EVERYTHING)).data["admOrganizations"]
+    return organization
+
+
+async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisation_only(member: Designer) -> None:
+    found = await own(member)
+    assert (found["id"], found["name"], found["isDefault"]) == (people.SANDBOX.id, "Sandbox", True)
+    assert found["createdDate"] == "2023-11-14T22:13:20Z"
+    assert found["invitations"] == []
+    assert [(one["userName"], one["firstName"], one["lastName"]) for one in found["users"]] == [
+        ("ada@sandbox.example", "Ada", "Sandbox"),
+        ("grace@sandbox.example", "Grace", "Sandbox"),
+    ]
+    assert [one["name"] for one in found["applications"]] == [APPLICATION.name, accounts.READY.name, DESIGN_ONLY.name]
+    assert {one["organizationId"] for one in found["applications"]} == {people.SANDBOX.id}
+
+
+async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_asks(member: Designer) -> None:
+    password = people.PASSWORD
+    await member.log_in(grant_type="password", username=LIN.email, password=password, scope="design.domain user.access")
+    found = await own(member)
+    assert found["id"] == OTHERS.id
+    assert found["users"] == [
+        {
+            "userName": "lin@others.example",
+            "firstName": "Lin",
+            "lastName": "van Others",
+            "createdDate": "2023-11-14T22:15:00Z",
+            "id": LIN.id,
+        }
+    ]
+    assert [one["id"] for one in found["applications"]] == [THEIRS.application_id]
+
+
+async def test_an_application_by_itself_sees_its_own_organisation(member: Designer) -> None:
+    await log_in(member, THEIRS)
+    assert (await own(member))["id"] == OTHERS.id
+    await log_in(member, accounts.READY)
+    assert (await own(member))["id"] == people.SANDBOX.id
+
+
+async def test_an_application_shows_all_that_was_said_of_it_and_a_design_one_counts_no_parts(
+    member: Designer,
+) -> None:
+    found = {one["name"]: one for one in (await own(member))["applications"]}
+    id_ = DESIGN_ONLY.application_id
+    assert found["boards"] == {
+        "id": id_,
+        "name": "boards",
+        "description": "only boards",
+        "deleted": False,
+        "createdDate": "2020-09-13T12:26:40Z",
+        "organizationId": people.SANDBOX.id,
+        "scopes": [{"applicationId": id_, "scope": "design.domain"}],
+        "security": {"applicationId": id_, "clientId": "client-boards", "clientSecret": DESIGN_ONLY.client_secret},
+        "supplyCounts": None,
+    }
+    both = found[APPLICATION.name]
+    assert [one["scope"] for one in both["scopes"]] == ["supply.domain", "design.domain"]
+    assert (both["description"], both["supplyCounts"]) == (None, {"partCounter": 0, "partLimit": 1000})
+
+
+async def test_an_application_of_another_organisation_is_null(member: Designer) -> None:
+    assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
+    assert (await member.get(BY_ID, id=DESIGN_ONLY.application_id.upper()))["admApplicationById"] == {
+        "name": "boards",
+        "deleted": False,
+        "supplyCounts": None,
+    }
+    await log_in(member, accounts.READY)
+    assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
+
+
+async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
+    member: Designer, turned: clock.ManualClock
+) -> None:
+    sandbox = member.sandbox
+    fresh = dataclasses.replace(
+        accounts.READY, name="fresh", application_id="fresh-id", client_id="fresh", created=turned.now()
+    )
+    sandbox.accounts.add(fresh)
+    assert (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]["name"] == "fresh"
+    sandbox.accounts.replace(dataclasses.replace(fresh, name="renamed"))
+    await log_in(member, fresh)
+    assert (await member.ask('{ supSearch(q: "", limit: 2) { results { part { id } } } }')).data
+    await member.sign_in()
+    sandbox.accounts.remove("fresh-id")
+    gone = (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]
+    assert gone == {"name": "renamed", "deleted": True, "supplyCounts": {"partCounter": 2}}
+    assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
+
+
+async def test_where_the_user_is_gone_there_is_no_organisation(start: Starts) -> None:
+    async with start(no_auth=True) as caller:
+        caller.sandbox.people.remove(people.USERS[0].id)
+        own_id = {"id": caller.sandbox.account.application_id}
+        assert (await caller.ask(EVERYTHING, headers={})).data["admOrganizations"] == []
+        assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
+
+
+async def test_with_no_auth_it_is_the_first_users_organisation(start: Starts) -> None:
+    async with start(no_auth=True) as caller:
+        reply = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
+    (found,) = reply.data["admOrganizations"]
+    assert (found["id"], len(found["users"])) == (people.SANDBOX.id, 2)

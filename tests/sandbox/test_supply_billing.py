@@ -1,0 +1,113 @@
+"""What parts cost in unusual requests, and that the admin figures are the sum of it (contract graphql.md §6)."""
+
+import dataclasses
+
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.sandbox import accounts
+
+FIGURES = "{ admOrganizations { applications { id supplyCounts { partCounter partLimit } } } }"
+ONE = '{ supParts(ids: ["54445"]) { id } }'
+OTHER = dataclasses.replace(
+    accounts.READY, name="other", application_id="other-id", client_id="other", client_secret="other"
+)
+
+
+async def used(caller: Caller) -> dict[str, int]:
+    (organization,) = (await caller.ask(FIGURES)).data["admOrganizations"]
+    return {one["id"]: one["supplyCounts"]["partCounter"] for one in organization["applications"]}
+
+
+async def own(caller: Caller) -> int:
+    return (await used(caller))[caller.sandbox.account.application_id]
+
+
+@pytest.mark.parametrize(
+    "query, parts",
+    [
+        ("{ a: supParts(ids: [\"54445\"]) { ...F } b: supParts(ids: [\"54445\"]) { ...F } }"
+         " fragment F on SupPart { id similarParts { id similarParts { id } } companionProducts { part { id } } }", 2),
+        ('{ supParts(ids: ["54445"]) { id } supParts(ids: ["54445"]) { mpn } }', 1),
+        ('{ ... on Query { supParts(ids: ["54445"]) { id } } ... { supParts(ids: ["54445"]) { mpn } } }', 1),
+        ('{ supParts(ids: ["54445"]) @skip(if: true) { id } supAttributes @include(if: true) { id } }', 0),
+        ('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { a: parts { id } b: parts { mpn } ... on SupPartMatch'
+         " { parts { id } } } }", 3),
+        ('{ supSearch(q: "", limit: 4) { results { part { id } } manufacturerAgg { count } allFilters { id } } }', 4),
+        ('{ supParts(ids: ["bd4d768f82c5628a", "103cdb613d20cffb", "54445"]) { id } }', 3),
+        ('{ supParts(ids: ["54445"]) }', 0),
+        ('{ supPartExtrasByPartId(partId: "54445") { partId alternatives { partId } }'
+         ' supPartExtrasByPartIds(partIds: ["54445"]) { __typename } }', 0),
+        ('{ supSuggest(q: "SN74") { text } supSpellingCorrection(q: "resistr") { hits } }', 0),
+        ('{ supPartOffers(country: "US", currency: "USD", references: [{partId: "54445", offerId: "1"}])'
+         ' { partId } supOctocart(items: [{sellerId: "459", items: []}]) { cartUrl } }', 0),
+    ],
+)  # fmt: skip
+async def test_a_part_is_billed_once_for_each_place_that_a_root_query_gives_it(
+    caller: Caller, query: str, parts: int
+) -> None:
+    reply = await caller.ask(query)
+    assert "errors" not in reply.body
+    assert await own(caller) == parts
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        'supSearch(q: "", limit: 101) { results { part { id } } }',
+        'supSearch(q: "", start: 1001) { results { part { id } } }',
+        'supSearch(q: "", filters: {colour: ["red"]}) { results { part { id } } }',
+        'supSearch(q: "", sort: "colour") { results { part { id } } }',
+        'supSearch(q: "", currency: "XXX") { results { part { id } } }',
+        'supSearch(q: "", country: "XX") { results { part { id } } }',
+        'supSearch(q: "", customPricingCredentials: [{apiName: "Acme"}]) { results { part { id } } }',
+        'supMultiMatch(queries: [{mpn: "LM358", limit: 101}]) { parts { id } }',
+        'supParts(ids: ["54445"], distributorApiTimeout: "soon") { id }',
+        'supParts(ids: ["54445"]) { color }',
+        'supParts(ids: ["54445"]) { id ',
+    ],
+)
+async def test_a_request_that_is_refused_bills_nothing_not_even_what_would_have_been_answered(
+    caller: Caller, field: str
+) -> None:
+    reply = await caller.ask(f'{{ good: supParts(ids: ["54445"]) {{ id }} bad: {field} }}')
+    assert reply.messages
+    assert not reply.body.get("data")
+    assert await own(caller) == 0
+
+
+async def test_only_the_operation_that_is_executed_is_billed(caller: Caller) -> None:
+    document = 'query A { supParts(ids: ["54445"]) { id } } query B { supSearch(q: "") { results { part { id } } } }'
+    headers = {"Authorization": f"Bearer {caller.token}"}
+    body = {"query": document, "operationName": "A"}
+    assert (await caller.post(caller.sandbox.graphql_url, json=body, headers=headers)).status == 200
+    assert await own(caller) == 1
+
+
+async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and_the_next_refused_whole(
+    start: Starts,
+) -> None:
+    small = dataclasses.replace(accounts.READY, part_limit=5)
+    async with start(accounts=(small,)) as caller:
+        query = '{ a: supSearch(q: "", limit: 3) { results { part { id } } }' + ONE[1:-1]
+        query += ' b: supSearch(q: "", limit: 3) { results { part { id } } } }'
+        whole = await caller.ask(query)
+        assert [len(whole.data[name]["results"]) for name in "ab"] == [3, 3]
+        refused = await caller.ask('{ supSellers(ids: ["459"]) { name } supSearch(q: "", limit: 0) { hits } }')
+        assert refused.body["data"] is None
+        assert refused.messages[0].startswith("You have exceeded your part limit of 5.")
+        assert await own(caller) == 7
+
+
+async def test_the_figures_of_all_applications_are_the_sum_of_what_the_journal_says(start: Starts) -> None:
+    async with start(accounts=(accounts.READY, OTHER), token_windows=()) as caller:
+        for client, requests in ((accounts.READY, 3), (OTHER, 2)):
+            await caller.log_in(client_id=client.client_id, client_secret=client.client_secret)
+            for limit in range(1, 1 + requests):
+                await caller.ask(f'{{ supSearch(q: "resistor", limit: {limit}) {{ results {{ part {{ id }} }} }} }}')
+        figures = await used(caller)
+        entries = caller.sandbox.journal.last(100)
+        assert figures == {accounts.READY.application_id: 6, "other-id": 3}
+        for id_, parts in figures.items():
+            assert sum(one.parts for one in entries if one.application == id_) == parts
+        assert caller.sandbox.journal.totals.parts == 9

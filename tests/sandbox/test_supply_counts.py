@@ -1,0 +1,178 @@
+"""Aggregations are what filtering by their buckets gives; filters are refused by name (contract graphql.md §2.4)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.sandbox import accounts
+from proxy.sandbox.catalog import records, store
+
+HITS = "query($q: String, $f: Map) { supSearch(q: $q, filters: $f, limit: 0) { hits } }"
+ALL = (
+    "query($q: String) { supSearch(q: $q, limit: 0) { hits"
+    " manufacturerAgg(size: 999) { company { id } count } distributorAgg(size: 999) { company { id } count }"
+    " categoryAgg(size: 999) { category { id } count } cadAgg { cadState count }"
+    " specAggs(attributeNames: [], attributeSelection: ALL, size: 999)"
+    " { attribute { shortname } buckets { displayValue count } } } }"
+)
+
+
+def buckets(found: Any) -> Iterator[tuple[str, str, int]]:
+    """(filter key, value, count) of each."""
+    for one in found["manufacturerAgg"]:
+        yield "manufacturer_id", one["company"]["id"], one["count"]
+    for one in found["distributorAgg"]:
+        yield "distributor_id", one["company"]["id"], one["count"]
+    for one in found["categoryAgg"]:
+        yield "category_id", one["category"]["id"], one["count"]
+    for one in found["cadAgg"]:
+        yield "cad_models", one["cadState"], one["count"]
+    for spread in found["specAggs"]:
+        for one in spread["buckets"]:
+            yield spread["attribute"]["shortname"], one["displayValue"], one["count"]
+
+
+@pytest.mark.parametrize("q", ["microcontroller", "led", "SN74"])
+async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller: Caller, q: str) -> None:
+    found = (await caller.ask(ALL, {"q": q})).data["supSearch"]
+    counted = list(buckets(found))
+    assert len({key for key, _, _ in counted}) > 10
+    # Twenty aliases a request: as many as are asked at once by hand.
+    for start in range(0, len(counted), 20):
+        some = counted[start : start + 20]
+        variables: dict[str, Any] = {f"f{i}": {key: [value]} for i, (key, value, _) in enumerate(some)}
+        head = ", ".join(f"${name}: Map" for name in variables)
+        fields = " ".join(f"{name}: supSearch(q: $q, filters: ${name}, limit: 0) {{ hits }}" for name in variables)
+        reply = await caller.ask(f"query($q: String, {head}) {{ {fields} }}", {"q": q, **variables})
+        hits = [reply.data[name]["hits"] for name in variables]
+        assert list(zip(some, hits, strict=True)) == [((k, v, n), n) for k, v, n in some]
+
+
+def test_so_it_is_over_the_whole_catalog_and_every_attribute(catalog: store.Catalog) -> None:
+    everything = catalog.search("", records.Conditions())
+    several = 0
+    for attribute in catalog.attributes():
+        counts = catalog.spec_counts(everything, attribute.shortname)
+        several += sum(count for _, _, count in counts.buckets) - catalog.with_value(everything, attribute.shortname)
+        for shown, _, count in counts.buckets:
+            asked = records.Conditions(filters=((attribute.shortname, (shown,)),))
+            assert len(catalog.search("", asked).ids) == count, (attribute.shortname, shown)
+    assert several > 0  # some texts hold several values
+
+
+async def test_the_ends_of_a_range_are_those_of_the_hits(caller: Caller) -> None:
+    spread = (
+        'specAggs(attributeNames: ["resistance"]) { min max siMin siMax displayMin displayMax units unitsName'
+        " unitsSymbol valueType buckets { floatValue } }"
+    )
+    reply = await caller.ask(
+        f'{{ all: supSearch(q: "resistor") {{ {spread} }}'
+        f' some: supSearch(q: "resistor", filters: {{resistance: ["(1000__22000)"]}}) {{ hits {spread} }} }}'
+    )
+    (all_,), (some,) = reply.data["all"]["specAggs"], reply.data["some"]["specAggs"]
+    assert all_["min"] <= some["min"]
+    assert some["max"] <= all_["max"]
+    assert 1000 <= some["min"] <= some["max"] <= 22000
+    assert (float(some["siMin"]), float(some["siMax"])) == (some["min"], some["max"])
+    assert some["displayMax"].endswith(" kΩ")
+    assert (some["units"], some["unitsName"], some["unitsSymbol"], some["valueType"]) == ("Ω", "ohms", "Ω", "number")
+    assert {one["floatValue"] >= 1000 for one in some["buckets"]} == {True}
+
+
+@pytest.mark.parametrize(
+    "filters, message",
+    [
+        ({"colour": ["Red"]}, "filters: there is no key 'colour'"),
+        ({"resistance": [True]}, "filter resistance must be a list of strings, not [True]"),
+        ({"resistance": {"min": 1}}, "filter resistance must be a list of strings, not {'min': 1}"),
+        ({"resistance": [["1"]]}, "filter resistance must be a list of strings, not [['1']]"),
+        ({"resistance": ["(a__2)"]}, "filters: resistance has no range '(a__2)', a bound is a number"),
+        ({"resistance": ["(__)"]}, "filter resistance has no range '(__)': a bound is needed"),
+        (
+            {"cad_models": ["step"]},
+            "filters: cad_models takes symbol_footprint_3d, symbol_footprint, none, not 'step'",
+        ),
+    ],
+)
+async def test_a_filter_that_cannot_be_read_is_refused_by_name(
+    caller: Caller, filters: dict[str, Any], message: str
+) -> None:
+    searched = await caller.ask(HITS, {"q": "", "f": filters})
+    matched = await caller.ask(
+        'query($f: Map) { supMultiMatch(queries: [{mpn: "LM358"}], options: {filters: $f}) { hits } }', {"f": filters}
+    )
+    assert searched.messages == matched.messages == [message]
+    assert searched.body["errors"][0]["path"] == ["supSearch"]
+
+
+async def test_a_filter_may_be_one_value_a_number_or_null_and_a_name(caller: Caller) -> None:
+    async def hits(**filters: Any) -> int:
+        return int((await caller.ask(HITS, {"q": "", "f": filters})).data["supSearch"]["hits"])
+
+    assert await hits(numberofpins="8") == await hits(numberofpins=8) == await hits(numberofpins=["8"]) > 0
+    assert await hits(numberofpins=None) == await hits()
+    assert await hits(numberofpins=["8", "14"]) == await hits(numberofpins=["8"]) + await hits(numberofpins=["14"])
+    assert await hits(manufacturer_id=["Texas Instruments"]) == await hits(manufacturer_id=["370"]) > 0
+    assert await hits(manufacturer_id=["370"], numberofpins=["(__8)"]) < await hits(manufacturer_id=["370"])
+
+
+async def test_a_search_sorts_by_every_key_with_parts_without_a_value_last(caller: Caller) -> None:
+    query = (
+        "query($s: String, $d: SupSortDirection) { supSearch(q: \"resistor\", sort: $s, sortDir: $d, limit: 100)"
+        " { results { part { mpn manufacturer { name } medianPrice1000 { price } specs { attribute { shortname }"
+        " siValue } } } } }"
+    )  # fmt: skip
+
+    def resistance(part: Any) -> float | None:
+        found = [float(one["siValue"]) for one in part["specs"] if one["attribute"]["shortname"] == "resistance"]
+        return found[0] if found else None
+
+    keys = {
+        "resistance": resistance,
+        "mpn": lambda part: part["mpn"].lower(),
+        "manufacturer.displayname": lambda part: part["manufacturer"]["name"].lower(),
+        "median_price_1000": lambda part: part["medianPrice1000"] and part["medianPrice1000"]["price"],
+    }
+    for sort, key in keys.items():
+        for direction in ("asc", "desc"):
+            found = (await caller.ask(query, {"s": sort, "d": direction})).data["supSearch"]["results"]
+            values = [key(one["part"]) for one in found]  # type: ignore[no-untyped-call]
+            known = [value for value in values if value is not None]
+            assert len(set(known)) > 3, sort
+            assert values[: len(known)] == sorted(known, reverse=direction == "desc"), (sort, direction)
+
+
+async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(caller: Caller) -> None:
+    query = "query($f: Map) { supSearch(q: \"\", filters: $f) { hits appliedCategory { id } } }"  # fmt: skip
+    for name in ("Passive Components", "passive components"):
+        found = (await caller.ask(query, {"f": {"category_id": [name]}})).data["supSearch"]
+        assert found["hits"] > 0
+        assert found["appliedCategory"] is not None
+
+
+async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(start: Starts) -> None:
+    query = '{ supSearch(q: "") { specAggs(attributeNames: ["lifecyclestatus", "rohs"]) { attribute { shortname } } } }'
+    features = accounts.FEATURES - {"LIFECYCLE"}
+    plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+    async with start(accounts=plan) as caller:
+        shown = (await caller.ask(query)).data["supSearch"]["specAggs"]
+    assert [one["attribute"]["shortname"] for one in shown] == ["rohs"]
+
+
+async def test_makers_may_be_asked_for_by_parts_that_are_not_at_the_end_of_their_life(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supSearch(q: "", limit: 0) { manufacturerAgg(size: 999) { company { id } count } }'
+        ' over: supSearch(q: "", limit: 0, filters: {lifecyclestatus: ["Obsolete", "EOL"]})'
+        " { manufacturerAgg(size: 999) { company { id } count } } }"
+    )
+    parts, over = (
+        {one["company"]["id"]: one["count"] for one in found["manufacturerAgg"]} for found in reply.data.values()
+    )
+    assert over
+    active = {id_: count - over.get(id_, 0) for id_, count in parts.items()}
+    query = "query($n: Int) { supManufacturers(minNumberOfActiveParts: $n) { id } }"
+    for least in sorted({1, *(active[id_] for id_ in over), *(active[id_] + 1 for id_ in over)} - {0}):
+        found = {one["id"] for one in (await caller.ask(query, {"n": least})).data["supManufacturers"]}
+        assert found == {id_ for id_, count in active.items() if count >= least}, least

@@ -1,0 +1,129 @@
+"""What the service has for its own products, and what stands beside a part (contract graphql.md §1.1, §1.2)."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller, Starts
+
+from proxy.sandbox import accounts
+
+PART = "54445"
+EXTRAS = (
+    "partId description isRohsCompliant confidence datasheetUrls lifeCycle parameters { name unit value }"
+    " technicalDetails { name value }"
+)
+BY_ID = "query($id: String!) { supPartExtrasByPartId(partId: $id) { %s alternatives(first: 2) { partId confidence } } }"
+
+
+async def test_ciiva_ids_lead_to_parts_and_back(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ one: supCiivaIdFromPartId(partId: "54445") supCiivaIdsFromPartIds(partIds: ["54445", "1", "x", "54446"]) }'
+    )
+    ciiva = reply.data["one"]
+    assert ciiva != PART
+    assert reply.data["supCiivaIdsFromPartIds"][:3] == [ciiva, None, None]
+    back = await caller.ask(
+        "query($id: String!) { supPartIdFromCiivaId(ciivaId: $id)"
+        ' old: supOctopartIdFromCiivaId(workspaceUrl: "https://a.example", ciivaId: $id)'
+        ' supPartIdsFromCiivaIds(ciivaIds: [$id, "no", "12345678901234567890", "٣"]) }',
+        {"id": ciiva},
+    )
+    assert back.data == {
+        "supPartIdFromCiivaId": PART,
+        "old": PART,
+        "supPartIdsFromCiivaIds": [PART, None, None, None],
+    }
+
+
+async def test_extras_say_what_the_part_itself_says(caller: Caller) -> None:
+    reply = await caller.ask(
+        BY_ID % EXTRAS,
+        {"id": PART},
+    )
+    whole = await caller.ask(
+        f'{{ supParts(ids: ["{PART}"]) {{ shortDescription documentCollections {{ name documents {{ url }} }}'
+        f" specs {{ attribute {{ name shortname }} displayValue value }} similarParts {{ id }}"
+        f" extras {{ {EXTRAS} }} }} }}"
+    )
+    extras = reply.data["supPartExtrasByPartId"]
+    (part,) = whole.data["supParts"]
+    first, *_ = extras.pop("alternatives")
+    assert part["extras"] == extras
+    assert (extras["partId"], extras["confidence"]) == (PART, 1.0)
+    assert extras["description"] == part["shortDescription"]
+    assert (first["partId"], first["confidence"]) == (part["similarParts"][0]["id"], 0.9)
+    assert [one["name"] for one in extras["parameters"]] == [one["attribute"]["name"] for one in part["specs"]]
+    assert [one["value"] for one in extras["technicalDetails"]] == [one["displayValue"] for one in part["specs"]]
+    sheets = [one for one in part["documentCollections"] if one["name"] == "Datasheets"]
+    assert extras["datasheetUrls"] == [one["url"] for sheet in sheets for one in sheet["documents"]]
+    values = {one["attribute"]["shortname"]: one["value"] for one in part["specs"]}
+    assert extras["isRohsCompliant"] == {"Compliant": True, "Non-Compliant": False}.get(values["rohs"])
+    assert extras["lifeCycle"] == {"Production": "ACTIVE", "Obsolete": "DISCONTINUED"}[values["lifecyclestatus"]]
+
+
+async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_part(caller: Caller) -> None:
+    reply = await caller.ask(
+        f'{{ supPartExtrasByPartIds(partIds: ["{PART}", "1"]) {{ __typename ... on SupPartExtras {{ partId }}'
+        ' ... on SupErrorPayload { message } } none: supPartExtrasByPartId(partId: "1") { partId } }'
+    )
+    assert reply.data == {
+        "supPartExtrasByPartIds": [
+            {"__typename": "SupPartExtras", "partId": PART},
+            {"__typename": "SupErrorPayload", "message": "there is no part 1"},
+        ],
+        "none": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "feature, field, left",
+    [
+        ("DATASHEETS", "datasheetUrls", None),
+        ("TECH_SPECS", "parameters { name }", None),
+        ("TECH_SPECS", "technicalDetails { name }", None),
+        ("LIFECYCLE", "lifeCycle", "UNKNOWN"),
+    ],
+)
+async def test_extras_are_no_way_around_the_plan(start: Starts, feature: str, field: str, left: Any) -> None:
+    features = accounts.FEATURES - {feature}
+    plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+    async with start(accounts=plan) as caller:
+        reply = await caller.ask(BY_ID % f"partId {field}", {"id": PART})
+    name = field.partition(" ")[0]
+    assert reply.body["data"]["supPartExtrasByPartId"][name] == left
+    assert [error["path"] for error in reply.body.get("errors", [])] == (
+        [["supPartExtrasByPartId", name]] if left is None else []
+    )
+
+
+async def test_companions_are_of_the_same_maker_and_another_category(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supSearch(q: "", limit: 40) { results { part { id manufacturer { id } category { id } altiumInternalId'
+        " circuitMakerInternal { comments fabrications projects rates releases } companionProducts { _cacheId ppid"
+        " sourceId url part { manufacturer { id } category { id } } } } } } }"
+    )
+    parts = [one["part"] for one in reply.data["supSearch"]["results"]]
+    beside = [(part, one) for part in parts for one in part["companionProducts"]]
+    assert beside
+    for part, one in beside:
+        assert one["part"]["manufacturer"] == part["manufacturer"]
+        assert one["part"]["category"] != part["category"]
+        assert one["sourceId"] == part["manufacturer"]["id"]
+        assert one["ppid"] in one["url"]
+    assert len({one["_cacheId"] for _, one in beside}) == len(beside)
+    assert len({part["altiumInternalId"] for part in parts}) == len(parts)
+    assert {part["circuitMakerInternal"] is None for part in parts} == {True, False}
+
+
+async def test_a_category_has_a_text_of_what_is_in_it(caller: Caller) -> None:
+    reply = await caller.ask(
+        '{ supCategories(ids: ["4161"]) { name path numParts children { name } blurb { name pathName description'
+        " content metaDescription metaTitle } } }"
+    )
+    (root,) = reply.data["supCategories"]
+    blurb = root["blurb"]
+    assert (blurb["name"], blurb["metaTitle"], blurb["pathName"]) == (root["name"], root["name"], root["path"])
+    assert (
+        blurb["description"] == blurb["metaDescription"] == f"{root['name']}: {root['numParts']} parts in the catalog."
+    )
+    assert all(child["name"] in blurb["content"] for child in root["children"])

@@ -1,0 +1,195 @@
+"""Country, currency and live data: what each argument of the part queries changes (contract graphql.md §1.1, §2)."""
+
+from typing import Any
+
+import pytest
+from support.sandbox_caller import Caller
+
+from proxy.kit import clock
+from proxy.sandbox.catalog import money, store
+from proxy.sandbox.graphql import distributors
+
+PART = "54445"
+OFFERS = (
+    "sellers(includeBrokers: true) { company { id name isDistributorApi } offers { _cacheId id eligibleRegion updated"
+    " inventoryLevel isCustomPricing prices { quantity price currency convertedPrice convertedCurrency"
+    " conversionRate } } }"
+)
+QUERY = f"""
+query($country: String! = "US", $currency: String! = "USD", $live: Boolean, $within: String! = "3s",
+  $own: [SupApiCredentials!]) {{
+  supParts(ids: ["{PART}"], country: $country, currency: $currency, distributorApi: $live,
+    distributorApiTimeout: $within, customPricingCredentials: $own) {{ {OFFERS} }}
+}}
+"""
+
+
+async def offers(caller: Caller, **variables: Any) -> dict[str, Any]:
+    """The offers of one part by their id, each with its seller."""
+    (part,) = (await caller.ask(QUERY, variables)).data["supParts"]
+    return {
+        offer["id"]: {**offer, "company": seller["company"]} for seller in part["sellers"] for offer in seller["offers"]
+    }
+
+
+async def test_the_country_picks_one_variant_of_an_offer_and_keeps_its_stock(caller: Caller) -> None:
+    here, there = await offers(caller), await offers(caller, country="GB")
+    assert here.keys() == there.keys()
+    moved = [id_ for id_ in here if here[id_]["eligibleRegion"] != there[id_]["eligibleRegion"]]
+    assert moved
+    assert {there[id_]["eligibleRegion"] for id_ in moved} == {"GB", None}
+    assert {one["eligibleRegion"] for one in here.values()} <= {"US", None}
+    for id_ in moved:
+        assert here[id_]["inventoryLevel"] == there[id_]["inventoryLevel"]
+    in_pounds = [price["currency"] for id_ in moved for price in there[id_]["prices"]]
+    assert "GBP" in in_pounds
+
+
+async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: Caller) -> None:
+    for currency in money.PER_DOLLAR:
+        found = await offers(caller, currency=currency)
+        for price in (price for offer in found.values() for price in offer["prices"]):
+            rate = money.rate(price["currency"] or "USD", currency)
+            assert (price["convertedCurrency"], price["conversionRate"]) == (currency, rate)
+            assert price["convertedPrice"] == price["price"] * price["conversionRate"]
+
+
+@pytest.mark.parametrize(
+    "field, message",
+    [
+        ('supSearch(q: "LM358", country: "XX") { hits }', "country 'XX' is not supported"),
+        ('supSearchMpn(q: "LM358", country: "us") { hits }', "country 'us' is not supported"),
+        ('supParts(ids: [], currency: "XXX") { id }', "currency 'XXX' is not supported"),
+        ('supMultiMatch(queries: [], currency: "usd") { hits }', "currency 'usd' is not supported"),
+        ('supPartOffers(country: "", currency: "USD", references: []) { partId }', "country '' is not supported"),
+        ('supOctocart(items: [], country: "UK") { cartUrl }', "country 'UK' is not supported"),
+        (
+            'supParts(ids: [], distributorApiTimeout: "3") { id }',
+            "distributorApiTimeout '3' is no duration such as 3s or 500ms",
+        ),
+    ],
+)
+async def test_a_code_or_a_duration_that_nobody_knows_is_refused_by_name(
+    caller: Caller, field: str, message: str
+) -> None:
+    reply = await caller.ask(f"{{ {field} }}")
+    assert reply.messages == [message]
+    assert reply.body["errors"][0]["path"] == [field.partition("(")[0]]
+
+
+@pytest.mark.parametrize("text", ["", "3", "s", "3 s", "-3s", "3sx", "1,5s", "٣s"])
+def test_what_is_no_duration_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="distributorApiTimeout"):
+        distributors.seconds(text)
+
+
+def test_durations_may_have_pieces_and_fractions() -> None:
+    assert [distributors.seconds(one) for one in ("3s", "500ms", "1m30s", "1.5h")] == [3.0, 0.5, 90.0, 5400.0]
+
+
+async def test_live_data_is_of_this_moment_and_of_sellers_with_an_interface_only(
+    caller: Caller, turned: clock.ManualClock
+) -> None:
+    kept, asked = await offers(caller), await offers(caller, live=True)
+    assert turned.now() == 1_700_000_000
+    for id_, offer in asked.items():
+        changed = offer["company"]["isDistributorApi"]
+        assert (offer["updated"] == "2023-11-14T22:13:20Z") == changed
+        assert offer["prices"] == kept[id_]["prices"]
+        assert offer["isCustomPricing"] is False
+    assert {offer["company"]["isDistributorApi"] for offer in asked.values()} == {True, False}
+
+
+async def test_a_seller_that_does_not_answer_in_time_shows_what_is_kept(caller: Caller) -> None:
+    async def fresh(within: str) -> set[str]:
+        found = await offers(caller, live=True, within=within)
+        return {one["company"]["id"] for one in found.values() if one["updated"].startswith("2023-11-14")}
+
+    none, some, everybody = await fresh("99ms"), await fresh("500ms"), await fresh("1s")
+    assert not none
+    assert none < some < everybody
+
+
+async def test_a_customer_of_a_seller_sees_prices_of_his_own(caller: Caller) -> None:
+    kept = await offers(caller)
+    priced = {one["company"]["id"]: one["company"] for one in kept.values() if one["prices"]}
+    able = [company for company in priced.values() if company["isDistributorApi"]]
+    mine, no_secret = able[:2]
+    own = [
+        {"apiName": mine["name"].upper(), "clientId": "me", "clientSecret": "mine"},
+        {"apiName": no_secret["name"], "username": "me"},
+    ]
+    found = await offers(caller, live=True, own=own)
+    custom = {id_ for id_, one in found.items() if one["isCustomPricing"]}
+    assert {found[id_]["company"]["id"] for id_ in custom} == {mine["id"]}
+    for id_ in custom:
+        for price, listed in zip(found[id_]["prices"], kept[id_]["prices"], strict=True):
+            assert price["quantity"] == listed["quantity"]
+            assert price["price"] < listed["price"]
+            assert price["convertedPrice"] == price["price"] * price["conversionRate"]
+    assert any(found[id_]["prices"] for id_ in custom)
+    assert all(found[id_]["_cacheId"] != kept[id_]["_cacheId"] for id_ in custom)
+    assert await offers(caller, own=own) == kept
+
+
+async def test_credentials_of_an_interface_that_nobody_has_are_an_error_that_does_not_repeat_them(
+    caller: Caller,
+) -> None:
+    reply = await caller.ask(QUERY, {"live": True, "own": [{"apiName": "Acme", "apiKey": "s3cret"}]})
+    assert reply.messages == ["customPricingCredentials: there is no API 'Acme'"]
+    assert b"s3cret" not in reply.raw
+
+
+async def test_all_queries_with_offers_take_the_arguments_for_live_data(caller: Caller) -> None:
+    live = (
+        'distributorApi: true, distributorApiTimeout: "1s", customPricingCredentials: [{apiName: "TME", apiKey: "k"}]'
+    )
+    wanted = "sellers { company { id } offers { id updated isCustomPricing } }"
+    reply = await caller.ask(
+        f'{{ supSearch(q: "SN74S74N", {live}) {{ results {{ part {{ {wanted} }} }} }}'
+        f' supSearchMpn(q: "SN74S74N", {live}) {{ results {{ part {{ {wanted} }} }} }}'
+        f' supMultiMatch(queries: [{{mpn: "SN74S74N"}}], {live}) {{ parts {{ {wanted} }} }} }}'
+    )
+    data = reply.data
+    parts = [one["part"] for name in ("supSearch", "supSearchMpn") for one in data[name]["results"]]
+    shown = [offers_of(part) for part in parts], [offers_of(part) for part in data["supMultiMatch"][0]["parts"]]
+    for group in shown:
+        assert any(offer["isCustomPricing"] for offers_ in group for offer in offers_)
+        assert any(offer["updated"] == "2023-11-14T22:13:20Z" for offers_ in group for offer in offers_)
+
+
+async def test_offers_by_reference_are_as_live_as_any(caller: Caller) -> None:
+    listed = await offers(caller)
+    id_ = next(key for key, one in listed.items() if one["company"]["id"] == "459")
+    reply = await caller.ask(
+        'query($r: [SupOfferReference!]!) { supPartOffers(country: "GB", currency: "EUR", references: $r,'
+        ' distributorApi: true, customPricingCredentials: [{apiName: "Digi-Key", apiKey: "k"}])'
+        " { offer { id updated isCustomPricing eligibleRegion prices { convertedCurrency } } } }",
+        {"r": [{"partId": PART, "offerId": id_}]},
+    )
+    ((found,),) = [reply.data["supPartOffers"]]
+    offer = found["offer"]
+    assert (offer["updated"], offer["isCustomPricing"]) == ("2023-11-14T22:13:20Z", True)
+    assert {price["convertedCurrency"] for price in offer["prices"]} <= {"EUR"}
+
+
+async def test_a_cart_names_its_market_and_takes_no_empty_line(caller: Caller, catalog: store.Catalog) -> None:
+    part = catalog.part(PART)
+    assert part is not None
+    seller = next(one for one in catalog.sellers_of(part) if one.company.is_octocart_supported and one.offers)
+    query = (
+        "query($i: [SupOctocartPartsBySellerInput!]!) {"
+        ' supOctocart(items: $i, country: "DE", currency: "EUR") { cartUrl } }'
+    )
+
+    def cart(quantity: int) -> dict[str, Any]:
+        line = {"partId": PART, "offerId": seller.offers[0].id, "quantity": quantity}
+        return {"i": [{"sellerId": seller.company.id, "items": [line]}]}
+
+    (link,) = (await caller.ask(query, cart(3))).data["supOctocart"]
+    assert link["cartUrl"].endswith(f"?country=DE&currency=EUR&items={seller.offers[0].id}:3")
+    assert (await caller.ask(query, cart(0))).messages == ["quantity must be at least 1, not 0"]
+
+
+def offers_of(part: Any) -> list[Any]:
+    return [offer for seller in part["sellers"] for offer in seller["offers"]]
