@@ -166,7 +166,7 @@ def _assembled(
     identity.add_routes(app.router, watch)
     portal.assemble(identity, known, users, app[ACCOUNTING], clock=clock).add_routes(app.router)
     held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users), kept=kept)
-    app[DESIGN] = running_design.Design(held, app[JOURNAL])
+    app[DESIGN] = running_design.Design(held, app[JOURNAL], settings.design_port)
     known_surfaces = surfaces.Surfaces(built)
     queries = service.QueryService(
         chosen=settings,
@@ -227,8 +227,8 @@ async def running(
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is
-    taken."""
+    """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken; where it
+    is a design service's, PortError."""
     app = create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
@@ -239,8 +239,8 @@ async def running(
         max_line_size=MAX_LINE,
         logger=_without_request_lines(),
     )
-    await runner.setup()
     try:
+        await runner.setup()
         await web.TCPSite(runner, host, port).start()
         bound = runner.addresses[0][1]
         shown = f"[{host}]" if ":" in host else host
@@ -275,6 +275,10 @@ async def _index(request: web.Request) -> web.Response:
         "account": signing_in.ACCOUNT_PATH,
         "portal": visits.PATH,
         "token": discovery.TOKEN_PATH,
+        "userinfo": discovery.USERINFO_PATH,
+        "revocation": discovery.REVOCATION_PATH,
+        "introspection": discovery.INTROSPECTION_PATH,
+        "end_session": signing_in.END_SESSION_PATH,
         "discovery": discovery.DISCOVERY_PATH,
         "jwks": discovery.JWKS_PATH,
         "keys": identity_admin.PATH,
@@ -284,7 +288,11 @@ async def _index(request: web.Request) -> web.Response:
         "legacy": legacy_endpoints.PREFIXES[0],
         "disturbances": legacy_admin.PATH,
     }
-    body = {"service": "sandbox", **{name: origin + path for name, path in paths.items()}}
+    body = {
+        "service": "sandbox",
+        **{name: origin + path for name, path in paths.items()},
+        **{f"design_{name}": url for name, url in request.app[DESIGN].client.urls.items()},
+    }
     return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 

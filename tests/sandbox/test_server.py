@@ -66,6 +66,8 @@ async def test_the_index_lists_the_addresses(caller: Caller) -> None:
         body = await response.json()
     assert body["graphql"] == caller.sandbox.graphql_url
     assert body["token"] == caller.sandbox.token_url
+    design = {name: url for name, url in body.items() if name.startswith("design_")}
+    assert design == {f"design_{name}": url for name, url in caller.sandbox.design_urls.items()}
 
 
 async def test_it_tells_what_it_was_asked(caller: Caller) -> None:
@@ -125,7 +127,14 @@ async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"token_lifetime": 0}, {"part_limit_status": 404}, {"execution_timeout": 0}, {"answer_fields": 0}]
+    "wrong",
+    [
+        {"token_lifetime": 0},
+        {"part_limit_status": 404},
+        {"execution_timeout": 0},
+        {"answer_fields": 0},
+        {"design_port": 65_533},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
