@@ -15,7 +15,7 @@ import orjson
 from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, admin, journal, people
+from proxy.sandbox import accounting, accounts, admin, cross_origin, journal, people
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import files, holdings, members
@@ -194,6 +194,7 @@ def _assembled(
     legacy_admin.Admin(app[LEGACY]).add_routes(app.router)
     admin.Admin(drawing, app[JOURNAL]).add_routes(app.router)
     app.router.add_get("/", _index)
+    cross_origin.open_to_all(app, (*transport.PATHS, *discovery.FOR_PAGES))
     if catalog is None:
         app.on_cleanup.append(_closing(opened))
     app.cleanup_ctx.append(app[ACCOUNTING].writing)

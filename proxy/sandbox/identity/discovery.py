@@ -10,6 +10,8 @@ TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
 USERINFO_PATH, REVOCATION_PATH, INTROSPECTION_PATH = "/connect/userinfo", "/connect/revocation", "/connect/introspect"
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = DISCOVERY_PATH + "/jwks"
+# What programs in web pages may ask, as IdentityServer has it: introspection is for servers.
+FOR_PAGES = (DISCOVERY_PATH, JWKS_PATH, TOKEN_PATH, USERINFO_PATH, REVOCATION_PATH)
 SECRET_BY = ["client_secret_basic", "client_secret_post"]
 PATHS = {
     "jwks_uri": JWKS_PATH,
