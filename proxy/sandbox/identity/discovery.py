@@ -52,5 +52,9 @@ def document(issuer: str, known: Iterable[accounts.Account]) -> dict[str, Any]:
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256"],
         "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+        "claims_parameter_supported": False,
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
     }

@@ -59,7 +59,8 @@ class Access:
 
 
 class Tokens:
-    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` says whether a user is still there."""
+    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` and `is_application` say whether a user and a
+    client id are still there."""
 
     def __init__(
         self,
@@ -70,11 +71,12 @@ class Tokens:
         audience: str,
         *,
         is_user: Callable[[str], bool] = lambda _: True,
+        is_application: Callable[[str], bool] = lambda _: True,
         kept: state.Kept | None = None,
     ) -> None:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
-        self._audience, self._is_user = audience, is_user
+        self._audience, self._is_user, self._is_application = audience, is_user, is_application
         ended = (kept or state.Kept()).rows("ended_token", state.Timed[bool])
         self._ended = state.Expiring(ended, clock, ENDED_SECONDS, ENDED_KEPT)
 
@@ -135,6 +137,8 @@ class Tokens:
             raise ExpiredTokenError("its user is gone")
         if self._clock.now() < said.issued:
             raise InvalidTokenError("its time has not come")
+        if not self._is_application(said.client_id):
+            raise InvalidTokenError("its application is gone")
         return said
 
     def client_of(self, token: str) -> str:
