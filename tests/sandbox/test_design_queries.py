@@ -2,8 +2,10 @@
 
 import asyncio
 import dataclasses
+import io
 from typing import Any
 
+import aiohttp
 import pytest
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_union_type
 from support.designer import APPLICATION, AURORA, NORTHWIND, Designer, StartsDesign
@@ -12,7 +14,7 @@ from support.sandbox_caller import Caller
 from proxy.kit import clock
 from proxy.sandbox import people
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import blueprints, holdings
+from proxy.sandbox.design import blueprints, files, holdings
 from proxy.sandbox.graphql import schema
 
 BUILT = schema.build()
@@ -148,6 +150,19 @@ async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: Design
         "email": "countess@sandbox.example",
         "lastName": "Lovelace",
     }
+
+
+async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: Designer) -> None:
+    (first, *_) = (await designer.get("{ desWorkspaceInfos { location { apiServiceUrl filesServiceUrl } } }"))[
+        "desWorkspaceInfos"
+    ]
+    location = first["location"]
+    body, headers = {"query": "{ desUserByAuth { userName } }"}, {"token": designer.token}
+    reply = await designer.post(location["apiServiceUrl"], json=body, headers=headers)
+    assert reply.data["desUserByAuth"] == {"userName": "ada"}
+    form = aiohttp.FormData({"file": io.BytesIO(b"board")})
+    async with designer.session.post(location["filesServiceUrl"] + files.PATH, data=form, headers=headers) as response:
+        assert response.status == 200
 
 
 async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catalog) -> None:
