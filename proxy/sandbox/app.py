@@ -15,7 +15,7 @@ import orjson
 from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, admin, cross_origin, journal, people
+from proxy.sandbox import accounting, accounts, admin, cross_origin, hosts, journal, people
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import files, holdings, members
@@ -153,7 +153,7 @@ def _assembled(
 ) -> web.Application:
     opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed)
     built = schema.build()
-    app = web.Application(client_max_size=MAX_BODY)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[hosts.wanted])
     app[JOURNAL], app[TRAFFIC] = journal.Journal(clock), Traffic()
     app[FAULTS] = drawing = injector.Injector(settings.faults, rng, schema.places(built))
     app[ACCOUNTING] = accounting.Accounting(clock, lambda: drawing.quota, kept)

@@ -159,6 +159,16 @@ async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(des
     assert (await desk.token("refresh_token", refresh_token=other["refresh_token"])).status == 200
 
 
+async def test_a_token_that_was_revoked_is_no_fault(desk: Desk) -> None:
+    access = (await desk.redeem(await desk.code())).body["access_token"]
+    secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
+    url = desk.caller.sandbox.url + "/connect/revocation"
+    async with desk.caller.session.post(url, data={**secret, "token": access}) as response:
+        assert response.status == 200
+    assert not await desk.is_good(access)
+    assert desk.caller.sandbox.journal.totals.faults == {}
+
+
 async def test_applications_come_go_and_change_while_it_runs(desk: Desk) -> None:
     known = desk.caller.sandbox.accounts
     added = dataclasses.replace(accounts.READY, name="new", application_id="app-9", client_id="c9", client_secret="s9")

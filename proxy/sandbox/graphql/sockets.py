@@ -22,6 +22,8 @@ MAX_MESSAGE = 2**20
 BAD_REQUEST, UNAUTHORIZED, INIT_TIMEOUT, TAKEN, INIT_TWICE = 4400, 4401, 4408, 4409, 4429
 NO_PROTOCOL = 4406
 GOING_AWAY = 1001
+# Bytes of the reason in a close frame.
+LONGEST_REASON = 123
 
 
 class CloseError(Exception):
@@ -60,7 +62,7 @@ class Sockets:
         except ConnectionError:
             return socket
         except CloseError as broken:
-            await socket.close(code=broken.code, message=broken.reason.encode())
+            await socket.close(code=broken.code, message=_short(broken.reason))
         finally:
             self._open.discard(socket)
             await talk.end()
@@ -189,6 +191,11 @@ class _Talk:
 
     async def _send(self, message: dict[str, Any]) -> None:
         await self._socket.send_str(orjson.dumps(message).decode())
+
+
+def _short(reason: str) -> bytes:
+    """As much as a close frame holds (RFC 6455 §5.5), cut between characters."""
+    return reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
 
 
 def bearer(headers: Any) -> str | None:
