@@ -133,8 +133,8 @@ class QueryService:
     async def stream(
         self, request: requests.Request, token: str | None, exchange: exchanges.Exchange
     ) -> AsyncGenerator[Answer, None]:
-        """The answers to a subscription, one for each event; the one answer to anything else. A subscription ends with
-        a refusal at the first event after its token."""
+        """The answers to a subscription, one for each event, the first after its token a refusal and the last; the one
+        answer to anything else."""
         try:
             planned = self.plan(request, token, exchange)
             if not planned.is_subscription:
@@ -146,10 +146,7 @@ class QueryService:
             return
         async with aclosing(events):
             async for event in events:
-                allowed = allowance.Allowance(
-                    self._clock, self._settings.execution_timeout, self._settings.answer_fields
-                )
-                told = await self._told(planned.about(event, allowed), exchange)
+                told = await self._told(planned.about(event, self._allowed()), exchange)
                 yield told
                 if "data" not in told.body:
                     return
@@ -179,18 +176,20 @@ class QueryService:
                 exchange.struck(faults.MissingField)
             raise problems.RequestError(400, document.faults)
         bill = self._bill(caller, exchange)
-        allowed = allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
         prepared = executor.prepare(
             surface.schema,
             document.node,
             bill,
             request.variables,
             operation_name=request.operation_name,
-            allowed=allowed,
+            allowed=self._allowed(),
             waits=document.waits,
         )
         self._check(prepared, bill, exchange)
         return Planned(prepared, bill, document, shown)
+
+    def _allowed(self) -> allowance.Allowance:
+        return allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
 
     def _bill(self, caller: "Caller", exchange: exchanges.Exchange) -> context.Context:
         may_design = caller.user is not None and caller.scopes >= DESIGN_SCOPES
@@ -266,7 +265,7 @@ class QueryService:
         prepared, bill = planned.prepared, planned.bill
         result = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
-            result = await self._in_time(result)
+            result = await _in_time(result, self._settings.execution_timeout)
         if prepared.allowance.refused is not None:
             raise prepared.allowance.refused
         if bill.account is not None:
@@ -279,15 +278,15 @@ class QueryService:
             _note(error)
         return {"errors": [problems.executed(error) for error in result.errors], "data": result.data}
 
-    async def _in_time(self, waiting: Any) -> ExecutionResult:
-        """What comes of an execution that asks other services. Raises RequestError where that takes too long."""
-        seconds = self._settings.execution_timeout
-        try:
-            async with asyncio.timeout(seconds):
-                result: ExecutionResult = await waiting
-        except TimeoutError:
-            raise problems.timed_out(seconds) from None
-        return result
+
+async def _in_time(waiting: Any, seconds: float) -> ExecutionResult:
+    """What comes of an execution that asks other services. Raises RequestError where that takes too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            result: ExecutionResult = await waiting
+    except TimeoutError:
+        raise problems.timed_out(seconds) from None
+    return result
 
 
 def _note(error: GraphQLError) -> None:
