@@ -17,11 +17,19 @@ from proxy.workers import listening
 if TYPE_CHECKING:
     from proxy.sandbox import app, settings
 
+DESIGN_PORTS = 4
+
 
 def sandbox(
     *,
     host: Annotated[str, typer.Option(help="Listen here.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Listen here; 0: a free port, printed.")] = 8081,
+    design_port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65532, help="The design services' ports: this one and the three after it; 0: free ones."
+        ),
+    ] = 0,
     parts: Annotated[int | None, typer.Option(min=1, help="Generate parts until there are so many.")] = None,
     catalog: Annotated[Path | None, typer.Option(help="A JSON Lines file of parts of your own.")] = None,
     part_limit: Annotated[
@@ -49,12 +57,15 @@ def sandbox(
     ] = None,
 ) -> None:
     """Start the sandbox and print its URLs, a user who may sign in, and ready client ids and secrets."""
+    if port and design_port <= port < design_port + DESIGN_PORTS:
+        raise errors.ConfigError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
     chosen = partial(
         _settings,
         parts=parts,
         catalog=catalog,
         part_limit=part_limit,
         seed=seed,
+        design_port=design_port,
         faults=fault or [],
         rate=legacy_rate or None,
         disturbances=disturb or [],
@@ -69,6 +80,7 @@ def _settings(
     catalog: Path | None,
     part_limit: int | None,
     seed: int,
+    design_port: int,
     faults: list[str],
     rate: int | None,
     disturbances: list[str],
@@ -85,6 +97,7 @@ def _settings(
         parts=parts,
         catalog=catalog,
         seed=seed,
+        design_port=design_port,
         accounts=(plan, accounts.READY_DESIGN),
         state=state,
         faults=tuple(fault for text in faults for fault in declarations.parse(text)),
@@ -96,6 +109,7 @@ def _settings(
 
 async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings]") -> None:
     from proxy.sandbox import app
+    from proxy.sandbox.design import running
 
     stop = looping.on_signal()
     try:
@@ -104,8 +118,11 @@ async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings
         async with app.running(settings, host, port, rng=rng) as upstream:
             shown.upstream(_ways_in(upstream))
             await stop.wait()
+    except running.PortError as error:
+        whose = f"the design service {error.service}"
+        raise listening.refused(running.HOST, error.port, error, service=whose, options="--design-port") from error
     except OSError as error:
-        raise listening.refused(host, port, error) from error
+        raise listening.refused(host, port, error, service="the sandbox") from error
     except ValueError as error:
         raise errors.ConfigError(str(error)) from error
 
@@ -122,6 +139,7 @@ def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
         "token_url": upstream.token_url,
         "account_url": upstream.account_url,
         "portal_url": upstream.portal_url,
+        **{f"design_{name}_url": url for name, url in upstream.design_urls.items()},
     }
     user = upstream.people.by_id(people.USERS[0].id)
     if user is not None and user.password == people.USERS[0].password:

@@ -24,12 +24,26 @@ def service(url: str, apikey: str, example: bool) -> None:
 
 
 def upstream(addresses: dict[str, str]) -> None:
-    """What the sandbox is reached by: addresses, its ready application, and an apikey of the old service."""
+    """What the sandbox is reached by: addresses, its ready applications and user, and an apikey of the old service. In
+    a terminal a table of each; for a program a name and a value a line."""
     console = Console(soft_wrap=True, highlight=False)
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in addresses.items():
+    if not console.is_terminal:
+        console.print(_filled(Table(show_header=False, box=None, pad_edge=False), addresses))
+        return
+    services = {_label(name): value for name, value in addresses.items() if "://" in value}
+    rest = {_label(name): value for name, value in addresses.items() if "://" not in value}
+    console.print(_filled(Table("service", "address"), services))
+    console.print(_filled(Table("credential", "value"), rest))
+
+
+def _filled(table: Table, rows: dict[str, str]) -> Table:
+    for name, value in rows.items():
         table.add_row(Text(name, style="dim"), Text(value))
-    console.print(table)
+    return table
+
+
+def _label(name: str) -> str:
+    return name.removesuffix("_url").replace("_", " ")
 
 
 def coverage(rows: "list[rows_of.Row]") -> None:

@@ -15,7 +15,7 @@ import orjson
 from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, admin, journal, people
+from proxy.sandbox import accounting, accounts, admin, cross_origin, hosts, journal, people
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import files, holdings, members
@@ -153,7 +153,7 @@ def _assembled(
 ) -> web.Application:
     opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed)
     built = schema.build()
-    app = web.Application(client_max_size=MAX_BODY)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[hosts.wanted])
     app[JOURNAL], app[TRAFFIC] = journal.Journal(clock), Traffic()
     app[FAULTS] = drawing = injector.Injector(settings.faults, rng, schema.places(built))
     app[ACCOUNTING] = accounting.Accounting(clock, lambda: drawing.quota, kept)
@@ -166,7 +166,7 @@ def _assembled(
     identity.add_routes(app.router, watch)
     portal.assemble(identity, known, users, app[ACCOUNTING], clock=clock).add_routes(app.router)
     held = holdings.Holdings(opened, settings.seed, clock, lambda: members.of(users), kept=kept)
-    app[DESIGN] = running_design.Design(held, app[JOURNAL])
+    app[DESIGN] = running_design.Design(held, app[JOURNAL], settings.design_port)
     known_surfaces = surfaces.Surfaces(built)
     queries = service.QueryService(
         chosen=settings,
@@ -194,6 +194,7 @@ def _assembled(
     legacy_admin.Admin(app[LEGACY]).add_routes(app.router)
     admin.Admin(drawing, app[JOURNAL]).add_routes(app.router)
     app.router.add_get("/", _index)
+    cross_origin.open_to_all(app, (*transport.PATHS, *discovery.FOR_PAGES))
     if catalog is None:
         app.on_cleanup.append(_closing(opened))
     app.cleanup_ctx.append(app[ACCOUNTING].writing)
@@ -227,8 +228,8 @@ async def running(
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is
-    taken."""
+    """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken; where it
+    is a design service's, PortError."""
     app = create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
@@ -239,8 +240,8 @@ async def running(
         max_line_size=MAX_LINE,
         logger=_without_request_lines(),
     )
-    await runner.setup()
     try:
+        await runner.setup()
         await web.TCPSite(runner, host, port).start()
         bound = runner.addresses[0][1]
         shown = f"[{host}]" if ":" in host else host
@@ -275,6 +276,10 @@ async def _index(request: web.Request) -> web.Response:
         "account": signing_in.ACCOUNT_PATH,
         "portal": visits.PATH,
         "token": discovery.TOKEN_PATH,
+        "userinfo": discovery.USERINFO_PATH,
+        "revocation": discovery.REVOCATION_PATH,
+        "introspection": discovery.INTROSPECTION_PATH,
+        "end_session": signing_in.END_SESSION_PATH,
         "discovery": discovery.DISCOVERY_PATH,
         "jwks": discovery.JWKS_PATH,
         "keys": identity_admin.PATH,
@@ -284,7 +289,11 @@ async def _index(request: web.Request) -> web.Response:
         "legacy": legacy_endpoints.PREFIXES[0],
         "disturbances": legacy_admin.PATH,
     }
-    body = {"service": "sandbox", **{name: origin + path for name, path in paths.items()}}
+    body = {
+        "service": "sandbox",
+        **{name: origin + path for name, path in paths.items()},
+        **{f"design_{name}": url for name, url in request.app[DESIGN].client.urls.items()},
+    }
     return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 

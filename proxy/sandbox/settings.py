@@ -9,6 +9,8 @@ from proxy.sandbox import people
 from proxy.sandbox.accounts import READY, Account
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
+# Of the first design service; there are four.
+LAST_DESIGN_PORT = 65_535 - 3
 # Token requests a client id may make (contract graphql.md §4.1).
 TOKEN_WINDOWS = (
     windows.Window(2, 1),
@@ -30,6 +32,7 @@ class Settings:
     address that the token request came to. `faults` are there from the start. `users` may sign in, each in one of the
     `organisations`. `legacy` is about the old v3 service. `state` is the file in which the sandbox keeps what
     should outlive it: then the accounts, organisations and users given here are those it begins with. None: in memory.
+    `design_port`: the port of the first design service, whose others have those after it; 0: free ones.
     """
 
     parts: int | None = None
@@ -51,6 +54,7 @@ class Settings:
     faults: tuple[faults_of.Fault, ...] = ()
     state: Path | None = None
     legacy: legacy_settings.Settings = field(default_factory=legacy_settings.Settings)
+    design_port: int = 0
 
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:
@@ -61,5 +65,7 @@ class Settings:
             raise ValueError(f"execution_timeout must be more than 0 seconds, not {self.execution_timeout}")
         if self.answer_fields < 1:
             raise ValueError(f"answer_fields must be at least 1, not {self.answer_fields}")
+        if not 0 <= self.design_port <= LAST_DESIGN_PORT:
+            raise ValueError(f"design_port must be from 0 to {LAST_DESIGN_PORT}, not {self.design_port}")
         if self.part_limit_status not in (200, 500):
             raise ValueError(f"part_limit_status must be 200 or 500, not {self.part_limit_status}")

@@ -9,10 +9,14 @@ from contextlib import contextmanager
 from proxy import errors
 
 
-def refused(host: str, port: int, error: OSError) -> errors.ConfigError:
-    """The mistake, with the system's reason alone: the loops put the address into theirs once more."""
+def refused(
+    host: str, port: int, error: OSError, *, service: str = "", options: str = "--host or --port"
+) -> errors.ConfigError:
+    """The mistake, with the system's reason alone: the loops put the address into theirs once more. `service`: whose
+    port it is, where there are several."""
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-    return errors.ConfigError(f"cannot listen on {host}:{port}: {reason}; choose another with --host or --port")
+    whose = f"{service} " if service else ""
+    return errors.ConfigError(f"{whose}cannot listen on {host}:{port}: {reason}; choose another with {options}")
 
 
 @contextmanager

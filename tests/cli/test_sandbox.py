@@ -2,14 +2,22 @@
 
 import contextlib
 import json
+import os
+import pty
+import re
 import signal
+import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 import pytest
 from support import html_forms
 
+ROOT = Path(__file__).parents[2]
 COUNT = "{ supCategories { id numParts } }"
 MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
 
@@ -42,6 +50,77 @@ def opens(starts):
     return lambda *arguments: Shown(starts("sandbox", "--port", "0", *arguments).until("client_secret"))
 
 
+def _neighbouring_ports(count):
+    """The first of so many that are free now, and lie below those that the system gives away."""
+    for first in range(20_000 + os.getpid() % 5_000, 32_000, count):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no neighbouring ports are free")
+
+
+def test_every_service_has_the_port_that_was_chosen_for_it(starts):
+    first = _neighbouring_ports(5)
+    running = starts("sandbox", "--port", str(first), "--design-port", str(first + 1))
+    shown = Shown(running.until("client_secret"))
+    assert shown.values["sandbox"] == f"http://127.0.0.1:{first}"
+    names = ("workspaces", "library", "projects", "collaboration")
+    for port, name in enumerate(names, first + 1):
+        assert shown.values[f"design_{name}_url"] == f"http://127.0.0.1:{port}"
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+            urllib.request.urlopen(shown.values[f"design_{name}_url"], timeout=30)
+        refused.value.close()
+    with urllib.request.urlopen(shown.values["sandbox"], timeout=30) as response:
+        index = json.loads(response.read())
+    assert {name: index[f"design_{name}"] for name in names} == {
+        name: shown.values[f"design_{name}_url"] for name in names
+    }
+
+
+def test_a_taken_port_is_named_with_its_service(runs):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        own = runs("sandbox", "--port", str(port))
+        design = runs("sandbox", "--port", "0", "--design-port", str(port))
+    why = f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another with"
+    assert (own.returncode, own.stderr) == (2, f"v3bridge: the sandbox {why} --host or --port\n")
+    assert (design.returncode, design.stderr) == (
+        2,
+        f"v3bridge: the design service workspaces {why} --design-port\n",
+    )
+
+
+def test_one_port_cannot_be_two_services(runs):
+    done = runs("sandbox", "--port", "8083", "--design-port", "8081")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "v3bridge: --port 8083 is one of the design services' ports, --design-port 8081\n",
+    )
+
+
+def test_a_terminal_shows_tables():
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0"]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        text = ""
+        while "client secret" not in text:
+            text += os.read(ours, 4096).decode(errors="replace")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    assert re.search(r"┃ service +┃ address +┃", plain)
+    assert re.search(r"│ design library +│ http://127\.0\.0\.1:\d+ +│", plain)
+    assert re.search(r"│ user email +│ ada@sandbox\.example +│", plain)
+
+
 def _parts_in_all(shown):
     return max(category["numParts"] for category in shown.ask(COUNT)["supCategories"])
 
@@ -57,6 +136,10 @@ def test_it_prints_addresses_and_credentials_that_bring_a_token(opens):
         "token_url",
         "account_url",
         "portal_url",
+        "design_workspaces_url",
+        "design_library_url",
+        "design_projects_url",
+        "design_collaboration_url",
         "user_email",
         "user_password",
         "design_id",

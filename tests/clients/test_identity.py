@@ -4,6 +4,7 @@ The service itself is on Authlib's server side; requests-oauthlib shares no code
 """
 
 import dataclasses
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import jwt
 import pytest
 import requests
 from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
+from authlib.oidc.discovery import OpenIDProviderMetadata
 from browser.background import Background
 from clients.form_browser import FormBrowser
 from oauthlib.oauth2 import BackendApplicationClient, LegacyApplicationClient, OAuth2Error
@@ -256,3 +258,13 @@ def test_signing_out_leads_back_to_the_application(said: dict[str, Any], person:
         assert person.allow(address) == f"{DESIGN.redirect_uris[0]}?state=over"
         again, _ = session.authorization_url(said["authorization_endpoint"], prompt="none")
         assert "error=login_required" in person.allow(again)
+
+
+def test_the_discovery_document_says_all_that_authlib_wants_of_one(said: dict[str, Any], sandbox: app.Sandbox) -> None:
+    # The sandbox has no TLS, and Authlib takes no document without; nothing else is passed over.
+    text = json.dumps(said).replace(sandbox.url, "https://identity.example")
+    document = OpenIDProviderMetadata(json.loads(text))
+    document.validate()
+    assert document.authorization_endpoint.startswith("https://identity.example/")
+    assert said["authorization_response_iss_parameter_supported"] is True
+    assert said["request_uri_parameter_supported"] is False

@@ -25,7 +25,6 @@ Opens = Callable[[], AbstractAsyncContextManager[Desk]]
         ({"client_id": "nobody"}, "invalid_client"),
         ({"client_id": None}, "invalid_client"),
         ({"response_type": "code", "redirect_uri": "javascript:alert(1)"}, "invalid_request"),
-        ({"max_age": "soon"}, "invalid_request"),
     ],
 )
 async def test_nobody_is_sent_to_an_address_that_the_application_has_not_named(
@@ -51,6 +50,12 @@ async def test_nobody_is_sent_to_an_address_that_the_application_has_not_named(
         ({"code_challenge": "short"}, "invalid_request"),
         ({"prompt": "none"}, "login_required"),
         ({"prompt": "none login"}, "invalid_request"),
+        ({"max_age": "soon"}, "invalid_request"),
+        ({"max_age": "-1"}, "invalid_request"),
+        ({"max_age": "9" * 5000}, "invalid_request"),
+        ({"response_mode": "form_post"}, "invalid_request"),
+        ({"request": "a.b.c"}, "request_not_supported"),
+        ({"request_uri": "https://elsewhere.example/request"}, "request_uri_not_supported"),
     ],
 )
 async def test_other_mistakes_are_told_to_the_application_with_its_state(
@@ -97,6 +102,28 @@ async def test_prompt_login_and_an_old_sign_in_ask_for_the_password_once(desk: D
     assert (await desk.ask(max_age="60", prompt="none")).address.query["error"] == "login_required"
     assert "code" in (await desk.visitor.sign_in(await desk.ask(max_age="60"))).address.query
     assert "code" in (await desk.ask(max_age="60")).address.query
+
+
+async def test_a_sign_in_of_this_moment_can_be_had_and_is_asked_for_once(desk: Desk, turned: clock.ManualClock) -> None:
+    await desk.code()
+    turned.advance(0.5)
+    login = await desk.ask(max_age="0")
+    turned.advance(0.2)
+    back = await desk.visitor.sign_in(login)
+    assert "code" in back.address.query
+
+
+async def test_the_page_knows_the_address_that_the_application_expects(desk: Desk) -> None:
+    seen = await desk.ask(login_hint='ada@sandbox.example"><script>')
+    assert 'value="ada@sandbox.example&#34;&gt;&lt;script&gt;"' in seen.page
+
+
+async def test_whatever_is_sent_back_names_the_service(desk: Desk) -> None:
+    wrong = await desk.ask(scope="nonsense")
+    denied = await desk.visitor.send(await desk.visitor.sign_in(await desk.ask()), decision="deny")
+    allowed = await desk.visitor.send(await desk.ask(), decision="allow")
+    assert [seen.address.query["iss"] for seen in (wrong, denied, allowed)] == [desk.caller.sandbox.url] * 3
+    assert ["error" in seen.address.query for seen in (wrong, denied, allowed)] == [True, True, False]
 
 
 async def test_a_request_by_post_is_as_good(desk: Desk) -> None:

@@ -1,14 +1,20 @@
 """Design data by GraphQL: who may ask, what there is, and that its parts are the catalog's (contract graphql.md §5)."""
 
+import asyncio
+import dataclasses
+import io
 from typing import Any
 
+import aiohttp
 import pytest
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_union_type
 from support.designer import APPLICATION, AURORA, NORTHWIND, Designer, StartsDesign
 from support.sandbox_caller import Caller
 
+from proxy.kit import clock
 from proxy.sandbox import people
 from proxy.sandbox.catalog import store
+from proxy.sandbox.design import blueprints, files, holdings
 from proxy.sandbox.graphql import schema
 
 BUILT = schema.build()
@@ -114,6 +120,62 @@ async def test_who_is_let_in_later_is_in_the_team(designer: Designer) -> None:
     designer.sandbox.people.add(late)
     data = await designer.get("query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }", a=AURORA)
     assert "late" in [one["userId"] for one in data["desTeam"]["users"]]
+
+
+async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: Designer) -> None:
+    project_id = (await designer.project())["id"]
+    await designer.sign_in("grace")
+    task = {"name": "Hers", "description": ""}
+    await designer.change("desCreateProjectTask", "task { id }", projectId=project_id, task=task)
+    await designer.sign_in("ada")
+    grace = people.USERS[1].id
+    designer.sandbox.people.remove(grace)
+    team = "query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }"
+    assert grace not in [one["userId"] for one in (await designer.get(team, a=AURORA))["desTeam"]["users"]]
+    query = (
+        "query($id: ID!, $u: String!) { desUserByGlobalId(id: $u) { userName } desProjectTasks(projectId: $id, last: 1)"
+    )
+    data = await designer.get(query + "{ nodes { name createdBy { userName } } } }", id=project_id, u=grace)
+    assert data["desUserByGlobalId"] is None
+    assert data["desProjectTasks"]["nodes"] == [{"name": "Hers", "createdBy": {"userName": "grace"}}]
+
+
+async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: Designer) -> None:
+    await designer.get("{ desUserByAuth { userName } }")
+    changed = dataclasses.replace(people.USERS[0], name="Ada Lovelace", email="countess@sandbox.example")
+    designer.sandbox.people.replace(changed)
+    data = await designer.get("{ desUserByAuth { userName email lastName } }")
+    assert data["desUserByAuth"] == {
+        "userName": "countess",
+        "email": "countess@sandbox.example",
+        "lastName": "Lovelace",
+    }
+
+
+async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: Designer) -> None:
+    (first, *_) = (await designer.get("{ desWorkspaceInfos { location { apiServiceUrl filesServiceUrl } } }"))[
+        "desWorkspaceInfos"
+    ]
+    location = first["location"]
+    body, headers = {"query": "{ desUserByAuth { userName } }"}, {"token": designer.token}
+    reply = await designer.post(location["apiServiceUrl"], json=body, headers=headers)
+    assert reply.data["desUserByAuth"] == {"userName": "ada"}
+    form = aiohttp.FormData({"file": io.BytesIO(b"board")})
+    async with designer.session.post(location["filesServiceUrl"] + files.PATH, data=form, headers=headers) as response:
+        assert response.status == 200
+
+
+async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catalog) -> None:
+    held = holdings.Holdings(catalog, 1, clock.ManualClock(), tuple)
+    asking = [asyncio.create_task(held.ready(), name="asking") for _ in range(2)]
+    turns = 0
+    while not asking[0].done():
+        await asyncio.sleep(0)
+        turns += 1
+    made = held.data
+    await asking[1]
+    assert turns >= sum(len(company.boards) for company in blueprints.COMPANIES)
+    assert held.data is made
 
 
 async def test_boms_are_made_of_parts_of_the_catalog(designer: Designer, catalog: store.Catalog) -> None:

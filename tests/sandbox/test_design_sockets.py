@@ -10,6 +10,10 @@ from gql.transport.aiohttp_websockets import AIOHTTPWebsocketsTransport
 from gql.transport.exceptions import TransportQueryError
 from support.designer import AURORA, NORTHWIND, Designer, StartsDesign
 
+from proxy.kit import clock
+from proxy.sandbox import people
+from proxy.sandbox.graphql import sockets
+
 DEADLINE = 30
 WATCH = """subscription($input: DesOnCommentUpdatedInput!) { desOnCommentUpdated(input: $input) {
   action data { commentAuthor commentText commentThreadId projectId documentName threadStatus } } }"""
@@ -131,10 +135,11 @@ async def test_pings_are_answered_and_operations_run_side_by_side(designer: Desi
     "messages, code",
     [
         ([{"type": "subscribe", "id": "1", "payload": {"query": "{ a }"}}], 4401),
-        ([{"type": "ping"}], 4400),
+        ([{"type": "complete", "id": "1"}], 4400),
         ([["connection_init"]], 4400),
         ([{"type": "connection_init"}, {"type": "connection_init"}], 4429),
         ([{"type": "connection_init"}, {"type": "shout"}], 4400),
+        ([{"type": "connection_init"}, {"type": "\U0001f600" * 60}], 4400),
         ([{"type": "connection_init"}, {"type": "subscribe", "payload": {"query": "{ a }"}}], 4400),
         ([{"type": "connection_init"}, {"type": "subscribe", "id": "1", "payload": {}}], 4400),
     ],
@@ -147,6 +152,59 @@ async def test_who_breaks_the_protocol_is_hung_up_on(designer: Designer, message
             async for _ in socket:
                 pass
         assert socket.close_code == code
+
+
+async def test_a_ping_is_answered_before_anything_else_was_said(designer: Designer) -> None:
+    async with designer.socket() as socket:
+        for message in ({"type": "pong"}, {"type": "ping", "payload": {"at": 1}}):
+            await socket.send_json(message)
+        assert await socket.receive_json(timeout=DEADLINE) == {"type": "pong"}
+        await opened(socket)
+
+
+async def test_who_says_nothing_is_hung_up_on(designer: Designer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "PATIENCE", 0.05)
+    async with designer.socket() as socket:
+        await socket.send_json({"type": "ping"})
+        assert await socket.receive_json(timeout=DEADLINE) == {"type": "pong"}
+        await socket.receive(timeout=DEADLINE)
+        assert socket.close_code == 4408
+
+
+async def test_an_id_is_free_when_its_operation_is_complete(designer: Designer) -> None:
+    async with designer.socket() as socket:
+        await opened(socket, {"token": designer.token})
+        for query, kinds in (("{ desUserByAuth { userName } }", ("next", "complete")), ("{ no }", ("error",))) * 5:
+            await socket.send_json(subscribe("1", query))
+            assert [(await socket.receive_json(timeout=DEADLINE))["type"] for _ in kinds] == list(kinds)
+
+
+async def test_a_subscription_ends_with_its_token(designer: Designer, turned: clock.ManualClock) -> None:
+    place = await first_thread(designer)
+    async with designer.socket() as socket:
+        await opened(socket)
+        await socket.send_json(subscribe("1", WATCH, watching(designer)))
+        await listening(designer)
+        turned.advance(86_400)
+        await designer.sign_in("grace")
+        await designer.change("desCreateComment", "commentId", **place, text="Not for an old token")
+        refused = await socket.receive_json(timeout=DEADLINE)
+        assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
+        await socket.send_json(subscribe("1", "{ __typename }"))
+        assert (await socket.receive_json(timeout=DEADLINE))["type"] == "next"
+
+
+async def test_who_is_gone_hears_no_more(designer: Designer) -> None:
+    place, watched_by_ada = await first_thread(designer), watching(designer)
+    async with designer.socket() as socket:
+        await opened(socket)
+        await socket.send_json(subscribe("1", WATCH, watched_by_ada))
+        await listening(designer)
+        await designer.sign_in("grace")
+        designer.sandbox.people.remove(people.USERS[0].id)
+        await designer.change("desCreateComment", "commentId", **place, text="Not for her")
+        refused = await socket.receive_json(timeout=DEADLINE)
+        assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
 
 
 async def test_an_id_is_one_operations_while_that_runs(designer: Designer) -> None:

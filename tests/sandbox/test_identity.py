@@ -164,3 +164,16 @@ def test_an_account_with_an_unknown_feature_is_refused_by_name() -> None:
 def test_two_accounts_may_not_share_a_client_id() -> None:
     with pytest.raises(ValueError, match="client ids"):
         accounts.Accounts((DESIGNER, DESIGNER))
+
+
+async def test_a_field_that_is_given_twice_is_an_invalid_request(caller: Caller) -> None:
+    account = caller.sandbox.account
+    form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", account.client_id),
+        ("client_secret", account.client_secret),
+        ("scope", "supply.domain"),
+        ("scope", "supply.domain"),
+    ]
+    reply = await caller.post(caller.sandbox.token_url, data=form)
+    assert (reply.status, reply.body) == (400, {"error": "invalid_request"})

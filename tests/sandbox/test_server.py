@@ -1,5 +1,6 @@
 """The sandbox as a whole: start, stop, what it tells about itself, and every field of the schema once."""
 
+import asyncio
 import time
 
 import aiohttp
@@ -66,6 +67,26 @@ async def test_the_index_lists_the_addresses(caller: Caller) -> None:
         body = await response.json()
     assert body["graphql"] == caller.sandbox.graphql_url
     assert body["token"] == caller.sandbox.token_url
+    design = {name: url for name, url in body.items() if name.startswith("design_")}
+    assert design == {f"design_{name}": url for name, url in caller.sandbox.design_urls.items()}
+
+
+@pytest.mark.parametrize("host", [b"", b"[", b"a b", b"[::1", b"x:99999", b"x:y", b"\xff", b"a/b", b'"<b>'])
+@pytest.mark.parametrize("path", [b"/", b"/graphql", b"/.well-known/openid-configuration"])
+async def test_a_host_that_is_none_is_a_bad_request(caller: Caller, host: bytes, path: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
+    writer.write(b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (path, host))
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"Traceback" not in answer
+
+
+@pytest.mark.parametrize("host", [b"localhost", b"my_sandbox:8081", b"[::1]:8081", b"10.0.0.7"])
+async def test_any_name_that_leads_to_it_is_in_its_addresses(caller: Caller, host: bytes) -> None:
+    async with caller.session.get(caller.sandbox.url, headers={"Host": host.decode()}) as response:
+        assert (await response.json())["token"] == f"http://{host.decode()}/connect/token"
 
 
 async def test_it_tells_what_it_was_asked(caller: Caller) -> None:
@@ -125,7 +146,14 @@ async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"token_lifetime": 0}, {"part_limit_status": 404}, {"execution_timeout": 0}, {"answer_fields": 0}]
+    "wrong",
+    [
+        {"token_lifetime": 0},
+        {"part_limit_status": 404},
+        {"execution_timeout": 0},
+        {"answer_fields": 0},
+        {"design_port": 65_533},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -357,3 +357,16 @@ def test_changes_together_are_made_all_or_none(path: Path) -> None:
     with pytest.raises(KeyError):
         del rows["never there"]
     held.close()
+
+
+async def test_who_went_before_a_restart_is_in_no_team_after_it(
+    start_design: designers.StartsDesign, path: Path
+) -> None:
+    team = "query($u: String!) { desTeam(workspaceUrl: $u) { users { userName } } }"
+    async with start_design(state=path) as designer:
+        before = (await designer.get(team, u=designers.AURORA))["desTeam"]["users"]
+        designer.sandbox.people.remove(people.USERS[1].id)
+    async with start_design(state=path) as designer:
+        after = (await designer.get(team, u=designers.AURORA))["desTeam"]["users"]
+    assert [one for one in before if one not in after] == [{"userName": "grace"}]
+    assert len(after) == len(before) - 1

@@ -112,6 +112,63 @@ async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: Desk
     assert not await desk.is_good(tokens["access_token"])
 
 
+async def test_a_code_is_spent_by_the_first_try(desk: Desk) -> None:
+    code = await desk.code()
+    assert (await desk.redeem(code, code_verifier="w" * 43)).status == 400
+    assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
+
+
+async def test_another_application_cannot_spend_a_code(desk: Desk) -> None:
+    code = await desk.code()
+    assert (await desk.redeem(code, OTHER)).body == {"error": "invalid_grant"}
+    assert (await desk.redeem(code)).status == 200
+
+
+async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: Desk) -> None:
+    tokens = (await desk.redeem(await desk.code())).body
+    access = tokens["access_token"]
+    desk.caller.sandbox.people.remove(people.USERS[0].id)
+    assert not await desk.is_good(access)
+    secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
+    url = desk.caller.sandbox.url
+    asked = await desk.caller.post(url + "/connect/introspect", data={**secret, "token": access})
+    assert asked.body == {"active": False}
+    async with desk.caller.session.post(url + "/File/Upload", headers={"token": access}) as response:
+        assert response.status == 401
+
+
+async def test_files_are_not_taken_from_an_application_that_is_gone(desk: Desk) -> None:
+    access = (await desk.redeem(await desk.code())).body["access_token"]
+    desk.caller.sandbox.accounts.remove(DESIGN.application_id)
+    async with desk.caller.session.post(
+        desk.caller.sandbox.url + "/File/Upload", headers={"token": access}
+    ) as response:
+        assert response.status == 401
+
+
+async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(desk: Desk) -> None:
+    first, other = [(await desk.redeem(await desk.code())).body for _ in range(2)]
+    second = (await desk.token("refresh_token", refresh_token=first["refresh_token"])).body
+    third = (await desk.token("refresh_token", refresh_token=second["refresh_token"])).body
+    stolen = await desk.token("refresh_token", refresh_token=first["refresh_token"])
+    assert stolen.body == {"error": "invalid_grant"}
+    for tokens in (first, second, third):
+        assert not await desk.is_good(tokens["access_token"])
+    assert (await desk.token("refresh_token", refresh_token=third["refresh_token"])).status == 400
+    assert await desk.is_good(other["access_token"])
+    assert (await desk.token("refresh_token", refresh_token=other["refresh_token"])).status == 200
+
+
+async def test_a_token_that_was_revoked_is_no_fault(desk: Desk) -> None:
+    access = (await desk.redeem(await desk.code())).body["access_token"]
+    secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
+    url = desk.caller.sandbox.url + "/connect/revocation"
+    async with desk.caller.session.post(url, data={**secret, "token": access}) as response:
+        assert response.status == 200
+    assert not await desk.is_good(access)
+    assert desk.caller.sandbox.journal.totals.faults == {}
+
+
 async def test_applications_come_go_and_change_while_it_runs(desk: Desk) -> None:
     known = desk.caller.sandbox.accounts
     added = dataclasses.replace(accounts.READY, name="new", application_id="app-9", client_id="c9", client_secret="s9")

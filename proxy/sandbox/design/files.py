@@ -57,6 +57,7 @@ class Files:
 
     async def preview(self, request: web.Request) -> web.Response:
         """A picture of the project with the `id` in the query."""
+        await self._held.ready()
         project = self._held.data.projects.get(request.query.get("id", ""))
         if project is None:
             return web.Response(text="there is no such project", status=404)

@@ -81,6 +81,7 @@ class Service:
         shown = request.headers.get(CREDENTIAL, "")
         if not hmac.compare_digest(shown.encode(), self._credential.encode()):
             return _refusal("this service is asked by the query service only", 401)
+        await self.held.ready()
         try:
             return await handler(request)
         except LookupError as error:

@@ -1,7 +1,7 @@
 """The design services on their sockets: started and stopped with the sandbox.
 
-Each has a free port of the loopback interface. The credential that they want is made at the start and known to
-nobody but them and the client that is handed out here.
+Each has a port of its own of the loopback interface, a free one unless it is chosen. The credential that they want is
+made at the start and known to nobody but them and the client that is handed out here.
 """
 
 import secrets
@@ -16,13 +16,24 @@ from proxy.sandbox.design import client, collaboration, holdings, library, proje
 
 HOST = "127.0.0.1"
 SHUTDOWN = 1.0
+# In the order of their ports.
+NAMES = ("workspaces", "library", "projects", "collaboration")
+
+
+class PortError(OSError):
+    """A service cannot have the port that was chosen for it."""
+
+    def __init__(self, service: str, port: int, error: OSError) -> None:
+        super().__init__(error.errno, error.strerror)
+        self.service, self.port = service, port
 
 
 class Design:
-    """The services of one sandbox. `client` is there while they run."""
+    """The services of one sandbox. `client` is there while they run. `port`: the first has it, the others those after
+    it; 0: free ones."""
 
-    def __init__(self, held: holdings.Holdings, kept: journal.Journal) -> None:
-        self._held, self._journal = held, kept
+    def __init__(self, held: holdings.Holdings, kept: journal.Journal, port: int = 0) -> None:
+        self._held, self._journal, self._port = held, kept, port
         self._client: client.Client | None = None
 
     @property
@@ -33,7 +44,7 @@ class Design:
         return self._client
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
-        """From the start of the sandbox to its end."""
+        """From the start of the sandbox to its end. Raises PortError."""
         credential = secrets.token_urlsafe(32)
         talk = collaboration.Collaboration(self._held, credential, self._journal)
         services: tuple[rest.Service, ...] = (
@@ -43,7 +54,8 @@ class Design:
             talk,
         )
         async with AsyncExitStack() as stack:
-            urls = {one.name: await stack.enter_async_context(_served(one)) for one in services}
+            ports = {name: self._port and self._port + number for number, name in enumerate(NAMES)}
+            urls = {one.name: await stack.enter_async_context(_served(one, ports[one.name])) for one in services}
             session = aiohttp.ClientSession(headers={rest.CREDENTIAL: credential})
             self._client = client.Client(await stack.enter_async_context(session), urls)
             stack.callback(talk.events.close)
@@ -51,12 +63,15 @@ class Design:
 
 
 @asynccontextmanager
-async def _served(service: rest.Service) -> AsyncIterator[str]:
+async def _served(service: rest.Service, port: int) -> AsyncIterator[str]:
     # Who stops listening to events ends the request.
     runner = web.AppRunner(service.app(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN)
     await runner.setup()
     try:
-        await web.TCPSite(runner, HOST, 0).start()
+        try:
+            await web.TCPSite(runner, HOST, port).start()
+        except OSError as error:
+            raise PortError(service.name, port, error) from error
         yield f"http://{HOST}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()

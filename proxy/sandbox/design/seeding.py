@@ -4,7 +4,7 @@ The same seed and catalog give the same data. Times lie before the moment that i
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 from proxy.sandbox.catalog import store
@@ -38,18 +38,23 @@ class Data:
     tasks: Table[records.Task] = field(default_factory=lambda: Table(records.Task))
 
 
-def opened(kept: state.Kept, catalog: store.Catalog, seed: int, now: float) -> Data:
-    """What is kept; if that is nothing, both companies with everything that they have."""
+def opened(kept: state.Kept) -> Data:
+    """What is kept; nothing, where nobody has filled it."""
     empty = Data()
     tables = {each.name: getattr(empty, each.name) for each in fields(empty)}
-    data = Data(**{name: table.on(kept.rows(f"design_{name}", table.kind)) for name, table in tables.items()})
-    if not len(data.workspaces):
-        with kept.together():
-            _seed(data, catalog, seed, now)
-    return data
+    return Data(**{name: table.on(kept.rows(f"design_{name}", table.kind)) for name, table in tables.items()})
 
 
-def _seed(data: Data, catalog: store.Catalog, seed: int, now: float) -> None:
+def copied(data: Data, into: Data) -> None:
+    """Put all records of one into the other."""
+    for each in fields(data):
+        for row in getattr(data, each.name):
+            getattr(into, each.name).put(row)
+
+
+def seeded(data: Data, catalog: store.Catalog, seed: int, now: float) -> Iterator[None]:
+    """Fill `data` with both companies and everything that they have. Every board takes its time: after each whoever
+    wants this may let others in."""
     for number, company in enumerate(blueprints.COMPANIES):
         rng = random.Random(f"{seed}:{company.slug}")  # noqa: S311 (data for a stage, not for a lock)
         past = moments.Past(now, rng)
@@ -66,6 +71,7 @@ def _seed(data: Data, catalog: store.Catalog, seed: int, now: float) -> None:
                 data.threads.put(thread)
             for task in talk.tasks(workspace, built.project, people, rng, past):
                 data.tasks.put(task)
+            yield
         for folder in shelf.folders.values():
             data.folders.put(folder)
         for component in shelf.components.values():

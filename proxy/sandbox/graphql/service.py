@@ -10,7 +10,7 @@ import random
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLError, OperationType
@@ -61,10 +61,12 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An operation that may be executed."""
+    """An operation that may be executed. `token`: what was shown for it."""
 
     prepared: executor.SupplyExecutor
     bill: context.Context
+    document: documents.Document
+    token: str | None
 
     @property
     def is_subscription(self) -> bool:
@@ -79,7 +81,7 @@ class Planned:
         prepared.allowance = allowed
         if self.bill.design is not None:
             self.bill.design.lookups.forget()
-        return Planned(prepared, self.bill)
+        return replace(self, prepared=prepared)
 
 
 class QueryService:
@@ -131,7 +133,8 @@ class QueryService:
     async def stream(
         self, request: requests.Request, token: str | None, exchange: exchanges.Exchange
     ) -> AsyncGenerator[Answer, None]:
-        """The answers to a subscription, one for each event; the one answer to anything else."""
+        """The answers to a subscription, one for each event, the first after its token a refusal and the last; the one
+        answer to anything else."""
         try:
             planned = self.plan(request, token, exchange)
             if not planned.is_subscription:
@@ -143,13 +146,14 @@ class QueryService:
             return
         async with aclosing(events):
             async for event in events:
-                allowed = allowance.Allowance(
-                    self._clock, self._settings.execution_timeout, self._settings.answer_fields
-                )
-                yield await self._told(planned.about(event, allowed), exchange)
+                told = await self._told(planned.about(event, self._allowed()), exchange)
+                yield told
+                if "data" not in told.body:
+                    return
 
     async def _told(self, planned: "Planned", exchange: exchanges.Exchange) -> Answer:
         try:
+            self._authenticate(planned.token, planned.document, exchange)
             return self._signed(Answer(200, await self._execute(planned, exchange)))
         except problems.RequestError as refused:
             return self.refusal(refused)
@@ -163,7 +167,8 @@ class QueryService:
         exchange.entry.operation, exchange.entry.fields = document.asked(request.operation_name)
         if request.safe and not document.is_query(request.operation_name):
             raise problems.not_safe()
-        caller = self._authenticate(document.shown_token(request.variables) or token, document, exchange)
+        shown = document.shown_token(request.variables) or token
+        caller = self._authenticate(shown, document, exchange)
         account = caller.account
         exchange.entry.application = account.application_id if account else None
         if document.node is None or document.faults:
@@ -171,18 +176,20 @@ class QueryService:
                 exchange.struck(faults.MissingField)
             raise problems.RequestError(400, document.faults)
         bill = self._bill(caller, exchange)
-        allowed = allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
         prepared = executor.prepare(
             surface.schema,
             document.node,
             bill,
             request.variables,
             operation_name=request.operation_name,
-            allowed=allowed,
+            allowed=self._allowed(),
             waits=document.waits,
         )
         self._check(prepared, bill, exchange)
-        return Planned(prepared, bill)
+        return Planned(prepared, bill, document, shown)
+
+    def _allowed(self) -> allowance.Allowance:
+        return allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
 
     def _bill(self, caller: "Caller", exchange: exchanges.Exchange) -> context.Context:
         may_design = caller.user is not None and caller.scopes >= DESIGN_SCOPES
@@ -258,7 +265,7 @@ class QueryService:
         prepared, bill = planned.prepared, planned.bill
         result = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
-            result = await self._in_time(result)
+            result = await _in_time(result, self._settings.execution_timeout)
         if prepared.allowance.refused is not None:
             raise prepared.allowance.refused
         if bill.account is not None:
@@ -271,15 +278,15 @@ class QueryService:
             _note(error)
         return {"errors": [problems.executed(error) for error in result.errors], "data": result.data}
 
-    async def _in_time(self, waiting: Any) -> ExecutionResult:
-        """What comes of an execution that asks other services. Raises RequestError where that takes too long."""
-        seconds = self._settings.execution_timeout
-        try:
-            async with asyncio.timeout(seconds):
-                result: ExecutionResult = await waiting
-        except TimeoutError:
-            raise problems.timed_out(seconds) from None
-        return result
+
+async def _in_time(waiting: Any, seconds: float) -> ExecutionResult:
+    """What comes of an execution that asks other services. Raises RequestError where that takes too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            result: ExecutionResult = await waiting
+    except TimeoutError:
+        raise problems.timed_out(seconds) from None
+    return result
 
 
 def _note(error: GraphQLError) -> None:

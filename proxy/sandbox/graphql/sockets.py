@@ -22,6 +22,8 @@ MAX_MESSAGE = 2**20
 BAD_REQUEST, UNAUTHORIZED, INIT_TIMEOUT, TAKEN, INIT_TWICE = 4400, 4401, 4408, 4409, 4429
 NO_PROTOCOL = 4406
 GOING_AWAY = 1001
+# Bytes of the reason in a close frame.
+LONGEST_REASON = 123
 
 
 class CloseError(Exception):
@@ -57,8 +59,10 @@ class Sockets:
         talk = _Talk(self._queries, self._watch, socket, request)
         try:
             await talk.go()
+        except ConnectionError:
+            return socket
         except CloseError as broken:
-            await socket.close(code=broken.code, message=broken.reason.encode())
+            await socket.close(code=broken.code, message=_short(broken.reason))
         finally:
             self._open.discard(socket)
             await talk.end()
@@ -78,6 +82,8 @@ class _Talk:
         self._queries, self._watch, self._socket = queries, watch, socket
         self._request, self._token = request, bearer(request.headers)
         self._running: dict[str, asyncio.Task[None]] = {}
+        # All of them, also those that are saying their last word.
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def go(self) -> None:
         """Listen, until the caller closes. Raises CloseError."""
@@ -85,27 +91,37 @@ class _Talk:
             raise CloseError(NO_PROTOCOL, "Subprotocol not acceptable")
         try:
             async with asyncio.timeout(PATIENCE):
-                first = await self._socket.receive()
+                begun = await self._begin()
         except TimeoutError:
             raise CloseError(INIT_TIMEOUT, "Connection initialisation timeout") from None
-        if first.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR):
-            return
-        await self._begin(_read(first))
-        async for message in self._socket:
-            await self._heed(_read(message))
+        if begun:
+            async for message in self._socket:
+                await self._heed(_read(message))
 
     async def end(self) -> None:
         """Stop what is running."""
-        tasks = tuple(self._running.values())
+        tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _begin(self, message: dict[str, Any]) -> None:
-        if message["type"] == "subscribe":
-            raise CloseError(UNAUTHORIZED, "Unauthorized")
-        if message["type"] != "connection_init":
-            raise CloseError(BAD_REQUEST, "The first message must be connection_init")
+    async def _begin(self) -> bool:
+        """Wait for `connection_init`, before which there may be pings; whether it came before the caller closed."""
+        async for message in self._socket:
+            said = _read(message)
+            match said["type"]:
+                case "connection_init":
+                    await self._init(said)
+                    return True
+                case "ping" | "pong":
+                    await self._heed(said)
+                case "subscribe":
+                    raise CloseError(UNAUTHORIZED, "Unauthorized")
+                case _:
+                    raise CloseError(BAD_REQUEST, "The first message must be connection_init")
+        return False
+
+    async def _init(self, message: dict[str, Any]) -> None:
         payload = message.get("payload")
         if isinstance(payload, dict):
             texts = {name: value for name, value in payload.items() if isinstance(value, str)}
@@ -137,7 +153,10 @@ class _Talk:
             asked = requests.read(orjson.dumps(message.get("payload")))
         except problems.RequestError as refused:
             raise CloseError(BAD_REQUEST, refused.errors[0]["message"]) from None
-        self._running[id_] = asyncio.create_task(self._run(id_, asked), name="GraphQL operation on a socket")
+        task = asyncio.create_task(self._run(id_, asked), name="GraphQL operation on a socket")
+        self._running[id_] = task
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _stop(self, message: dict[str, Any]) -> None:
         task = self._running.pop(str(message.get("id")), None)
@@ -155,17 +174,28 @@ class _Talk:
                     async for answer in answers:
                         exchange.entry.status = answer.status
                         if "data" not in answer.body:
-                            await self._send({"id": id_, "type": "error", "payload": answer.body["errors"]})
+                            await self._finish({"id": id_, "type": "error", "payload": answer.body["errors"]})
                             return
                         await self._send({"id": id_, "type": "next", "payload": answer.body})
-            await self._send({"id": id_, "type": "complete"})
+            await self._finish({"id": id_, "type": "complete"})
         except ConnectionError:
             return
         finally:
-            self._running.pop(id_, None)
+            if self._running.get(id_) is asyncio.current_task():
+                del self._running[id_]
+
+    async def _finish(self, message: dict[str, Any]) -> None:
+        """The last message of an operation. Its id is free when the caller reads that, not some time after."""
+        self._running.pop(message["id"], None)
+        await self._send(message)
 
     async def _send(self, message: dict[str, Any]) -> None:
         await self._socket.send_str(orjson.dumps(message).decode())
+
+
+def _short(reason: str) -> bytes:
+    """As much as a close frame holds (RFC 6455 §5.5), cut between characters."""
+    return reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
 
 
 def bearer(headers: Any) -> str | None:

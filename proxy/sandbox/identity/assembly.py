@@ -69,7 +69,14 @@ def assemble(
     names = secret if kept.is_lasting else rng
     lifetime, audience = settings.token_lifetime, settings.audience
     issued = tokens.Tokens(
-        ring, clock, names, lifetime, audience, is_user=lambda id_: users.by_id(id_) is not None, kept=kept
+        ring,
+        clock,
+        names,
+        lifetime,
+        audience,
+        is_user=lambda id_: users.by_id(id_) is not None,
+        is_application=lambda client_id: known.by_client_id(client_id) is not None,
+        kept=kept,
     )
     allowed = authorisations.Authorisations(issued, clock, secret, settings.refresh_lifetime, kept)
     server = protocol.Server(known, users, issued, allowed)

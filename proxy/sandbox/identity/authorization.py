@@ -5,16 +5,18 @@ Whether a request is good, and what becomes of it, is Authlib's to say; here are
 An error is never sent to an address that the application has not named before.
 """
 
+from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
+from authlib.common.urls import add_params_to_uri
 from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oidc.core.errors import ConsentRequiredError
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import accounts, pages, people
-from proxy.sandbox.identity import forms, protocol, scopes, sessions, signing_in, tokens
+from proxy.sandbox.identity import extensions, forms, protocol, scopes, sessions, signing_in, tokens
 from proxy.sandbox.identity.clients import Asked
 
 AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
@@ -72,8 +74,8 @@ class Authorization:
             if self._must_ask(grant, session.sign_in):
                 return self._consent(pairs, grant, session)
         except (OAuth2Error, ValueError) as error:
-            return self._refused(error)
-        return self._finished(grant, session.sign_in)
+            return self._refused(request, error)
+        return self._finished(request, grant, session.sign_in)
 
     async def decide(self, request: web.Request) -> web.Response:
         """The user has allowed it, or has not."""
@@ -84,28 +86,29 @@ class Authorization:
             or session.sign_in is None
             or not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD))
         ):
-            return self._refused(InvalidRequestError("The form is stale or not ours."))
+            return self._refused(request, InvalidRequestError("The form is stale or not ours."))
         try:
             grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
         except (OAuth2Error, ValueError) as error:
-            return self._refused(error)
+            return self._refused(request, error)
         if form.get("decision") != "allow":
-            return self._finished(grant, None)
+            return self._finished(request, grant, None)
         names = grant.request.scope.split()
         self._server.kept.consent(session.sign_in.user, grant.client.get_client_id(), names)
-        return self._finished(grant, session.sign_in)
+        return self._finished(request, grant, session.sign_in)
 
     def _grant(self, request: web.Request, pairs: Pairs, session: sessions.Session | None) -> protocol.Consent:
         """The request, found good. Raises OAuth2Error, or ValueError for what Authlib's errors cannot say."""
         sign_in = session.sign_in if session else None
         if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
             sign_in = None
-        issuer = self._issuer or str(request.url.origin())
+        issuer = forms.issuer(request, self._issuer)
         return self._server.consent(Asked("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
         """Whether the application wants a newer sign-in."""
-        return max_age is not None and self._clock.now() - sign_in.at > int(max_age)
+        seconds = extensions.max_age(max_age)
+        return seconds is not None and self._clock.now() - sign_in.at > seconds
 
     def _must_ask(self, grant: protocol.Consent, sign_in: tokens.SignIn) -> bool:
         """Raises ConsentRequiredError where the application will not have the user asked."""
@@ -132,13 +135,13 @@ class Authorization:
             csrf=self._sessions.csrf_token(session),
         )
 
-    def _finished(self, grant: protocol.Consent, sign_in: tokens.SignIn | None) -> web.Response:
-        return _sent(self._server.finish(grant, sign_in))
+    def _finished(self, request: web.Request, grant: protocol.Consent, sign_in: tokens.SignIn | None) -> web.Response:
+        return self._sent(request, self._server.finish(grant, sign_in).headers)
 
-    def _refused(self, error: Exception) -> web.Response:
+    def _refused(self, request: web.Request, error: Exception) -> web.Response:
         """To the application if its address is known to be its own, else to the user."""
         if isinstance(error, OAuth2Error) and error.redirect_uri:
-            return _sent(protocol.Answer(302, {}, dict(error(None)[2])))
+            return self._sent(request, dict(error(None)[2]))
         code, text = "invalid_request", "The request cannot be understood."
         if isinstance(error, OAuth2Error):
             code, text = str(error.error), error.get_error_description() or text
@@ -146,17 +149,21 @@ class Authorization:
             "message.html", status=400, heading="This sign-in cannot go on", text=text, code=code, link="", link_text=""
         )
 
-
-def _sent(answer: protocol.Answer) -> web.Response:
-    return web.Response(status=answer.status, headers={**answer.headers, **pages.HEADERS})
+    def _sent(self, request: web.Request, headers: Mapping[str, str]) -> web.Response:
+        """The browser back to the application, with who sends it: a client of several services may have mixed them up
+        (RFC 9207)."""
+        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request, self._issuer))])
+        return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
 
 
 def _once_signed_in(pairs: Pairs) -> list[tuple[str, str]]:
-    """The request as it goes on after the sign-in that it asks for."""
+    """The request as it goes on after the sign-in that it asks for, which is as new as can be: `max_age` has had its
+    say, or one of 0 would never have enough."""
     left = [
         (name, " ".join(word for word in value.split() if word not in SIGNING_IN))
         if name == "prompt"
         else (name, value)
         for name, value in pairs
+        if name != "max_age"
     ]
     return [(name, value) for name, value in left if name != "prompt" or value]

@@ -10,6 +10,8 @@ TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
 USERINFO_PATH, REVOCATION_PATH, INTROSPECTION_PATH = "/connect/userinfo", "/connect/revocation", "/connect/introspect"
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = DISCOVERY_PATH + "/jwks"
+# What programs in web pages may ask, as IdentityServer has it: introspection is for servers.
+FOR_PAGES = (DISCOVERY_PATH, JWKS_PATH, TOKEN_PATH, USERINFO_PATH, REVOCATION_PATH)
 SECRET_BY = ["client_secret_basic", "client_secret_post"]
 PATHS = {
     "jwks_uri": JWKS_PATH,
@@ -50,5 +52,9 @@ def document(issuer: str, known: Iterable[accounts.Account]) -> dict[str, Any]:
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256"],
         "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,
+        "claims_parameter_supported": False,
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
     }

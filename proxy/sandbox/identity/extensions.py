@@ -4,6 +4,7 @@ from typing import Any
 
 from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oauth2.rfc7636 import CodeChallenge
+from authlib.oidc.core.errors import RequestNotSupportedError, RequestURINotSupportedError
 from authlib.oidc.core.grants import OpenIDToken
 from authlib.oidc.core.grants.util import validate_request_prompt
 
@@ -11,6 +12,9 @@ from proxy.sandbox.identity import authorisations, tokens
 from proxy.sandbox.identity.clients import Request
 
 METHOD = "S256"
+RESPONSE_MODE = "query"
+# Digits of max_age: centuries.
+LONGEST_AGE = 10
 
 
 class Pkce(CodeChallenge):
@@ -49,6 +53,31 @@ class IdTokens(OpenIDToken):
             access_token=token["access_token"],
             ahead=asked.ahead,
         )
+
+
+def refusing(grant: Any) -> None:
+    """What is not there is refused, and not passed over: a client that counts on it would be let down later (OpenID
+    Connect Core §3.1.2.1, §6)."""
+    grant.register_hook("after_validate_authorization_request_payload", _refuse)
+
+
+def max_age(text: str | None) -> int | None:
+    """The seconds; None where there are none, or no number. A sign-in cannot be younger than one of this moment."""
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= LONGEST_AGE):
+        return None
+    return int(text)
+
+
+def _refuse(grant: Any, _redirect_uri: Any) -> None:
+    data = grant.request.payload.data
+    if "request" in data:
+        raise RequestNotSupportedError
+    if "request_uri" in data:
+        raise RequestURINotSupportedError
+    if data.get("response_mode", RESPONSE_MODE) != RESPONSE_MODE:
+        raise InvalidRequestError(f"The response_mode must be {RESPONSE_MODE}.")
+    if "max_age" in data and max_age(data["max_age"]) is None:
+        raise InvalidRequestError("The max_age must be a number of seconds.")
 
 
 def asking_the_user(grant: Any) -> None:

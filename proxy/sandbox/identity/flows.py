@@ -57,15 +57,16 @@ class AuthorizationCode(Issuing, authlib_grants.AuthorizationCodeGrant):
         self.server.kept.keep_code(code, kept)
 
     def query_authorization_code(self, code: str, client: Client) -> authorisations.Code | None:
-        """What is behind the code, if this application was sent it."""
+        """What is behind the code, if this application was sent it. Who brings it again is noticed: a code is kept, but
+        good once, even where the rest of the request is wrong, as IdentityServer has it."""
         kept = self.server.kept.code(code)
         if kept is None or kept.authorisation.client_id != client.get_client_id():
             return None
+        kept.used = True
         return kept if self.server.is_known(kept.authorisation.sign_in) else None
 
-    def delete_authorization_code(self, authorization_code: authorisations.Code) -> None:
-        """It is good once, but kept: who brings it again is noticed."""
-        authorization_code.used = True
+    def delete_authorization_code(self, _authorization_code: authorisations.Code) -> None:
+        """Nothing: it has been used since it was looked for."""
 
     def authenticate_user(self, authorization_code: authorisations.Code) -> tokens.SignIn:
         """Whose token it will be."""
@@ -123,6 +124,8 @@ def register(server: protocol.Server) -> None:
     """Every flow there is. Which an application may use is its own `flows`."""
     signing = extensions.IdTokens(server.issued)
     server.register_grant(ClientCredentials)
-    server.register_grant(AuthorizationCode, [extensions.Pkce(), signing, extensions.asking_the_user])
+    server.register_grant(
+        AuthorizationCode, [extensions.Pkce(), signing, extensions.refusing, extensions.asking_the_user]
+    )
     server.register_grant(RefreshToken, [signing])
     server.register_grant(Password, [signing])

@@ -12,10 +12,12 @@ ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token"
 
 
 async def form(request: web.Request) -> dict[str, str] | None:
-    """The fields of a form; None for another method or another content, or one that cannot be read."""
+    """The fields of a form; None for another method or another content, one that cannot be read, or one in which a
+    field is given twice (RFC 6749 §3.2)."""
     if request.method != "POST" or request.content_type != FORM:
         return None
-    return await _fields(request)
+    fields = await _fields(request)
+    return None if fields is None or len(fields) < len(await request.post()) else fields
 
 
 async def sent(request: web.Request) -> dict[str, str]:

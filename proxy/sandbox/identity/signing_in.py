@@ -4,7 +4,7 @@ Whoever needs a user sends the browser to `login_url`; it comes back to where it
 """
 
 from collections.abc import Callable
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
 from authlib.oauth2 import OAuth2Error
@@ -52,8 +52,9 @@ class SigningIn:
         router.add_post(END_SESSION_PATH, self.end_session)
 
     async def form(self, request: web.Request) -> web.Response:
-        """The login page."""
-        return self._form(request, _inside(request.query.get("return_to")))
+        """The login page, with the address that the application expects, if it does (`login_hint`)."""
+        return_to = _inside(request.query.get("return_to"))
+        return self._form(request, return_to, dict(parse_qsl(urlsplit(return_to).query)).get("login_hint", ""))
 
     async def sign_in(self, request: web.Request) -> web.Response:
         """Back to where the browser came from; 400 with the page again for a wrong password or a stale form."""

@@ -32,7 +32,7 @@ class ExpiredTokenError(Exception):
 
 
 class EndedTokenError(ExpiredTokenError):
-    """A token of ours that was ended before its time."""
+    """A token of ours that a fault ended before its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Access:
 
 
 class Tokens:
-    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` says whether a user is still there."""
+    """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` and `is_application` say whether a user and a
+    client id are still there."""
 
     def __init__(
         self,
@@ -70,11 +71,13 @@ class Tokens:
         audience: str,
         *,
         is_user: Callable[[str], bool] = lambda _: True,
+        is_application: Callable[[str], bool] = lambda _: True,
         kept: state.Kept | None = None,
     ) -> None:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
-        self._audience, self._is_user = audience, is_user
+        self._audience, self._is_user, self._is_application = audience, is_user, is_application
+        # Whether it was by a fault.
         ended = (kept or state.Kept()).rows("ended_token", state.Timed[bool])
         self._ended = state.Expiring(ended, clock, ENDED_SECONDS, ENDED_KEPT)
 
@@ -127,14 +130,17 @@ class Tokens:
     def access(self, token: str) -> Access:
         """What `token` says. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
         said = _access(self._claims(token))
-        if said.jti in self._ended:
-            raise EndedTokenError("it was ended")
+        by_fault = self._ended.get(said.jti)
+        if by_fault is not None:
+            raise (EndedTokenError if by_fault else ExpiredTokenError)("it was ended")
         if said.expires is not None and self._clock.now() >= said.expires:
             raise ExpiredTokenError("its time is over")
         if said.user is not None and not self._is_user(said.user):
             raise ExpiredTokenError("its user is gone")
         if self._clock.now() < said.issued:
             raise InvalidTokenError("its time has not come")
+        if not self._is_application(said.client_id):
+            raise InvalidTokenError("its application is gone")
         return said
 
     def client_of(self, token: str) -> str:
@@ -142,15 +148,15 @@ class Tokens:
         return self.access(token).client_id
 
     def end(self, token: str) -> None:
-        """From now on this token has expired. What is no token of ours is left alone."""
+        """A fault: from now on this token has expired. What is no token of ours is left alone."""
         try:
-            self.end_id(_access(self._claims(token)).jti)
+            self._ended.put(_access(self._claims(token)).jti, True)
         except InvalidTokenError:
             return
 
     def end_id(self, jti: str) -> None:
-        """From now on the token with this id has expired."""
-        self._ended.put(jti, True)
+        """Somebody wants it: from now on the token with this id has expired."""
+        self._ended.put(jti, False)
 
     def _times(self, ahead: int) -> dict[str, Any]:
         now = int(self._clock.now()) + ahead

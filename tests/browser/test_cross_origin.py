@@ -1,0 +1,29 @@
+"""A web page of another origin that gets its own token and asks the query service (contract graphql.md, N-603)."""
+
+from collections.abc import Callable
+
+from browser.background import Background
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from proxy.sandbox import app, settings
+
+PATIENCE = 20  # seconds
+
+
+def test_a_page_of_another_origin_gets_a_token_and_parts(
+    browser: Chrome, background: Background, page_url: Callable[..., str]
+) -> None:
+    sandbox = background.enter(app.running(settings.Settings()))
+    account = sandbox.account
+    address = page_url(
+        "token.html",
+        token_url=sandbox.token_url,
+        graphql_url=sandbox.graphql_url,
+        client=account.client_id,
+        secret=account.client_secret,
+    )
+    browser.get(address)
+    WebDriverWait(browser, PATIENCE).until(lambda shown: shown.title in ("done", "refused"))
+    assert (browser.title, browser.find_element(By.ID, "told").text) == ("done", "SN74S74N")

@@ -1,0 +1,62 @@
+"""docs/sandbox.md goes through the contract's nine sections: every line has what it says it is held by."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+HEAD = "## The contract, line by line"
+# What is held by nothing has to begin so, and say why.
+ABSENT = ("not there: ", "not enforced")
+REFERENCE = re.compile(r"`([\w/]+)`: ([^`]+?)(?=; `|$)")
+
+
+@pytest.fixture(scope="module")
+def rows(pages):
+    return pages["docs/sandbox.md"].table("line")
+
+
+def _file(name):
+    folder, _, last = name.rpartition("/")
+    return TESTS / (folder or "sandbox") / f"test_{last}.py"
+
+
+def _function(sentence):
+    return "test_" + re.sub(r"\W+", "_", sentence.strip())
+
+
+def _named(cell):
+    """Each test that a cell names, as its file and its function."""
+    return [
+        (_file(name), _function(sentence)) for name, said in REFERENCE.findall(cell) for sentence in said.split("; ")
+    ]
+
+
+def test_every_section_has_its_table(pages):
+    text = pages["docs/sandbox.md"].text.partition(HEAD)[2]
+    assert re.findall(r"^### (\d)", text, re.MULTILINE) == [str(number) for number in range(1, 10)]
+    assert text.count("\n| line |") == 9
+
+
+def test_every_row_names_its_tests_or_says_why_there_is_none(rows):
+    assert len(rows) > 120
+    for line, there, held in rows:
+        if held == "–":
+            assert there.startswith(ABSENT), line
+        else:
+            assert REFERENCE.sub("", held).strip("; ") == "", line
+
+
+def test_every_test_that_is_named_is_there(rows):
+    named = {one for row in rows for one in _named(row[2])}
+    assert len(named) > 120
+    defined = {
+        file: set(re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))) if file.exists() else set()
+        for file, _ in named
+    }
+    assert sorted(f"{file.name}: {function}" for file, function in named if function not in defined[file]) == []
+
+
+def test_cells_are_short(rows):
+    assert [row[0] for row in rows if len(row[0]) > 80 or len(row[1]) > 70] == []

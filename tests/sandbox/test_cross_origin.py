@@ -1,0 +1,70 @@
+"""Programs in web pages of other origins: which of the sandbox's addresses they may ask, and which stay shut."""
+
+import pytest
+from support.desk import Desk
+from support.sandbox_caller import Caller
+
+from proxy.sandbox import cross_origin
+from proxy.sandbox.graphql import transport
+from proxy.sandbox.identity import authorization, discovery, signing_in
+from proxy.sandbox.injection import declarations
+
+ORIGIN = {"Origin": "https://pages.example"}
+PREFLIGHT = {
+    **ORIGIN,
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "authorization,content-type",
+}
+
+
+@pytest.mark.parametrize("path", [*transport.PATHS, *discovery.FOR_PAGES])
+async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials(caller: Caller, path: str) -> None:
+    caller.sandbox.journal.clear()
+    async with caller.session.options(caller.sandbox.url + path, headers=PREFLIGHT) as response:
+        assert (response.status, await response.read()) == (204, b"")
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert response.headers["Access-Control-Allow-Methods"] == "POST"
+        assert response.headers["Access-Control-Allow-Headers"] == "authorization,content-type"
+        assert int(response.headers["Access-Control-Max-Age"]) == cross_origin.REMEMBERED
+        assert "Access-Control-Allow-Credentials" not in response.headers
+    assert not list(caller.sandbox.journal.last(10))
+
+
+async def test_answers_can_be_read_by_pages_whatever_they_say(caller: Caller) -> None:
+    form = {"grant_type": "client_credentials", "client_id": "nobody", "client_secret": "x"}
+    asked = (
+        await caller.log_in(),
+        await caller.post(caller.sandbox.token_url, data=form, headers=ORIGIN),
+        await caller.ask("{ __typename }", headers=ORIGIN),
+        await caller.ask("{ nonsense", headers={**ORIGIN, "token": caller.token}),
+        await caller.ask("{ supAttributes { id } }", headers=ORIGIN),
+    )
+    assert [reply.status for reply in asked] == [200, 400, 200, 400, 401]
+    for reply in asked:
+        assert reply.headers["Access-Control-Allow-Origin"] == "*"
+        assert "Access-Control-Allow-Credentials" not in reply.headers
+
+
+async def test_a_limit_that_strikes_a_page_says_how_long(caller: Caller) -> None:
+    caller.sandbox.faults.replace(declarations.parse("429 retry_after=30 count=1"))
+    async with caller.session.post(caller.sandbox.graphql_url, json={}, headers=ORIGIN) as response:
+        assert response.status == 429
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+        assert "Retry-After" in response.headers["Access-Control-Expose-Headers"]
+
+
+async def test_what_goes_by_a_cookie_or_is_for_servers_stays_shut(desk: Desk) -> None:
+    shut = (
+        authorization.AUTHORIZE_PATH,
+        authorization.CONSENT_PATH,
+        signing_in.LOGIN_PATH,
+        signing_in.LOGOUT_PATH,
+        signing_in.END_SESSION_PATH,
+        discovery.INTROSPECTION_PATH,
+        "/admin/faults",
+    )
+    session = desk.caller.session
+    for path in shut:
+        for method in ("OPTIONS", "GET"):
+            async with session.request(method, desk.caller.sandbox.url + path, headers=PREFLIGHT) as response:
+                assert not [name for name in response.headers if name.startswith("Access-Control")], path

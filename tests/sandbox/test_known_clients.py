@@ -1,0 +1,97 @@
+"""What the service's known clients send, as they send it (contract graphql.md §7, §9): headers, sizes, spelling."""
+
+import dataclasses
+from typing import Any
+
+from support.sandbox_caller import Caller
+
+from proxy.sandbox import accounts
+from proxy.sandbox.catalog import records, store
+
+# KiCost's: names one after the other with commas and no blanks, and no name for the operation.
+KICOST = """query($input:[SupPartMatchQuery!]!){supMultiMatch(currency:"USD",queries:$input){hits,reference,parts{
+manufacturer{name},mpn,octopartUrl,bestDatasheet{url},specs{attribute{shortname},displayValue},
+sellers(authorizedOnly:false){company{id,name,homepageUrl},isAuthorized,offers{id,sku,eligibleRegion,inventoryLevel,
+packaging,moq,prices{quantity,price,currency,convertedPrice},clickUrl,updated,factoryLeadDays,onOrderQuantity,
+orderMultiple,multipackQuantity}}}}}"""
+ADD_IN = """query MultiMatch($queries: [SupPartMatchQuery!]!, $currency: String!, $country: String!) {
+  supMultiMatch(queries: $queries, currency: $currency, country: $country) {
+    reference hits parts { v3uid mpn octopartUrl shortDescription manufacturer { id name }
+      bestDatasheet { url } estimatedFactoryLeadDays
+      sellers { company { id name } offers { sku moq orderMultiple packaging factoryLeadDays inventoryLevel updated
+        clickUrl prices { quantity convertedPrice convertedCurrency } } } } } }"""
+
+
+def numbers(catalog: store.Catalog, count: int) -> list[str]:
+    found = map(catalog.part, catalog.search("", records.Conditions()).ids)
+    return list(dict.fromkeys(part.mpn for part in found if part))[:count]
+
+
+async def test_twenty_queries_of_five_parts_with_the_token_in_a_header_of_its_own(
+    caller: Caller, catalog: store.Catalog
+) -> None:
+    wanted = numbers(catalog, 20)
+    queries = [{"mpn": mpn, "limit": 5, "reference": str(place)} for place, mpn in enumerate(wanted)]
+    headers = {"token": caller.token, "Accept": "*/*"}
+    body = {"query": KICOST, "variables": {"input": queries}}
+    reply = await caller.post(caller.sandbox.graphql_url + "/", json=body, headers=headers)
+    found = reply.data["supMultiMatch"]
+    assert reply.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert [one["reference"] for one in found] == [query["reference"] for query in queries]
+    assert all(one["hits"] >= len(one["parts"]) >= 1 for one in found)
+
+
+async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(caller: Caller, catalog: store.Catalog) -> None:
+    wanted = numbers(catalog, 10)
+    queries = [{"mpn": mpn, "limit": 1, "start": 0, "reference": mpn} for mpn in wanted]
+    body = {
+        "query": ADD_IN,
+        "operationName": "MultiMatch",
+        "variables": {"queries": queries, "currency": "EUR", "country": "DE"},
+    }
+    headers = {
+        "Authorization": f"Bearer {caller.token}",
+        "X-Nexar-Client": "NexarSupplyExcel",
+        "X-Nexar-Client-Version": "0.6.1",
+    }
+    found = (await caller.post(caller.sandbox.graphql_url, json=body, headers=headers)).data["supMultiMatch"]
+    assert [one["reference"] for one in found] == wanted
+    uids = [part["v3uid"] for one in found for part in one["parts"]]
+    assert len(uids) == 10
+    assert all(len(uid) == 16 and int(uid, 16) for uid in uids)
+    prices = [p for one in found for s in one["parts"][0]["sellers"] for o in s["offers"] for p in o["prices"]]
+    assert {price["convertedCurrency"] for price in prices} == {"EUR"}
+
+
+async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliases(
+    caller: Caller, catalog: store.Catalog
+) -> None:
+    ids = list(catalog.search("", records.Conditions()).ids[:100])
+    by_id = (await caller.ask("query($i: [String!]!) { supParts(ids: $i) { id } }", {"i": ids})).data["supParts"]
+    assert [part["id"] for part in by_id] == ids
+    queries = [{"mpn": mpn, "limit": 1} for mpn in numbers(catalog, 100)]
+    query = "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { parts { id } } }"
+    assert len((await caller.ask(query, {"q": queries})).data["supMultiMatch"]) == 100
+    aliases = " ".join(
+        f"p{place}: supParts(ids: [{mpn!r}]) {{ id }}".replace("'", '"') for place, mpn in enumerate(ids)
+    )
+    data: dict[str, Any] = (await caller.ask(f"{{ {aliases} }}")).data
+    assert [data[f"p{place}"][0]["id"] for place in range(100)] == ids
+
+
+async def test_variables_may_be_left_out_or_empty(caller: Caller) -> None:
+    for more in ({}, {"variables": {}}, {"variables": None}):
+        body = {"query": "{ supAttributes { id } }", **more}
+        reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
+        assert reply.data["supAttributes"]
+
+
+async def test_a_higher_limit_holds_at_once_and_what_was_used_stays(caller: Caller) -> None:
+    known, account = caller.sandbox.accounts, accounts.READY
+    match = '{ supParts(ids: ["54445"]) { id } }'
+    known.replace(dataclasses.replace(account, part_limit=1))
+    await caller.ask(match)
+    assert "part limit of 1." in (await caller.ask(match)).messages[0]
+    known.replace(dataclasses.replace(account, part_limit=2))
+    assert (await caller.ask(match)).data["supParts"] == [{"id": "54445"}]
+    assert caller.sandbox.accounting.used(account.application_id) == 2
