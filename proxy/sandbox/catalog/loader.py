@@ -9,11 +9,24 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from proxy.sandbox.catalog import checking, database, generated, lines, listing, money, records, vocabulary
+from proxy.sandbox.catalog import (
+    building,
+    checking,
+    database,
+    describing,
+    generated,
+    lines,
+    listing,
+    money,
+    records,
+    vocabulary,
+)
 
 SHIPPED = Path(__file__).parent / "data"
 # A seller's position is kept in one byte.
 _MOST_SELLERS = 255
+# Parts that are described together.
+_BATCH = 2000
 
 
 def load(
@@ -31,7 +44,11 @@ def load(
         real += check.file(extra)
     more = _generated(words, check, (parts or 0) - len(real))
     opened = database.empty()
-    database.fill(opened, itertools.chain(real, more), words, seed)
+    builder = building.Builder(opened, words)
+    source = itertools.chain(real, more)
+    while batch := list(itertools.islice(source, _BATCH)):
+        builder.add(batch, describing.describe(batch, words, seed))
+    builder.finish()
     return opened, words
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from proxy.sandbox.catalog import records, store
+from proxy.sandbox.catalog import ranked, records, store
 from proxy.sandbox.legacy_v3 import asked, counting, criteria, part_fields, refusal, shelf, spec_names
 
 Object = dict[str, Any]
@@ -51,7 +51,7 @@ class PartSearch:
             self._metadata([*drilled, *facets, *stats]),
         )
 
-    def _hits(self, search: asked.Search, wanted: list[criteria.Criterion], there: shelf.Shelf) -> records.Ranked:
+    def _hits(self, search: asked.Search, wanted: list[criteria.Criterion], there: shelf.Shelf) -> ranked.Ranked:
         """All parts that match, best first."""
         conditions, left = self._fields.conditions(wanted)
         order = [(None if field == "score" else self._fields.of(field), downwards) for field, downwards in search.order]
@@ -67,14 +67,14 @@ class PartSearch:
         if not alone and order not in ([], [(None, True)]):
             keys = [(field and self._key(field, there), down) for field, down in order]
             ids = tuple(counting.ordered(list(ids), keys))
-        return records.Ranked(tuple(dict.fromkeys(copy.id for copy in there.copies(ids))))
+        return self._catalog.among(list(dict.fromkeys(copy.id for copy in there.copies(ids))))
 
     def _key(self, field: part_fields.Field, there: shelf.Shelf) -> Callable[[str], Any]:
         return lambda id_: next(iter(field.values_of(there.part(shelf.Copy(id_)))), None)
 
     def _over(
         self, search: asked.Search, on: asked.Count, excluded: Callable[[str], bool], there: shelf.Shelf
-    ) -> records.Ranked:
+    ) -> ranked.Ranked:
         """The hits that a count is over."""
         wanted = [each for each in search.criteria if not (on.exclude_filter and excluded(each.field))]
         return self._hits(replace(search, order=()), wanted, there)
@@ -88,7 +88,7 @@ class PartSearch:
         counts = self._counted(field, hits, there)
         return counting.facet(counts, self._missing(field, hits, counts), on)
 
-    def _counted(self, field: part_fields.Field, hits: records.Ranked, there: shelf.Shelf) -> counting.Counts:
+    def _counted(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> counting.Counts:
         """(value, hits that have it), most frequent first."""
         if field.attribute is not None:
             found = self._catalog.spec_counts(hits, field.key)
@@ -104,11 +104,11 @@ class PartSearch:
             return [(field.shown(named), count) for named, count in counted(hits)]
         return counting.by_frequency(Counter(self._values(field, hits, there)))
 
-    def _values(self, field: part_fields.Field, hits: records.Ranked, there: shelf.Shelf) -> Iterator[Any]:
+    def _values(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> Iterator[Any]:
         """Every value that some hit has of the field."""
         return (value for id_ in hits.ids for value in field.values_of(there.part(shelf.Copy(id_))))
 
-    def _missing(self, field: part_fields.Field, hits: records.Ranked, counts: counting.Counts) -> int:
+    def _missing(self, field: part_fields.Field, hits: ranked.Ranked, counts: counting.Counts) -> int:
         """Hits without a value."""
         if field.counted == "seller":  # a part counts for each of its sellers
             return len(set(hits.ids) - self._listed)
