@@ -151,7 +151,7 @@ def _assembled(
     catalog: store.Catalog | None,
     key: keys.SigningKey | None,
 ) -> web.Application:
-    opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed)
+    opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed, prepared=settings.prepared)
     built = schema.build()
     app = web.Application(client_max_size=MAX_BODY, middlewares=[hosts.wanted])
     app[JOURNAL], app[TRAFFIC] = journal.Journal(clock), Traffic()

@@ -24,6 +24,10 @@ CREATE INDEX skus_norm ON skus (norm);
 CREATE INDEX names_norm ON names (norm);
 CREATE INDEX terms_term ON terms (term, first, stop);
 """
+# Bytes: columns come in large pieces.
+_PAGE = 16_384
+# KiB that are held while indexes are made.
+_CACHE = 256 * 1024
 # Bytes of a file that are read without copying: more than any catalog has.
 _MAPPED = 1 << 36
 
@@ -33,7 +37,10 @@ def empty(path: Path | None = None) -> sqlite3.Connection:
     that made it."""
     database = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
     # Until it is whole, nothing of it is worth keeping.
-    database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
+    database.executescript(
+        f"PRAGMA page_size = {_PAGE}; PRAGMA cache_size = -{_CACHE};"
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+    )
     database.executescript(_TABLES)
     return database
 

@@ -4,8 +4,8 @@ A pure function of the parts' lines, used by building.py; of a large catalog sev
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from proxy.sandbox.catalog import lines, listing, matching, offers, pricing, text, tokens, units, vocabulary
@@ -35,13 +35,18 @@ class Described(NamedTuple):
 
 def describe(found: Sequence[lines.PartLine], words: vocabulary.Vocabulary, seed: int) -> Described:
     """Checked lines with every id filled in."""
+    heard: dict[str, array[int]] = {}
     numbers: dict[str, int] = {}
     said, places, lengths = array("I"), array("H"), array("I")
     for line in found:
         before = len(said)
-        for field, spoken in enumerate(_fields(line, words)):
-            said.extend([numbers.setdefault(token, len(numbers)) for token in spoken])
-            places.extend(_places(field, len(spoken)))
+        for field, texts in enumerate(searched(line, words)):
+            start = len(said)
+            for each in texts:
+                if each not in heard:
+                    heard[each] = array("I", [numbers.setdefault(one, len(numbers)) for one in tokens.tokens(each)])
+                said.extend(heard[each])
+            places.extend(_places(field, len(said) - start))
         lengths.append(len(said) - before)
     return Described([figures(line, words, seed) for line in found], list(numbers), said, places, lengths)
 
@@ -69,36 +74,31 @@ def terms(line: lines.PartLine) -> listing.Terms:
     return listing.Terms(line.offers, line.sku, line.codes)
 
 
-def searched(line: lines.PartLine, words: vocabulary.Vocabulary) -> tuple[str, str, str, str, str]:
-    """The text of the five fields of `text.WEIGHTS`."""
+def searched(line: lines.PartLine, words: vocabulary.Vocabulary) -> tuple[tuple[str, ...], ...]:
+    """The texts of the five fields of `text.WEIGHTS`; no token goes from one text to the next."""
     maker = words.companies[line.manufacturer]
     branch = [*words.ancestors(line.category), words.categories[line.category]]
     specs = (
-        value if isinstance(value, str) else _spoken(value, words.attributes[name].units_symbol)
+        value if isinstance(value, str) else spoken(value, words.attributes[name].units_symbol)
         for name, value in line.specs.items()
     )
     return (
-        " ".join((line.mpn, matching.normalise(line.mpn), *line.aka, *map(matching.normalise, line.aka))),
-        " ".join((maker.name, *maker.aliases)),
-        " ".join(one.name for one in branch[1:]),
-        line.description,
-        " ".join(specs),
+        (line.mpn, matching.normalise(line.mpn), *line.aka, *map(matching.normalise, line.aka)),
+        (maker.name, *maker.aliases),
+        tuple(one.name for one in branch[1:]),
+        (line.description,),
+        tuple(specs),
     )
 
 
-def _fields(line: lines.PartLine, words: vocabulary.Vocabulary) -> Iterator[list[str]]:
-    return map(tokens.tokens, searched(line, words))
-
-
-def _places(field: int, count: int) -> Iterator[int]:
+def _places(field: int, count: int) -> Sequence[int]:
     """Where the tokens of a field stand; the last place is for all that are further on."""
-    return map(
-        partial(min, field << text.PLACE_BITS | text.LAST_PLACE),
-        range(field << text.PLACE_BITS, (field << text.PLACE_BITS) + count),
-    )
+    first, last = field << text.PLACE_BITS, (field << text.PLACE_BITS) + text.LAST_PLACE
+    return range(first, first + count) if count <= text.LAST_PLACE else [min(first + i, last) for i in range(count)]
 
 
-def _spoken(number: float, symbol: str) -> str:
+@lru_cache(maxsize=1 << 14)
+def spoken(number: float, symbol: str) -> str:
     """A number in the ways people type it: "4.7 kΩ 4.7kΩ 4.7k"."""
     shown = units.shown(number, symbol)
     short = f"{shown.value}{shown.units.removesuffix(symbol)}" if symbol else ""

@@ -15,22 +15,25 @@ FIRST_ID = 1_000_000_001
 def parts(words: vocabulary.Vocabulary, taken: Collection[tuple[str, str]]) -> Iterator[lines.PartLine]:
     """Every part of every family, in turns; those whose (maker id, mpn) is in `taken` are left out.
 
-    Makers and categories that are missing are created in `words`; a property that it does not know is
+    Makers and categories that are missing are created in `words` at once; a property that it does not know is
     dropped.
     """
     every = (*families.FAMILIES, *large_families.FAMILIES)
     made = _in_turns([_family(family, words) for family in every])
     fresh = (one for one in made if (one[0], one[2].mpn) not in taken)
-    for number, (maker, category, draft) in enumerate(fresh, start=FIRST_ID):
-        yield lines.PartLine(
-            id=str(number),
-            mpn=draft.mpn,
-            manufacturer=maker,
-            category=category,
-            description=draft.description,
-            v3uid=v3uid(maker, draft.mpn),
-            specs=draft.specs,
-        )
+    return (_line(number, *one) for number, one in enumerate(fresh, start=FIRST_ID))
+
+
+def _line(number: int, maker: str, category: str, draft: families.Draft) -> lines.PartLine:
+    return lines.PartLine(
+        id=str(number),
+        mpn=draft.mpn,
+        manufacturer=maker,
+        category=category,
+        description=draft.description,
+        v3uid=v3uid(maker, draft.mpn),
+        specs=draft.specs,
+    )
 
 
 def v3uid(maker_id: str, mpn: str) -> str:

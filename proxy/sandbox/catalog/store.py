@@ -29,6 +29,7 @@ from proxy.sandbox.catalog import (
     several,
     vocabulary,
 )
+from proxy.sandbox.catalog import prepared as prepared_files
 
 _SIMILAR = 5
 _KEPT_PARTS = 4096
@@ -37,16 +38,42 @@ _KEPT_SEARCHES = 32
 
 
 def open_catalog(
-    parts: int | None = None, extra: Path | None = None, seed: int = 1, data: Path = loader.SHIPPED
+    parts: int | None = None,
+    extra: Path | None = None,
+    seed: int = 1,
+    data: Path = loader.SHIPPED,
+    *,
+    prepared: Path | None = None,
 ) -> "Catalog":
     """The shipped catalog in memory; `parts` fills it up with generated parts to that number in all, `extra`
     adds a parts file of one's own. Offers are the same for the same `seed`. `data` is the folder of the
-    shipped files.
+    shipped files. `prepared` is a file to keep the catalog in: it is made where it is missing, see `prepare`.
 
     Raises lines.CatalogError for a file that cannot be used, ValueError for more parts than can be made.
     """
-    connection, words = loader.load(parts, extra, seed, data)
+    if prepared is None:
+        connection, words = loader.load(parts, extra, seed, data)
+        return Catalog(connection, words, seed)
+    source = prepared_files.Source(parts, extra, seed, data)
+    if not prepared.exists():
+        prepared_files.make(prepared, source)
+    connection, words = prepared_files.read(prepared, source)
     return Catalog(connection, words, seed)
+
+
+def prepare(
+    path: Path,
+    parts: int | None = None,
+    extra: Path | None = None,
+    seed: int = 1,
+    *,
+    processes: int = 1,
+    progress: loader.Progress | None = None,
+) -> None:
+    """Make the file of a catalog that `open_catalog` then opens, in so many processes. The program that calls this
+    with more than one must let itself be imported (`if __name__ == "__main__"`). `progress` hears how many parts there
+    are and will be. Nothing is left behind if it fails. Raises what `open_catalog` raises."""
+    prepared_files.make(path, prepared_files.Source(parts, extra, seed, loader.SHIPPED), processes, progress)
 
 
 class Catalog:
