@@ -11,20 +11,26 @@ import numpy as np
 
 from proxy.sandbox.catalog import columns
 
-Aka = Callable[[str], str | None]
 # Fewer hits are sorted whole: looking for the best ones first costs more.
 _FEW = 4096
 
 
 class Ranked:
     """All hits, best first. `rows` are the numbers of the parts, ascending; `keys`, if there are any, what they are
-    ordered by, lowest first. `aka_of` tells the alternate MPN of a part where the query hit that one."""
+    ordered by, lowest first. `akas` are the numbers of the parts of which the query hit an alternate MPN, `aka_of` names
+    it by the part's id."""
 
     def __init__(
-        self, rows: columns.Array, ids: columns.Array, keys: columns.Array | None = None, aka_of: Aka | None = None
+        self,
+        rows: columns.Array,
+        ids: columns.Array,
+        keys: columns.Array | None = None,
+        akas: columns.Array | None = None,
+        aka_of: Callable[[str], str] = str,
     ) -> None:
         self.rows = rows
         self._ids, self._keys, self._aka_of = ids, keys, aka_of
+        self._akas = frozenset() if akas is None else frozenset(map(str, ids[akas].tolist()))
         self._first: columns.Array = rows[:0]
 
     @property
@@ -44,12 +50,11 @@ class Ranked:
     @property
     def aka(self) -> dict[str, str]:
         """The alternate MPN of each part of which the query hit that one."""
-        found = ((id_, self.aka_of(id_)) for id_ in (self.ids if self._aka_of else ()))
-        return {id_: aka for id_, aka in found if aka is not None}
+        return {id_: self._aka_of(id_) for id_ in (self.ids if self._akas else ()) if id_ in self._akas}
 
     def aka_of(self, id_: str) -> str | None:
         """The alternate MPN by which the query hit this part; None where it was not by one."""
-        return self._aka_of(id_) if self._aka_of else None
+        return self._aka_of(id_) if id_ in self._akas else None
 
     def _best(self, count: int) -> columns.Array:
         if len(self._first) < min(count, self.hits):

@@ -71,8 +71,9 @@ class Search:
             rows = rows[each(rows)]
         close = np.array([found[row][0] for row in rows.tolist()], np.int64)
         ids = self._columns.whole("ids")
-        aka = {str(ids[row]): found[row][1] for row in rows.tolist()}
-        return ranked.Ranked(rows, ids, close, aka.get)
+        aka = {str(ids[row]): held for row in rows.tolist() if (held := found[row][1]) is not None}
+        akas = np.array([row for row in rows.tolist() if found[row][1] is not None], np.int64)
+        return ranked.Ranked(rows, ids, close, akas, aka.__getitem__)
 
     def by_mpn(self, q: str, conditions: records.Conditions, sort: str = "", descending: bool = False) -> ranked.Ranked:
         """Parts whose number holds `q` anywhere: equal ones first, then beginnings, then the rest."""
@@ -85,9 +86,8 @@ class Search:
         for each in passes:
             passing = each(rows)
             rows, close = rows[passing], close[passing]
-        return ranked.Ranked(
-            rows, self._columns.whole("ids"), close if order is None else order(rows), lambda id_: self._aka(q, id_)
-        )
+        keys, akas = close if order is None else order(rows), rows[close % 2 == 1]
+        return ranked.Ranked(rows, self._columns.whole("ids"), keys, akas, lambda id_: self._aka(q, id_))
 
     def by_text(
         self, q: str, conditions: records.Conditions, sort: str = "", descending: bool = False
@@ -125,15 +125,11 @@ class Search:
             rows = rows[each(rows)]
         return ranked.Ranked(rows, self._columns.whole("ids"), None if order is None else order(rows))
 
-    def _aka(self, q: str, id_: str) -> str | None:
-        """The alternate number of the part where that is closer to what was asked for than its own."""
-        line = self._lines("id = ?", (int(id_),))[0]
-        own = matching.closeness(q, line.mpn)
-        found = [
-            (close, place) for place, aka in enumerate(line.aka) if (close := matching.closeness(q, aka)) is not None
-        ]
-        best = min(found, default=None)
-        return None if best is None or (own is not None and own <= best[0]) else line.aka[best[1]]
+    def _aka(self, q: str, id_: str) -> str:
+        """The alternate number of the part that is closest to what was asked for."""
+        (line,) = self._lines("id = ?", (int(id_),))
+        close = {aka: how for aka in line.aka if (how := matching.closeness(q, aka)) is not None}
+        return min(close, key=close.__getitem__)
 
     def _looked_up(self, query: records.MatchQuery) -> dict[int, tuple[int, str | None]] | None:
         """The parts every given key agrees on, with their closeness and alternate number; None without a
