@@ -4,7 +4,6 @@ It holds what `proxy.sandbox.catalog` answers to an independent witness: SQLite'
 ordering. It shares the reading of lines, the text that is searched and the figures of offers, nothing that searches.
 """
 
-
 import sqlite3
 from collections import Counter
 

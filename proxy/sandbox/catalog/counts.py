@@ -68,6 +68,10 @@ class Counts:
             max(numbers, default=None),
         )
 
+    def unlisted(self, hits: ranked.Ranked) -> int:
+        """Parts that no seller lists."""
+        return int(np.count_nonzero(self._columns.whole("offers")[hits.rows] == 0))
+
     def all_in(self, column: str, labels: str) -> dict[str, int]:
         """How many of all parts have each value of a column."""
         found = np.bincount(self._columns.whole(column)).tolist()

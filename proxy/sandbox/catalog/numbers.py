@@ -48,7 +48,7 @@ class Numbers:
     def closest(self, q: str, norm: str) -> tuple[columns.Array, columns.Array]:
         """The parts, ascending, that have `norm` in a number, with twice the closeness of the closest one to `q`, and
         one more where that is an alternate number."""
-        places = self._holding(norm)
+        places = self.holding(norm)
         close = np.full(len(places), matching.INSIDE, np.int64)
         begun = self.beginning(norm)
         close[np.searchsorted(places, begun.start) : np.searchsorted(places, begun.stop)] = matching.PREFIX
@@ -60,7 +60,7 @@ class Numbers:
         first = np.flatnonzero(np.diff(rows, prepend=-1))
         return rows[first], both[first] & 7
 
-    def _holding(self, norm: str) -> columns.Array:
+    def holding(self, norm: str) -> columns.Array:
         """The places, ascending, of the numbers that have `norm` in them."""
         text, starts = self._columns.whole("name_text"), self._columns.whole("name_starts")
         at = _occurrences(text, np.frombuffer(norm.encode(), np.uint8), self._columns.derived("signs", self._signs))

@@ -57,6 +57,7 @@ def make(path: Path, source: Source, processes: int = 1, progress: loader.Progre
     part = Path(name)
     try:
         _fill(part, source, processes, progress)
+        part.chmod(0o644)  # a temporary file is its owner's alone
         part.replace(path)
     except sqlite3.Error as error:
         raise lines.CatalogError(f"{path}: cannot be made: {error}") from error

@@ -17,8 +17,8 @@ _FEW = 4096
 
 class Ranked:
     """All hits, best first. `rows` are the numbers of the parts, ascending; `keys`, if there are any, what they are
-    ordered by, lowest first. `akas` are the numbers of the parts of which the query hit an alternate MPN, `aka_of` names
-    it by the part's id."""
+    ordered by, lowest first. `akas` are the numbers of the parts that the query hit by an alternate MPN, `aka_of`
+    names it by the part's id."""
 
     def __init__(
         self,
@@ -46,6 +46,14 @@ class Ranked:
     def ids(self) -> tuple[str, ...]:
         """The ids of all."""
         return self.page(0, self.hits)
+
+    def within(self, rows: columns.Array) -> "Ranked":
+        """Those of the hits that are among some parts, in the same order."""
+        inside = np.isin(self.rows, rows)
+        keys = None if self._keys is None else self._keys[inside]
+        found = Ranked(self.rows[inside], self._ids, keys, None, self._aka_of)
+        found._akas = self._akas
+        return found
 
     @property
     def aka(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ is the caller's. One thread at a time may use it.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
@@ -124,6 +124,18 @@ class Catalog:
     def search(self, q: str, conditions: records.Conditions, sort: str = "", descending: bool = False) -> ranked.Ranked:
         """supSearch: free text, most relevant first. ValueError for an unknown filter or sort key."""
         return self._by_text(q, conditions, sort, descending)
+
+    def search_like(self, piece: str, passes: Callable[[str], bool], conditions: records.Conditions) -> ranked.Ranked:
+        """Parts that have `piece` in a number which passes, in the order of `search_mpn` for the piece."""
+        hits = self.search_mpn(piece, conditions)
+        places = self._search.numbers.holding(matching.normalise(search.clean(piece)))
+        written = self._search.numbers.written(places.tolist())
+        chosen = np.array([passes(number) for number in written], bool)
+        return hits.within(self._search.numbers.parts(places[chosen]))
+
+    def unlisted(self, hits: ranked.Ranked) -> int:
+        """How many of the hits no seller lists."""
+        return self._counts.unlisted(hits)
 
     def among(self, ids: Sequence[str]) -> ranked.Ranked:
         """These parts, each once, as hits in this order. They must be the catalog's."""
