@@ -155,7 +155,7 @@ class Filters:
 def bits(stored: columns.Columns, position: int) -> columns.Array:
     """Which of all parts the seller at this position lists, a bit each."""
     width = (stored.length("ids") + 7) // 8
-    return stored.slice("sellers", position * width, (position + 1) * width)
+    return stored.whole("sellers")[position * width : (position + 1) * width]
 
 
 def values(stored: columns.Columns, shortname: str) -> tuple[columns.Array, columns.Array]:

@@ -11,6 +11,8 @@ import numpy as np
 from proxy.sandbox.catalog import columns, matching
 
 _END = "\U0010ffff"
+# Beyond every key of `closest`.
+_NOT_AT_ALL = 2 * matching.INSIDE + 2
 
 
 class Numbers:
@@ -49,16 +51,18 @@ class Numbers:
         """The parts, ascending, that have `norm` in a number, with twice the closeness of the closest one to `q`, and
         one more where that is an alternate number."""
         places = self.holding(norm)
-        close = np.full(len(places), matching.INSIDE, np.int64)
+        close = np.full(len(places), matching.INSIDE, np.int8)
         begun = self.beginning(norm)
         close[np.searchsorted(places, begun.start) : np.searchsorted(places, begun.stop)] = matching.PREFIX
         for place, mpn, _ in self.equal(norm):
             close[np.searchsorted(places, place)] = matching.LITERAL if mpn == q else matching.EQUAL
         keys = close * 2 + self._columns.whole("name_aka")[places]
-        both = np.sort((self.parts(places).astype(np.int64) << 3) | keys)
-        rows = both >> 3
-        first = np.flatnonzero(np.diff(rows, prepend=-1))
-        return rows[first], both[first] & 7
+        rows = self.parts(places)
+        closest = np.full(self._columns.length("ids"), _NOT_AT_ALL, np.int8)
+        for key in range(_NOT_AT_ALL - 1, -1, -1):
+            closest[rows[keys == key]] = key
+        found = np.flatnonzero(closest < _NOT_AT_ALL)
+        return found, closest[found]
 
     def holding(self, norm: str) -> columns.Array:
         """The places, ascending, of the numbers that have `norm` in them."""

@@ -6,7 +6,6 @@ begin alike lie side by side. Relevance is Okapi BM25 with a weight for each fie
 
 import math
 import sqlite3
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,28 +17,28 @@ WEIGHTS = (10.0, 4.0, 3.0, 2.0, 1.0)
 # A place is the field and how many tokens of the part stand before it; what is further on is found by its token alone.
 PLACE_BITS = 13
 LAST_PLACE = (1 << PLACE_BITS) - 1
+_PART = PLACE_BITS + 3
 _K1, _B = 1.2, 0.75
 _END = "\U0010ffff"
-# A phrase in fewer than one of so many parts is kept without the parts that do not have it.
-_SPARSE = 64
 
 
-class _Found(NamedTuple):
-    """The parts that have a phrase, ascending, and the weight of all its places in each; of many parts also the
-    weights of all parts there are."""
+class _Found:
+    """Where a phrase stands: parts, as often as it is in them, and places; `every` is how many parts there are."""
 
-    rows: columns.Array
-    weights: columns.Array
-    dense: columns.Array | None = None
+    def __init__(self, rows: columns.Array, places: columns.Array, every: int) -> None:
+        self._rows, self._places = rows, places
+        self.there = np.zeros(every, bool)
+        self.there[rows] = True
+        self.count = int(np.count_nonzero(self.there))
 
     def weights_in(self, rows: columns.Array) -> columns.Array:
-        """The weight in each of some parts, 0 where the phrase is not there."""
-        if self.dense is not None:
-            return self.dense[rows]
-        if not len(self.rows):
-            return np.zeros(len(rows))
-        places = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        return np.where(self.rows[places] == rows, self.weights[places], 0.0)
+        """The weight of all its places in each of some parts, 0 where it is not there."""
+        wanted = np.zeros(len(self.there), bool)
+        wanted[rows] = True
+        near = wanted[self._rows]
+        weights = np.array(WEIGHTS)[self._places[near] >> PLACE_BITS]
+        found: columns.Array = np.bincount(self._rows[near], weights, minlength=len(wanted))[rows]
+        return found
 
 
 class Text:
@@ -77,16 +76,16 @@ class Text:
 
     def _having_all(self, groups: list[list[_Found]]) -> columns.Array:
         """The parts that are in every group, looked for in the smallest."""
-        first, *others = sorted(groups, key=lambda group: sum(len(each.rows) for each in group))
-        rows = first[0].rows if len(first) == 1 else np.unique(np.concatenate([each.rows for each in first]))
+        first, *others = sorted(groups, key=lambda group: sum(each.count for each in group))
+        rows = np.flatnonzero(np.any([each.there for each in first], axis=0))
         for group in others:
-            rows = rows[np.any([each.weights_in(rows) > 0 for each in group], axis=0)]
+            rows = rows[np.any([each.there[rows] for each in group], axis=0)]
         return rows
 
     def _score(self, found: _Found, rows: columns.Array, length: columns.Array) -> columns.Array:
         weights = found.weights_in(rows)
         everything, mean = self._columns.derived("text size", self._size)
-        rare = math.log((everything - len(found.rows) + 0.5) / (len(found.rows) + 0.5))
+        rare = math.log((everything - found.count + 0.5) / (found.count + 0.5))
         norm = _K1 * ((1 - _B) + _B * length / mean)
         scores: columns.Array = (rare if rare > 0 else 1e-6) * (weights * (_K1 + 1.0) / (weights + norm))
         return scores
@@ -100,20 +99,22 @@ class Text:
         return self._columns.whole("tokens")
 
     def _phrase(self, phrase: tokens.Phrase) -> _Found:
-        *closed, last = phrase.tokens
-        rows, places = self._standing(last, phrase.open_end)
-        if closed:
-            keys = _keys(rows, places)
-            for back, token in enumerate(reversed(closed), 1):
-                keys = np.intersect1d(keys, _keys(*self._standing(token)) + back)
-            rows, places = (keys >> 16).astype(np.int64), keys & 0xFFFF
-        weights = np.array(WEIGHTS)[places >> PLACE_BITS]
-        if len(rows) < self._columns.length("tokens") // _SPARSE:
-            found, which = np.unique(rows, return_inverse=True)
-            return _Found(found, np.bincount(which, weights))
-        summed = np.bincount(rows, weights, minlength=self._columns.length("tokens"))
-        found = np.flatnonzero(summed)
-        return _Found(found, summed[found], summed)
+        alone = len(phrase.tokens) == 1
+        rows, places = self._standing(phrase.tokens[0], phrase.open_end) if alone else self._side_by_side(phrase)
+        return _Found(rows, places, self._columns.length("tokens"))
+
+    def _side_by_side(self, phrase: tokens.Phrase) -> tuple[columns.Array, columns.Array]:
+        """Where the last of several tokens stands that come one after the other."""
+        first, *others = phrase.tokens
+        keys = _keys(*self._standing(first))
+        for number, token in enumerate(others, 1):
+            rows, places = self._standing(token, phrase.open_end and number == len(others))
+            having = np.zeros(self._columns.length("tokens"), bool)
+            having[keys >> _PART] = True
+            near = having[rows]
+            after = _keys(rows[near], places[near])
+            keys = np.sort(after[_is_in(after - 1, keys)])
+        return keys >> _PART, keys & ((1 << _PART) - 1)
 
     def _standing(self, token: str, open_end: bool = False) -> tuple[columns.Array, columns.Array]:
         """Where a token stands, or everything that it begins: parts and places."""
@@ -142,4 +143,12 @@ class Text:
 def _keys(rows: columns.Array, places: columns.Array) -> columns.Array:
     """Part and place as one number, so that the next token's is one more."""
     within = (places & LAST_PLACE) < LAST_PLACE
-    return (rows[within].astype(np.int64) << 16) | places[within]
+    return (rows[within].astype(np.int64) << _PART) | places[within]
+
+
+def _is_in(wanted: columns.Array, among: columns.Array) -> columns.Array:
+    """Which of some numbers are among others, which are in order."""
+    if not len(among):
+        return np.zeros(len(wanted), bool)
+    there: columns.Array = among[np.minimum(np.searchsorted(among, wanted), len(among) - 1)] == wanted
+    return there
