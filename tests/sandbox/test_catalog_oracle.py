@@ -1,6 +1,7 @@
 """Many random searches of twenty thousand parts find what plain SQL finds, in the same order."""
 
 import random
+from collections import Counter
 
 import pytest
 from support import catalog_oracle
@@ -131,9 +132,19 @@ def test_counts_are_over_all_hits(catalog, oracle, everything, rng):
         assert [count for _, count in catalog.in_stock_counts(hits)] == [n for _, n in oracle.counts(ids, "p.stocked")]
         assert [count for _, count in catalog.cad_counts(hits)] == [n for _, n in oracle.counts(ids, "p.cad")]
         for name in ("resistance", "case_package", "tolerance"):
-            values = oracle.counts(ids, f"json_extract(p.line, '$.specs.{name}')")
+            whole = oracle.counts(ids, f"json_extract(p.line, '$.specs.{name}')")
             found = catalog.spec_counts(hits, name)
-            assert [(value if number is None else number, n) for value, number, n in found.buckets] == values
+            assert [(value if number is None else number, n) for value, number, n in found.buckets] == _apart(whole)
+            assert catalog.with_value(hits, name) == sum(n for _, n in whole)
+
+
+def _apart(counted):
+    """Texts of several values counted for each of them."""
+    found = Counter()
+    for value, count in counted:
+        for one in dict.fromkeys(map(str.strip, value.split(","))) if isinstance(value, str) else [value]:
+            found[one] += count
+    return found.most_common()
 
 
 def test_completions_are_the_most_offered_numbers(catalog, oracle, everything, rng):
