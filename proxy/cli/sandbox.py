@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proxy import errors
-from proxy.cli import shown
+from proxy.cli import preparing, shown
 from proxy.kit import looping
 from proxy.workers import listening
 
@@ -32,6 +32,10 @@ def sandbox(
     ] = 0,
     parts: Annotated[int | None, typer.Option(min=1, help="Generate parts until there are so many.")] = None,
     catalog: Annotated[Path | None, typer.Option(help="A JSON Lines file of parts of your own.")] = None,
+    prepared: Annotated[
+        Path | None,
+        typer.Option(help="A file that keeps the catalog: made where it is missing, else opened at once."),
+    ] = None,
     part_limit: Annotated[
         int | None, typer.Option(min=0, help="Parts that its application may use in a month; 1000 if omitted.")
     ] = None,
@@ -63,6 +67,7 @@ def sandbox(
         _settings,
         parts=parts,
         catalog=catalog,
+        prepared=prepared,
         part_limit=part_limit,
         seed=seed,
         design_port=design_port,
@@ -71,6 +76,8 @@ def sandbox(
         disturbances=disturb or [],
         state=state,
     )
+    if prepared is not None:
+        preparing.make(prepared, parts, catalog, seed)
     looping.run(_sandbox(host, port, chosen))
 
 
@@ -78,6 +85,7 @@ def _settings(
     *,
     parts: int | None,
     catalog: Path | None,
+    prepared: Path | None,
     part_limit: int | None,
     seed: int,
     design_port: int,
@@ -96,6 +104,7 @@ def _settings(
     return settings.Settings(
         parts=parts,
         catalog=catalog,
+        prepared=prepared,
         seed=seed,
         design_port=design_port,
         accounts=(plan, accounts.READY_DESIGN),

@@ -33,10 +33,12 @@ class Settings:
     `organisations`. `legacy` is about the old v3 service. `state` is the file in which the sandbox keeps what
     should outlive it: then the accounts, organisations and users given here are those it begins with. None: in memory.
     `design_port`: the port of the first design service, whose others have those after it; 0: free ones.
+    `prepared` is the file that the catalog is kept in; it is made where it is missing.
     """
 
     parts: int | None = None
     catalog: Path | None = None
+    prepared: Path | None = None
     seed: int = 1
     accounts: tuple[Account, ...] = (READY,)
     organisations: tuple[people.Organisation, ...] = (people.SANDBOX,)

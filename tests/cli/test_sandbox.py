@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -173,6 +174,34 @@ def test_a_file_of_ones_own_parts_is_loaded(opens, tmp_path):
     file.write_text(json.dumps({"mpn": "OUR-OWN-1", "manufacturer": "Our Workshop"}) + "\n")
     found = opens("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
     assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
+
+
+def test_a_prepared_catalog_is_made_at_the_first_start_and_opened_at_the_next(opens, tmp_path):
+    file = tmp_path / "catalog.db"
+    assert _parts_in_all(opens("--parts", "1500", "--prepared", str(file))) == 1500
+    made = file.stat()
+    assert _parts_in_all(opens("--prepared", str(file))) == 1500
+    assert (file.stat().st_mtime_ns, file.stat().st_ino) == (made.st_mtime_ns, made.st_ino)
+
+
+def test_a_prepared_catalog_of_another_seed_is_refused_in_a_line(opens, starts, tmp_path):
+    file = tmp_path / "catalog.db"
+    opens("--prepared", str(file))
+    refused = starts("sandbox", "--port", "0", "--seed", "2", "--prepared", str(file))
+    assert refused.ended() != 0
+    assert "was made with seed 1, not 2; delete it" in " ".join(refused.errors.split())
+    assert "Traceback" not in refused.errors
+
+
+def test_a_prepared_catalog_that_is_given_up_leaves_nothing(starts, tmp_path):
+    file = tmp_path / "folder" / "catalog.db"
+    file.parent.mkdir()
+    making = starts("sandbox", "--port", "0", "--parts", "100000", "--prepared", str(file))
+    deadline = time.monotonic() + 60
+    while not list(file.parent.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert making.stop(signal.SIGTERM) != 0
+    assert list(file.parent.iterdir()) == []
 
 
 def test_no_more_parts_are_returned_than_the_part_limit_says(opens):

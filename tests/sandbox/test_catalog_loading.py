@@ -129,5 +129,6 @@ def test_fewer_parts_than_there_are_takes_none_away(tmp_path):
 
 def test_more_parts_than_can_be_made_is_an_error_that_says_how_many_can(tmp_path, monkeypatch):
     monkeypatch.setattr("proxy.sandbox.catalog.families.FAMILIES", ())
+    monkeypatch.setattr("proxy.sandbox.catalog.large_families.FAMILIES", ())
     with pytest.raises(ValueError, match="parts: 50 were asked for, at most 13 can be made"):
         small_catalog.opened(tmp_path, parts=50)

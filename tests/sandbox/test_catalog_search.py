@@ -237,7 +237,7 @@ def test_values_are_counted_with_their_extremes(catalog):
     text = catalog.spec_counts(catalog.search("", ANY), "case_package")
     assert (set(text.buckets), text.minimum) == ({("0603", None, 1), ("0805", None, 1)}, None)
     with pytest.raises(ValueError, match="no attribute 'colr'"):
-        catalog.spec_counts(records.Ranked(()), "colr")
+        catalog.spec_counts(catalog.search("--", ANY), "colr")
 
 
 def test_suggestions_complete_numbers_makers_and_categories(catalog):

@@ -54,7 +54,7 @@ _E12 = (100, 120, 150, 180, 220, 270, 330, 390, 470, 560, 680, 820)
 _E24 = tuple(sorted((*_E12, 110, 130, 160, 200, 240, 300, 360, 430, 510, 620, 750, 910)))
 
 
-def _fine(steps: int) -> tuple[int, ...]:
+def fine(steps: int) -> tuple[int, ...]:
     """The E48 and finer series of IEC 60063, three digits: they follow the formula but for 920 in E192."""
     values = (round(100 * 10 ** (step / steps)) for step in range(steps))
     return tuple(920 if value == 919 else value for value in values)
@@ -89,12 +89,12 @@ def _resistor(mpn: str, chip: _Chip, ohms: float, percent: float, film: str) -> 
         "voltagerating": chip.volts,
         "case_package": chip.code,
         "composition": film,
-        **_COMMON,
+        **COMMON,
     }
     return Draft(mpn, text, specs)
 
 
-_COMMON: Mapping[str, float | str] = {
+COMMON: Mapping[str, float | str] = {
     "mount": "Surface Mount",
     "numberofterminals": 2.0,
     "lifecyclestatus": "Production",
@@ -104,7 +104,7 @@ _COMMON: Mapping[str, float | str] = {
 
 def yageo_rc() -> Iterator[Draft]:
     """RC0603FR-0710KL: size, tolerance, reel, value."""
-    for chip, (letter, percent, series) in product(_CHIPS, (("F", 1.0, _fine(96)), ("J", 5.0, _E24))):
+    for chip, (letter, percent, series) in product(_CHIPS, (("F", 1.0, fine(96)), ("J", 5.0, _E24))):
         for mantissa, exponent in _ohms(series, range(-1, 5)):
             mpn = f"RC{chip.code}{letter}R-07{_short_letters(mantissa, exponent)}L"
             yield _resistor(mpn, chip, mantissa * 10.0**exponent, percent, "Thick Film")
@@ -113,7 +113,7 @@ def yageo_rc() -> Iterator[Draft]:
 def vishay_crcw() -> Iterator[Draft]:
     """CRCW060310K0FKEA: size, value, tolerance, temperature coefficient, packaging."""
     for chip, (letter, percent, series), reel in product(
-        _CHIPS, (("FK", 1.0, _fine(96)), ("JN", 5.0, _E24)), ("EA", "EB", "EC")
+        _CHIPS, (("FK", 1.0, fine(96)), ("JN", 5.0, _E24)), ("EA", "EB", "EC")
     ):
         for mantissa, exponent in _ohms(series, range(-1, 5)):
             mpn = f"CRCW{chip.code}{_letters(mantissa, exponent)}{letter}{reel}"
@@ -123,7 +123,7 @@ def vishay_crcw() -> Iterator[Draft]:
 def vishay_tnpw() -> Iterator[Draft]:
     """TNPW060310K0BEEA: as CRCW, thin film, in the 192 values of a decade."""
     for chip, (letter, percent), drift in product(_CHIPS, (("B", 0.1), ("D", 0.5), ("F", 1.0)), "EHY"):
-        for mantissa, exponent in _ohms(_fine(192), range(-1, 4)):
+        for mantissa, exponent in _ohms(fine(192), range(-1, 4)):
             mpn = f"TNPW{chip.code}{_letters(mantissa, exponent)}{letter}{drift}EA"
             yield _resistor(mpn, chip, mantissa * 10.0**exponent, percent, "Thin Film")
 
@@ -149,7 +149,7 @@ def _capacitor(mpn: str, chip: _Chip, *, farads: float, volts: float, percent: f
         "case_package": chip.code,
         "length": chip.length,
         "width": chip.width,
-        **_COMMON,
+        **COMMON,
     }
     return Draft(mpn, text, specs)
 
@@ -216,7 +216,7 @@ def onsemi_bzx84() -> Iterator[Draft]:
             "tolerance": 5.0,
             "powerdissipation": 0.225,
             "case_package": "SOT-23",
-            **_COMMON,
+            **COMMON,
             "numberofterminals": 3.0,
         }
         yield Draft(f"BZX84C{name}LT1G", f"Zener diode, {volts:g} V, 5 %, 225 mW, SOT-23", specs)

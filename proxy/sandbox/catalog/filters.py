@@ -1,17 +1,16 @@
-"""Filters and sort keys as SQL over the table `parts p` (contract graphql.md §2.4).
+"""Filters and sort keys over the columns of the catalog (contract graphql.md §2.4).
 
-Pure: it decides what the conditions mean, the store runs it. Whatever the user wrote travels as a parameter,
-never inside the SQL text. Values of one key are alternatives, keys add up.
+It decides what the conditions mean; search.py asks it about the parts that it has found. Values of one key are
+alternatives, keys add up.
 """
-# ruff: noqa: S608  the SQL is put together from pieces written here; what users write travels as parameters
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
+import numpy as np
 
-from proxy.sandbox.catalog import matching, parts, records, units, vocabulary
+from proxy.sandbox.catalog import columns, matching, parts, records, units, vocabulary
 
 _RANGE = re.compile(r"\(\s*(.*?)\s*__\s*(.*?)\s*\)")
 CAD_STATES = {
@@ -20,24 +19,16 @@ CAD_STATES = {
     "none": parts.NO_CAD,
 }
 _SORTS = {
-    "median_price_1000": "p.median",
-    "avg_price": "p.average",
-    "num_authsuppliers": "p.authorized",
-    "mpn": "p.mpn COLLATE NOCASE",
-    "manufacturer.displayname": "(SELECT m.name FROM makers m WHERE m.id = p.maker) COLLATE NOCASE",
+    "median_price_1000": "median",
+    "avg_price": "average",
+    "num_authsuppliers": "authorized",
+    "mpn": "mpn_places",
+    "manufacturer.displayname": "maker_places",
 }
-
-
-class Clause(NamedTuple):
-    """A piece of SQL with its parameters."""
-
-    sql: str
-    params: tuple[str | int | float | bytes, ...] = ()
-
-
-NOTHING = Clause("0")
-# Tells the values that occur for a property in the whole catalog.
-Values = Callable[[str], Sequence[float | str]]
+# Which of some parts pass, one truth value a part.
+Passes = Callable[[columns.Array], columns.Array]
+# By what some parts are to be ordered, one number a part, lowest first.
+Keys = Callable[[columns.Array], columns.Array]
 
 
 class Companies(NamedTuple):
@@ -47,103 +38,138 @@ class Companies(NamedTuple):
     sellers: matching.Names
 
 
-def where(conditions: records.Conditions, words: vocabulary.Vocabulary, names: Companies, values: Values) -> Clause:
-    """The condition that a part must fulfil. Raises ValueError naming an unknown key or an unreadable
-    value."""
-    clauses = [_one(key, wanted, words, names, values) for key, wanted in conditions.filters]
-    if conditions.in_stock_only:
-        clauses.append(Clause("p.stocked"))
-    if conditions.authorized_only:
-        clauses.append(Clause("p.authorized > 0"))
-    return joined(" AND ", clauses, "1")
+class Filters:
+    """The filters and sort keys of one catalog."""
+
+    def __init__(self, stored: columns.Columns, words: vocabulary.Vocabulary, names: Companies) -> None:
+        self._columns, self._words, self._names = stored, words, names
+
+    def of(self, conditions: records.Conditions) -> list[Passes]:
+        """What a part must pass. Raises ValueError naming an unknown key or an unreadable value."""
+        found = [self._one(key, wanted) for key, wanted in conditions.filters]
+        if conditions.in_stock_only:
+            found.append(lambda rows: self._columns.whole("stocked")[rows] > 0)
+        if conditions.authorized_only:
+            found.append(lambda rows: self._columns.whole("authorized")[rows] > 0)
+        return found
+
+    def order(self, sort: str, descending: bool) -> Keys | None:
+        """What to list by, parts without a value last; None for relevance (""). ValueError for an unknown key."""
+        if not sort:
+            return None
+        if sort not in _SORTS and sort not in self._words.attributes:
+            raise ValueError(f"sort: there is no key {sort!r}")
+        return lambda rows: self._sort_keys(sort, descending)[rows]
+
+    def made_by(self, texts: Iterable[str]) -> Passes:
+        """Some maker meant by one of `texts` (name or id) makes the part."""
+        return self._among("maker", "makers", {id_ for text in texts for id_ in self._makers(text)})
+
+    def sold_by(self, texts: Iterable[str]) -> Passes:
+        """Some seller meant by one of `texts` (name or id) lists the part."""
+        ids = {id_ for text in texts for id_ in self.sellers(text)}
+        positions = [i for i, seller in enumerate(self._words.sellers) if seller.company.id in ids]
+        return lambda rows: self._listed(positions)[rows]
+
+    def sellers(self, text: str) -> frozenset[str]:
+        """Ids of the sellers meant by a name or an id."""
+        return frozenset({text}) if _is_id(text) else self._names.sellers.find(text)
+
+    def _makers(self, text: str) -> frozenset[str]:
+        return frozenset({text}) if _is_id(text) else self._names.makers.find(text)
+
+    def _one(self, key: str, wanted: Sequence[str]) -> Passes:
+        if key == "manufacturer_id":
+            return self.made_by(wanted)
+        if key == "distributor_id":
+            return self.sold_by(wanted)
+        if key == "category_id":
+            return self._among("category", "categories", {id_ for text in wanted for id_ in self._categories(text)})
+        if key == "cad_models":
+            states = np.isin(np.arange(len(CAD_STATES)), [_cad(text) for text in wanted])
+            return lambda rows: states[self._columns.whole("cad")[rows]]
+        if key in self._words.attributes:
+            return self._property(self._words.attributes[key], wanted)
+        raise ValueError(f"filters: there is no key {key!r}")
+
+    def _among(self, column: str, labels: str, ids: set[str]) -> Passes:
+        chosen = np.array([id_ in ids for id_ in self._columns.labels(labels)], bool)
+        return lambda rows: chosen[self._columns.whole(column)[rows]]
+
+    def _listed(self, positions: list[int]) -> columns.Array:
+        """Which of all parts one of these sellers lists."""
+        stored, every = self._columns, self._columns.length("ids")
+        listed = np.zeros((every + 7) // 8, np.uint8)
+        for position in positions:
+            listed |= bits(stored, position)
+        return np.unpackbits(listed, count=every).view(bool)
+
+    def _property(self, attribute: records.Attribute, wanted: Sequence[str]) -> Passes:
+        numeric = attribute.value_type == "number"
+        ranges = [_between(attribute.shortname, hit) for text in wanted if numeric and (hit := _RANGE.fullmatch(text))]
+        texts = [text for text in wanted if not (numeric and _RANGE.fullmatch(text))]
+        chosen = np.array(
+            [
+                any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
+                for value in self._columns.labels(f"spec {attribute.shortname}")
+            ],
+            bool,
+        )
+        return lambda rows: self._having(attribute.shortname, chosen)[rows]
+
+    def _having(self, shortname: str, chosen: columns.Array) -> columns.Array:
+        """Which of all parts have one of the chosen values."""
+        found = np.zeros(self._columns.length("ids"), bool)
+        if len(chosen):
+            rows, codes = values(self._columns, shortname)
+            found[rows[chosen[codes]]] = True
+        return found
+
+    def _sort_keys(self, sort: str, descending: bool) -> columns.Array:
+        """A key for each of all parts, not a number where there is no value."""
+        found: columns.Array = self._columns.derived(f"sort by {sort}", lambda: self._values(sort))
+        return -found if descending else found
+
+    def _values(self, sort: str) -> columns.Array:
+        if sort == "manufacturer.displayname":
+            ordered: columns.Array = ranks(
+                [no_case(self._words.companies[id_].name) for id_ in self._columns.labels("makers")]
+            )
+            return ordered[self._columns.whole("maker")]
+        if sort in _SORTS:
+            return self._columns.whole(_SORTS[sort]).astype(np.float64)
+        found = np.full(self._columns.length("ids"), np.nan)
+        if self._columns.labels(f"spec {sort}"):
+            rows, codes = values(self._columns, sort)
+            found[rows] = codes
+        return found
+
+    def _categories(self, text: str) -> tuple[str, ...]:
+        words = self._words
+        if _is_id(text):
+            return words.descendants(text) if text in words.categories else ()
+        same = [one.id for one in words.categories.values() if matching.normalise(one.name) == matching.normalise(text)]
+        return tuple(below for id_ in same for below in words.descendants(id_))
 
 
-def order(sort: str, descending: bool, words: vocabulary.Vocabulary) -> Clause | None:
-    """The order to list by, parts without a value last; None for relevance (""). ValueError for an unknown
-    key."""
-    if not sort:
-        return None
-    if sort in _SORTS:
-        key = Clause(_SORTS[sort])
-    elif sort in words.attributes:
-        key = _spec(sort)
-    else:
-        raise ValueError(f"sort: there is no key {sort!r}")
-    direction = "DESC" if descending else "ASC"
-    return Clause(f"{key.sql} {direction} NULLS LAST, p.offers DESC, p.id", key.params)
+def bits(stored: columns.Columns, position: int) -> columns.Array:
+    """Which of all parts the seller at this position lists, a bit each."""
+    width = (stored.length("ids") + 7) // 8
+    return stored.whole("sellers")[position * width : (position + 1) * width]
 
 
-def among(column: str, ids: Iterable[str | int]) -> Clause:
-    """The column holds one of `ids`."""
-    return Clause(f"{column} IN (SELECT value FROM json_each(?))", (msgspec.json.encode(list(ids)).decode(),))
+def values(stored: columns.Columns, shortname: str) -> tuple[columns.Array, columns.Array]:
+    """The parts that have a property, ascending, and the places of their values among its labels, which are sorted."""
+    return stored.whole(f"spec {shortname} rows"), stored.whole(f"spec {shortname} codes")
 
 
-def makers(text: str, names: Companies) -> frozenset[str]:
-    """Ids of the makers meant by a name or an id."""
-    return frozenset({text}) if _is_id(text) else names.makers.find(text)
-
-
-def sold_by(texts: Iterable[str], words: vocabulary.Vocabulary, names: Companies) -> Clause:
-    """Some seller meant by one of `texts` (name or id) lists the part."""
-    ids = {id_ for text in texts for id_ in sellers(text, names)}
-    positions = [i for i, seller in enumerate(words.sellers) if seller.company.id in ids]
-    return joined(" OR ", [Clause("instr(p.sellers, ?) > 0", (bytes([i]),)) for i in positions], NOTHING.sql)
-
-
-def sellers(text: str, names: Companies) -> frozenset[str]:
-    """Ids of the sellers meant by a name or an id."""
-    return frozenset({text}) if _is_id(text) else names.sellers.find(text)
-
-
-def joined(word: str, clauses: Sequence[Clause], none: str) -> Clause:
-    """The clauses joined by " AND " or " OR "; `none` where there are none."""
-    if not clauses:
-        return Clause(none)
-    sql = word.join(f"({clause.sql})" for clause in clauses)
-    return Clause(sql, tuple(param for clause in clauses for param in clause.params))
-
-
-def path(shortname: str) -> str:
-    """Where the property stands in a part's line, as a JSON path."""
-    return f'$.specs."{shortname}"'
-
-
-def _one(key: str, wanted: Sequence[str], words: vocabulary.Vocabulary, names: Companies, values: Values) -> Clause:
-    if key == "manufacturer_id":
-        return among("p.maker", {id_ for text in wanted for id_ in makers(text, names)})
-    if key == "distributor_id":
-        return sold_by(wanted, words, names)
-    if key == "category_id":
-        return among("p.category", {id_ for text in wanted for id_ in _categories(text, words)})
-    if key == "cad_models":
-        return among("p.cad", [_cad(text) for text in wanted])
-    if key in words.attributes:
-        return _property(words.attributes[key], wanted, values)
-    raise ValueError(f"filters: there is no key {key!r}")
-
-
-def _property(attribute: records.Attribute, wanted: Sequence[str], values: Values) -> Clause:
-    spec = _spec(attribute.shortname)
-    numeric = attribute.value_type == "number"
-    ranges = [hit for text in wanted if numeric and (hit := _RANGE.fullmatch(text))]
-    clauses = [_between(attribute.shortname, hit[1], hit[2]) for hit in ranges]
-    texts = [text for text in wanted if not (numeric and _RANGE.fullmatch(text))]
-    if texts:
-        held = [value for value in values(attribute.shortname) if any(_equal(attribute, value, text) for text in texts)]
-        chosen = f"{spec.sql} IN (SELECT value FROM json_each(?))"
-        clauses.append(Clause(chosen, (*spec.params, msgspec.json.encode(held).decode())))
-    return joined(" OR ", clauses, NOTHING.sql)
-
-
-def _between(shortname: str, low: str, high: str) -> Clause:
+def _between(shortname: str, asked: re.Match[str]) -> Callable[[float], bool]:
+    low, high = asked[1], asked[2]
     try:
-        bounds = [(sign, float(text)) for sign, text in ((">=", low), ("<=", high)) if text]
+        least, most = float(low or "-inf"), float(high or "inf")
     except ValueError:
         raise ValueError(f"filters: {shortname} has no range '({low}__{high})', a bound is a number") from None
-    spec = _spec(shortname)
-    if not bounds:
-        return Clause(f"{spec.sql} IS NOT NULL", spec.params)
-    return joined(" AND ", [Clause(f"{spec.sql} {sign} ?", (*spec.params, bound)) for sign, bound in bounds], "1")
+    return lambda value: least <= value <= most
 
 
 def _equal(attribute: records.Attribute, value: float | str, text: str) -> bool:
@@ -162,15 +188,15 @@ def _plain(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def _spec(shortname: str) -> Clause:
-    return Clause("json_extract(p.line, ?)", (path(shortname),))
+def ranks(texts: list[str]) -> columns.Array:
+    """The place of each text in their order; the same for the same."""
+    places = {text: float(place) for place, text in enumerate(sorted(set(texts)))}
+    return np.array([places[text] for text in texts], np.float64)
 
 
-def _categories(text: str, words: vocabulary.Vocabulary) -> tuple[str, ...]:
-    if _is_id(text):
-        return words.descendants(text) if text in words.categories else ()
-    same = [one.id for one in words.categories.values() if matching.normalise(one.name) == matching.normalise(text)]
-    return tuple(below for id_ in same for below in words.descendants(id_))
+def no_case(text: str) -> str:
+    """Small and large letters of the alphabet alike, others as they are."""
+    return "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def _cad(text: str) -> int:

@@ -7,6 +7,7 @@ figure never depends on how many sellers were asked for.
 """
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -109,11 +110,11 @@ def price(one: Listing, quantity: int, currency: str) -> float:
 def price_for(one: Listing, quantity: int, currency: str) -> float | None:
     """The cheapest price in USD at which the seller sells `quantity` pieces; None where it does not or hides
     it."""
-    steps = [
-        max(step for step in ladder if step <= quantity) for ladder in one.ladders if ladder and ladder[0] <= quantity
-    ]
+    steps = {ladder[bisect_right(ladder, quantity) - 1] for ladder in one.ladders if ladder and ladder[0] <= quantity}
+    if not steps:
+        return None
     back = money.rate(currency, "USD") or 1.0
-    return min((price(one, step, currency) * back for step in steps), default=None)
+    return min([price(one, step, currency) * back for step in steps])
 
 
 def _chosen(draw: bytes, terms: Terms, sellers: Sequence[Seller]) -> list[int]:

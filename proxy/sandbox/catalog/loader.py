@@ -6,14 +6,28 @@ checks, `generated` makes more, `database` writes.
 
 import itertools
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from proxy.sandbox.catalog import checking, database, generated, lines, listing, money, records, vocabulary
+from proxy.sandbox.catalog import (
+    building,
+    checking,
+    crowd,
+    database,
+    generated,
+    lines,
+    listing,
+    money,
+    records,
+    vocabulary,
+)
 
+Progress = Callable[[int, int], None]
 SHIPPED = Path(__file__).parent / "data"
 # A seller's position is kept in one byte.
 _MOST_SELLERS = 255
+# Parts that are described together.
+_BATCH = 2000
 
 
 def load(
@@ -24,20 +38,52 @@ def load(
     `parts`: fill up with generated parts to this number in all; `extra`: a parts file of one's own.
     Raises lines.CatalogError for a line that cannot be used and ValueError for more parts than can be made.
     """
+    opened = database.empty()
+    return opened, fill(opened, parts, extra, seed, data)
+
+
+def fill(
+    connection: sqlite3.Connection,
+    parts: int | None,
+    extra: Path | None,
+    seed: int,
+    data: Path,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> vocabulary.Vocabulary:
+    """Fill an empty database, as `load` says; more `processes` than one describe the parts. `progress` hears how many
+    parts there are so far and will be."""
     words = _vocabulary(data)
     check = checking.Check(words)
     real = list(check.file(data / "parts.jsonl"))
     if extra is not None:
         real += check.file(extra)
     more = _generated(words, check, (parts or 0) - len(real))
-    opened = database.empty()
-    database.fill(opened, itertools.chain(real, more), words, seed)
-    return opened, words
+    builder, made, wanted = building.Builder(connection, words), 0, max(parts or 0, len(real))
+    for batch, described in crowd.described(_batches(real, more), words, seed, processes):
+        builder.add(batch, described)
+        made += len(batch)
+        if progress is not None:
+            progress(made, wanted)
+    builder.finish()
+    return words
+
+
+def _batches(real: list[lines.PartLine], more: Iterator[lines.PartLine]) -> Iterator[list[lines.PartLine]]:
+    source = itertools.chain(real, more)
+    while batch := list(itertools.islice(source, _BATCH)):
+        yield batch
 
 
 def _generated(words: vocabulary.Vocabulary, check: checking.Check, wanted: int) -> Iterator[lines.PartLine]:
+    """So many generated parts. Their makers and categories are in `words` when this returns."""
+    return _first(generated.parts(words, check.taken) if wanted > 0 else iter(()), check, wanted)
+
+
+def _first(source: Iterator[lines.PartLine], check: checking.Check, wanted: int) -> Iterator[lines.PartLine]:
     made = 0
-    for line in generated.parts(words, check.taken) if wanted > 0 else ():
+    for line in source:
         yield line
         made += 1
         if made == wanted:

@@ -227,15 +227,6 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """All hits of a search in order, best first. `aka` names the alternate MPN where the query hit that
-    one."""
-
-    ids: tuple[str, ...]
-    aka: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Suggestion:
     """A completion of what is being typed; in no category the last two are ""."""
 

@@ -50,7 +50,7 @@ class Shelf:
         if found is None:
             return ()
         conditions = catalogued.Conditions(filters=(("category_id", (found.id,)),))
-        return self.catalog.search("", conditions).ids[:KNOWN]
+        return self.catalog.search("", conditions).page(0, KNOWN)
 
     def _component(self, part: catalogued.Part) -> records.Component:
         known = self.components.get(part.id)

@@ -61,4 +61,4 @@ def find(catalog: store.Catalog, company: str, number: str) -> catalogued.Part |
         hits = catalog.match(catalogued.MatchQuery(mpn=number, manufacturer=company), catalogued.Conditions())
     except ValueError:
         return None
-    return catalog.part(hits.ids[0]) if hits.ids else None
+    return next(map(catalog.part, hits.page(0, 1)), None)

@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from proxy.sandbox.catalog import ranked as ranking
 from proxy.sandbox.catalog import records
 from proxy.sandbox.graphql import distributors
 
@@ -92,7 +93,7 @@ class Hit:
 class ResultSet:
     """The answer to a search: all hits ranked, the page of them, and what was asked."""
 
-    ranked: records.Ranked
+    ranked: ranking.Ranked
     page: tuple[Hit, ...]
     query: str
     conditions: records.Conditions

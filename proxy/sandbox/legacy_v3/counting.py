@@ -1,7 +1,8 @@
 """Facets and statistics as v3 wrote them (contract v3-rest.md §3.6), of values that somebody has counted."""
 
-import statistics
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from proxy.sandbox.legacy_v3 import asked, criteria
@@ -23,15 +24,18 @@ def facet(counts: Counts, missing: int, on: asked.Count, rank: int | None = None
 
 def stats(numbers: Mapping[float, int], missing: int) -> Object:
     """A SearchStatsResult of numbers with how often each occurs; null where there are none."""
-    all_of_them = [number for number, count in numbers.items() for _ in range(count)]
+    count = sum(numbers.values())
+    # Exact, as if every number were written out: a search may have a million.
+    total = sum((Fraction(number) * often for number, often in numbers.items()), Fraction())
+    squares = sum((Fraction(number) ** 2 * often for number, often in numbers.items()), Fraction())
     return {
-        "count": len(all_of_them),
-        "min": min(all_of_them, default=None),
-        "stddev": statistics.stdev(all_of_them) if len(all_of_them) > 1 else None,
+        "count": count,
+        "min": min(numbers, default=None),
+        "stddev": math.sqrt((squares - total**2 / count) / (count - 1)) if count > 1 else None,
         "__class__": "SearchStatsResult",
-        "mean": statistics.fmean(all_of_them) if all_of_them else None,
+        "mean": float(total) / count if count else None,
         "missing": missing,
-        "max": max(all_of_them, default=None),
+        "max": max(numbers, default=None),
         "spec_drilldown_rank": None,
     }
 

@@ -74,6 +74,11 @@ class Draws:
         return bool(self._by_kind)
 
     @property
+    def moves_parts(self) -> bool:
+        """Whether parts may be missing or doubled."""
+        return disturbances.FewerParts in self._by_kind or disturbances.MoreParts in self._by_kind
+
+    @property
     def delay(self) -> float:
         """Seconds that the reply comes late."""
         slow = self._of(disturbances.Slowness)

@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from proxy.sandbox.catalog import matching, records, store
+from proxy.sandbox.catalog import matching, ranked, records, store
 from proxy.sandbox.legacy_v3 import criteria, refusal, shelf
 
 MOST_QUERIES, LIMIT, MOST_ITEMS, MOST_REACHED = 20, 3, 20, 100
@@ -66,11 +66,10 @@ class Matcher:
             _check(query)
         except _MistakenError as mistake:
             return Found([], 0, str(mistake))
-        ids = self._ids(query, exact_only=exact_only)
-        copies = there.copies(ids)
-        return Found(copies[query["start"] : query["start"] + query["limit"]], len(copies))
+        found = self._hits(query, exact_only=exact_only)
+        return Found(there.page(found, query["start"], query["limit"]), there.count(found))
 
-    def _ids(self, query: dict[str, Any], *, exact_only: bool) -> list[str]:
+    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> ranked.Ranked:
         """All that match, best first: every filter has to hold."""
         mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
         patterns = [number for number in (mpn, either) if number and "*" in number]
@@ -85,16 +84,20 @@ class Matcher:
         if plain.mpn or plain.sku or plain.mpn_or_sku:
             found.append(self._equal(plain, exact_only=exact_only))
         if query["q"].strip():
-            found.append(list(self._catalog.search(query["q"], _conditions(query)).ids))
+            found.append(self._catalog.search(query["q"], _conditions(query)))
         if not found:
-            found.append(list(self._catalog.match(plain, records.Conditions()).ids))
+            found.append(self._catalog.match(plain, records.Conditions()))
         first, *others = found
-        return [id_ for id_ in first if all(id_ in other for other in others)]
+        for other in others:
+            first = first.within(other.rows)
+        return first
 
-    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> list[str]:
+    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> ranked.Ranked:
         """Letters and digits are compared, in any case; with `exact_only` every sign."""
-        found = list(self._catalog.match(plain, records.Conditions()).ids)
-        return [id_ for id_ in found if self._is_exact(id_, plain)] if exact_only else found
+        found = self._catalog.match(plain, records.Conditions())
+        if not exact_only:
+            return found
+        return self._catalog.among([id_ for id_ in found.ids if self._is_exact(id_, plain)])
 
     def _is_exact(self, id_: str, plain: records.MatchQuery) -> bool:
         part = self._catalog.part(id_)
@@ -111,18 +114,13 @@ class Matcher:
         listed = self._catalog.sellers_of(part, self._country)
         return {offer.sku for seller in listed for offer in seller.offers}
 
-    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> list[str]:
+    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> ranked.Ranked:
         """Numbers like a pattern in which * stands for anything."""
         compared = str if exact_only else matching.normalise
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))
         longest = max(pieces, key=lambda piece: len(matching.normalise(piece)))
-        found = []
-        for id_ in self._catalog.search_mpn(longest, _conditions(query)).ids:
-            part = self._catalog.part(id_)
-            if part and any(like(compared(number)) for number in (part.mpn, *part.aka_mpns)):
-                found.append(id_)
-        return found
+        return self._catalog.search_like(longest, lambda number: like(compared(number)), _conditions(query))
 
 
 def _no_number(text: str) -> None:

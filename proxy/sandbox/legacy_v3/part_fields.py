@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from proxy.sandbox.catalog import pricing, records, store
+import numpy as np
+
+from proxy.sandbox.catalog import columns, pricing, records, store
 from proxy.sandbox.legacy_v3 import companies, criteria, refusal, spec_names
 
 CatalogFilter = tuple[str, tuple[str, ...]]
@@ -73,6 +75,20 @@ class PartFields:
     def passes(self, part: records.Part, wanted: Iterable[criteria.Criterion]) -> bool:
         """Whether a part meets criteria."""
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in wanted)
+
+    def named(self, wanted: criteria.Criterion) -> columns.Array | None:
+        """The numbers of the catalog's parts that alone can meet the criterion: of those that name parts; else None."""
+        if wanted.is_range or any("*" in value for value in wanted.values):
+            return None
+        if wanted.field == "mpn":
+            found = [
+                self._catalog.match(records.MatchQuery(mpn=value), records.Conditions()) for value in wanted.values
+            ]
+            return np.concatenate([hits.rows for hits in found])
+        if wanted.field == "uid":
+            parts = (self._catalog.part_by_uid(value) for value in wanted.values)
+            return self._catalog.among([part.id for part in parts if part is not None]).rows
+        return None
 
     def _catalog_filter(self, field: Field, wanted: criteria.Criterion) -> CatalogFilter | None:
         if field.counted == "spec":

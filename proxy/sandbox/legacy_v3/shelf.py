@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import records, store
+from proxy.sandbox.catalog import ranked, records, store
 from proxy.sandbox.legacy_v3 import drawing
 
 _TWIN = "0dd7e4"
@@ -41,9 +41,24 @@ class Shelf:
 
     def copies(self, ids: Iterable[str]) -> list[Copy]:
         """What is there of these parts, a twin after its part."""
-        if not self._draws.active:
+        if not self.differs:
             return [Copy(id_) for id_ in ids]
         return [copy for id_ in ids for copy in self._copies(id_)]
+
+    @property
+    def differs(self) -> bool:
+        """Whether there may be less or more than in the catalog."""
+        return self._draws.moves_parts
+
+    def page(self, found: ranked.Ranked, start: int, limit: int) -> list[Copy]:
+        """A page of what is there of some hits."""
+        if not self.differs:
+            return self.copies(found.page(start, limit))
+        return self.copies(found.ids)[start : start + limit]
+
+    def count(self, found: ranked.Ranked) -> int:
+        """How much is there of some hits."""
+        return len(self.copies(found.ids)) if self.differs else found.hits
 
     def part(self, copy: Copy) -> records.Part:
         """The part itself. KeyError for an id that is not the catalog's."""

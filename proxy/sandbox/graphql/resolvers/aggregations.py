@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import matching, records, units
+from proxy.sandbox.catalog import matching, ranked, records, units
 from proxy.sandbox.graphql import buckets, context, problems, views
 from proxy.sandbox.graphql.resolvers import parts
 
@@ -27,10 +27,10 @@ FILTER_NAMES = {
 _Counted = TypeVar("_Counted")
 
 
-def attributes_of(ranked: records.Ranked, info: context.Info) -> list[records.Attribute]:
+def attributes_of(hits: ranked.Ranked, info: context.Info) -> list[records.Attribute]:
     """Attributes that the best hits have values for, most frequent first."""
     counted: Counter[records.Attribute] = Counter()
-    for id_ in ranked.ids[:LOOKED_AT]:
+    for id_ in hits.page(0, LOOKED_AT):
         part = info.context.catalog.part(id_)
         counted.update(spec.attribute for spec in part.specs) if part else None
     return [attribute for attribute, _ in counted.most_common()]

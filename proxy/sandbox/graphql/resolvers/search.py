@@ -9,12 +9,12 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import records
+from proxy.sandbox.catalog import ranked, records
 from proxy.sandbox.catalog import search as catalog_search
 from proxy.sandbox.graphql import conditions, context, limits, problems, views
 from proxy.sandbox.graphql.resolvers import offers
 
-Find = Callable[[str, records.Conditions, str, bool], records.Ranked]
+Find = Callable[[str, records.Conditions, str, bool], ranked.Ranked]
 
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
@@ -42,19 +42,19 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     query = arguments["q"]
     asked = conditions.of_search(arguments)
     try:
-        ranked = find(query, asked, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
+        found = find(query, asked, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise problems.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     limit = arguments.get("limit")
-    page = _page(info, ranked, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
-    hits = tuple(views.Hit(views.PartView(part, market), ranked.aka.get(part.id), query) for part in page)
-    return views.ResultSet(ranked, hits, query, asked, _warnings(query))
+    page = _page(info, found, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
+    hits = tuple(views.Hit(views.PartView(part, market), found.aka_of(part.id), query) for part in page)
+    return views.ResultSet(found, hits, query, asked, _warnings(query))
 
 
-def _page(info: context.Info, ranked: records.Ranked, start: int, limit: int) -> list[records.Part]:
-    found = (info.context.catalog.part(id_) for id_ in ranked.ids[start : start + limit])
-    return [part for part in found if part is not None]
+def _page(info: context.Info, found: ranked.Ranked, start: int, limit: int) -> list[records.Part]:
+    parts = (info.context.catalog.part(id_) for id_ in found.page(start, limit))
+    return [part for part in parts if part is not None]
 
 
 def _warnings(query: str) -> tuple[str, ...]:
@@ -90,11 +90,11 @@ def _match(
         # The contract knows no text of this field; this one is the v3 service's.
         return views.Match(reference, 0, error="Missing search filters")
     try:
-        ranked = info.context.catalog.match(wanted, asked)
+        found = info.context.catalog.match(wanted, asked)
     except ValueError as error:
         raise problems.ServiceError(str(error)) from error
-    page = _page(info, ranked, query["start"], query["limit"])
-    return views.Match(reference, len(ranked.ids), tuple(views.PartView(part, market) for part in page))
+    page = _page(info, found, query["start"], query["limit"])
+    return views.Match(reference, found.hits, tuple(views.PartView(part, market) for part in page))
 
 
 def matched_parts(match: views.Match, info: context.Info) -> tuple[views.PartView, ...]:
@@ -107,7 +107,7 @@ def matched_parts(match: views.Match, info: context.Info) -> tuple[views.PartVie
 
 def hits(result: views.ResultSet, _info: context.Info) -> int:
     """All hits, not the page."""
-    return len(result.ranked.ids)
+    return result.ranked.hits
 
 
 def results(result: views.ResultSet, _info: context.Info) -> tuple[views.Hit, ...]:

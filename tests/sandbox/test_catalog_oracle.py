@@ -1,0 +1,168 @@
+"""Many random searches of twenty thousand parts find what plain SQL finds, in the same order."""
+
+import random
+from collections import Counter
+
+import pytest
+from support import catalog_oracle
+
+from proxy.sandbox.catalog import matching, records, store, tokens
+
+ANY = records.Conditions()
+PARTS = 20_000
+# Of the shipped parts, whose words are those of real life, and of generated ones.
+WORDS = ["resistor", "Resistors", "chip", "0603", "1%", "4.7k", "100 nF", "thick film", "Würth", "µF", "10 kΩ", "axial"]
+WORDS += ["zener diode", "LED blue", "TI", "microcontroller", "cap", "16 V", "SN74", "RC0603FR-07", "d38999/26", "25.0"]
+FILTERS = {
+    "manufacturer_id": "p.maker = '{}'",
+    "category_id": "p.category = '{}'",
+    "distributor_id": "instr(' ' || p.sellers || ' ', ' {} ') > 0",
+}
+SORTS = [*catalog_oracle.KEYS, "resistance", "capacitance", "case_package", "tolerance"]
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory):
+    """Out of a prepared file: in memory it is the same."""
+    opened = store.open_catalog(PARTS, prepared=tmp_path_factory.mktemp("prepared") / "catalog.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def oracle(catalog):
+    return catalog_oracle.Oracle(catalog)
+
+
+@pytest.fixture(scope="module")
+def everything(oracle):
+    return oracle.sql.execute("SELECT * FROM parts p ORDER BY id").fetchall()
+
+
+@pytest.fixture
+def rng():
+    return random.Random(7)
+
+
+def _condition(rng, everything):
+    """A filter, and the same as SQL."""
+    part, kind = rng.choice(everything), rng.randrange(6)
+    named = {
+        "manufacturer_id": part[3],
+        "category_id": part[5],
+        "distributor_id": rng.choice(part[13].split() or ["0"]),
+    }
+    if kind < 3:
+        key = list(named)[kind]
+        return records.Conditions(((key, (named[key],)),)), FILTERS[key].format(named[key])
+    if kind == 3:
+        low, high = sorted(10 ** rng.uniform(0, 7) for _ in range(2))
+        clause = f"json_extract(p.line, '$.specs.resistance') BETWEEN {low!r} AND {high!r}"
+        return records.Conditions((("resistance", (f"({low!r}__{high!r})",)),)), clause
+    if kind == 4:
+        return records.Conditions(in_stock_only=True, authorized_only=True), "p.stocked AND p.authorized > 0"
+    return ANY, "1"
+
+
+def _texts(rng, everything, count):
+    """What people type: words of a description, numbers or pieces of numbers, several of them."""
+    for _ in range(count):
+        part = rng.choice(everything)
+        typed = matching.words(part[6].partition('"description":"')[2].partition('"')[0])
+        yield " ".join(
+            rng.sample([*(typed or ["cap"]), rng.choice(WORDS), part[1][: rng.randrange(2, 9)]], k=rng.randrange(1, 3))
+        )
+
+
+def test_words_are_found_with_the_relevance_that_sqlite_gives_them(catalog, oracle, everything, rng):
+    for q in [*WORDS, *_texts(rng, everything, 80), "no such thing", "resistor " * 3]:
+        conditions, where = _condition(rng, everything)
+        assert list(catalog.search(q, conditions).ids) == oracle.by_text(q, where), q
+
+
+def test_part_numbers_are_found_whole_from_their_beginning_and_from_their_middle(catalog, oracle, everything, rng):
+    for _ in range(80):
+        mpn = rng.choice(everything)[1]
+        start = rng.choice([0, 0, rng.randrange(len(mpn))])
+        q = rng.choice([str.lower, str])(mpn[start : start + rng.randrange(1, 12)])
+        if not matching.normalise(q):
+            continue
+        conditions, where = _condition(rng, everything)
+        found = catalog.search_mpn(q, conditions)
+        expected = oracle.by_mpn(q, where)
+        assert list(found.ids) == [id_ for id_, _ in expected], q
+        assert found.aka == {id_: aka for id_, aka in expected if aka}, q
+
+
+def test_alternate_numbers_are_named_where_they_are_what_was_hit(catalog, oracle):
+    akas = [mpn for (mpn,) in oracle.sql.execute("SELECT mpn FROM names WHERE aka ORDER BY mpn")]
+    assert akas
+    for q in akas:
+        assert list(catalog.search_mpn(q, ANY).aka.items()) == [pair for pair in oracle.by_mpn(q) if pair[1]]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("sort", SORTS)
+def test_a_sort_key_orders_what_was_found_and_what_has_no_value_comes_last(catalog, oracle, sort, descending):
+    order = oracle.order(sort, descending)
+    assert list(catalog.search("", ANY, sort, descending).ids) == oracle.everything(order=order)
+    assert list(catalog.search("chip", ANY, sort, descending).ids) == oracle.by_text("chip", order=order)
+    assert list(catalog.search_mpn("C0", ANY, sort, descending).ids) == [
+        id_ for id_, _ in oracle.by_mpn("C0", "1", order)
+    ]
+
+
+def test_a_page_is_a_piece_of_the_whole_list(catalog, oracle, rng):
+    for q, sort in [("resistor", ""), ("chip", "mpn"), ("", ""), ("ceramic", "capacitance")]:
+        hits = catalog.search(q, ANY, sort)
+        expected = oracle.by_text(q, order=oracle.order(sort, False) if sort else "")
+        assert hits.hits == len(expected)
+        for _ in range(10):
+            start, limit = rng.randrange(len(expected)), rng.randrange(60)
+            assert list(hits.page(start, limit)) == expected[start : start + limit]
+
+
+def test_counts_are_over_all_hits(catalog, oracle, everything, rng):
+    for q in ["", "resistor", "0603 X7R", *_texts(rng, everything, 5)]:
+        hits = catalog.search(q, ANY)
+        ids = oracle.by_text(q)
+        assert [(one.id, count) for one, count in catalog.manufacturer_counts(hits)] == oracle.counts(ids, "p.maker")
+        assert [(one.id, count) for one, count in catalog.category_counts(hits)] == oracle.counts(ids, "p.category")
+        assert [(one.id, count) for one, count in catalog.distributor_counts(hits)] == oracle.seller_counts(ids)
+        assert [count for _, count in catalog.in_stock_counts(hits)] == [n for _, n in oracle.counts(ids, "p.stocked")]
+        assert [count for _, count in catalog.cad_counts(hits)] == [n for _, n in oracle.counts(ids, "p.cad")]
+        for name in ("resistance", "case_package", "tolerance"):
+            whole = oracle.counts(ids, f"json_extract(p.line, '$.specs.{name}')")
+            found = catalog.spec_counts(hits, name)
+            assert [(value if number is None else number, n) for value, number, n in found.buckets] == _apart(whole)
+            assert catalog.with_value(hits, name) == sum(n for _, n in whole)
+
+
+def _apart(counted):
+    """Texts of several values counted for each of them."""
+    found = Counter()
+    for value, count in counted:
+        for one in dict.fromkeys(map(str.strip, value.split(","))) if isinstance(value, str) else [value]:
+            found[one] += count
+    return found.most_common()
+
+
+def test_completions_are_the_most_offered_numbers(catalog, oracle, everything, rng):
+    for _ in range(40):
+        start = matching.normalise(rng.choice(everything)[1])[: rng.randrange(1, 8)]
+        shown = [one.text for one in catalog.suggest(start, part_numbers_only=True)]
+        assert shown == list(dict.fromkeys(oracle.suggestions(start, 10)))
+
+
+def test_the_words_that_there_are_are_those_that_sqlite_has(catalog, oracle):
+    stored = catalog._database.execute("SELECT term FROM terms ORDER BY position")
+    held = dict(zip((term for (term,) in stored), catalog._columns.whole("term_documents").tolist(), strict=True))
+    assert held == oracle.terms()
+
+
+def test_what_a_person_typed_is_looked_for_in_both_spellings():
+    assert tokens.asked("SN74-S74N Würth*") == [
+        (tokens.Phrase(("sn74", "s74n"), False), tokens.Phrase(("sn74s74n",), False)),
+        (tokens.Phrase(("wurth",), True),),
+    ]
+    assert tokens.asked("-- *") == []

@@ -1,0 +1,147 @@
+"""Two sandboxes in one process: what is done to one is seen there and not in the other."""
+
+import dataclasses
+import random
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from support import designer, old_service
+from support.designer import APPLICATION, Designer
+
+from proxy.kit import clock
+from proxy.sandbox import app, people, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
+from proxy.sandbox.injection import declarations
+from proxy.sandbox.legacy_v3 import settings as legacy_settings
+
+PART = """{ supSearchMpn(q: "SN74S74N", limit: 1) {
+  hits results { part { id sellers { offers { sku inventoryLevel } } } }
+} }"""
+EVERYTHING = "{ supCategories { id numParts } }"
+
+
+@asynccontextmanager
+async def _started(seed, catalog, key, **chosen):
+    """A sandbox with all of its own, clock and random source too, and a user who has signed in."""
+    usual = {"accounts": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),), "seed": seed}
+    legacy = legacy_settings.Settings(requests_per_second=None)
+    running = app.running(
+        settings.Settings(**{**usual, "legacy": legacy, **chosen}),
+        catalog=catalog,
+        key=key,
+        clock=clock.ManualClock(),
+        rng=random.Random(seed),
+    )
+    async with running as sandbox, aiohttp.ClientSession() as session:
+        person = Designer(sandbox, session)
+        await person.sign_in()
+        yield person
+
+
+@pytest.fixture(scope="module")
+def own():
+    """What takes long to make, for each of the two: a catalog and a key."""
+    made = [(store.open_catalog(700, seed=1), keys.generate()), (store.open_catalog(seed=2), keys.generate())]
+    yield made
+    for catalog, _ in made:
+        catalog.close()
+
+
+@pytest.fixture
+async def both(own):
+    """The first has other parts, other people, and tokens that are good for an hour."""
+    others = (dataclasses.replace(people.USERS[0], name="Ada of the First"), *people.USERS[1:])
+    async with _started(1, *own[0], users=others, token_lifetime=3600) as first, _started(2, *own[1]) as second:
+        yield first, second
+
+
+async def _parts(caller):
+    return max(each["numParts"] for each in (await caller.get(EVERYTHING))["supCategories"])
+
+
+async def _journal(caller):
+    url = caller.sandbox.url + "/admin/journal"
+    async with caller.session.get(url) as response:
+        return (await response.json())["totals"]["requests"]
+
+
+async def test_each_has_its_own_parts_and_offers(both):
+    first, second = both
+    assert await _parts(first) == 700
+    assert await _parts(second) < 700
+    mine, other = [await caller.get(PART) for caller in both]
+    assert mine["supSearchMpn"]["results"][0]["part"]["id"] == other["supSearchMpn"]["results"][0]["part"]["id"]
+    assert mine != other
+
+
+async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both):
+    first, second = both
+    stranger = {"headers": {"Authorization": f"Bearer {first.token}"}}
+    assert (await first.ask(EVERYTHING, **stranger)).status == 200
+    assert (await second.ask(EVERYTHING, **stranger)).status == 401
+    assert (await second.log_in(client_secret="secret-1")).status == 400
+    published = []
+    for caller in both:
+        async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration/jwks") as response:
+            published.append({key["kid"] for key in (await response.json())["keys"]})
+    assert not published[0] & published[1]
+
+
+async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both):
+    first, second = both
+    before = await _journal(second)
+    first.sandbox.faults.replace(declarations.parse("5xx status=503"))
+    url = first.sandbox.graphql_url
+    async with first.session.post(url, json={"query": PART}) as response:
+        assert response.status == 503
+    first.sandbox.faults.lift()
+    await first.get(PART)
+    used = [caller.sandbox.accounting.used(caller.sandbox.account.application_id) for caller in both]
+    assert used == [1, 0]
+    assert await _journal(second) == before
+    assert (await second.ask(PART)).status == 200
+
+
+async def test_people_sessions_and_design_data_are_each_ones_own(both):
+    first, second = both
+    names = []
+    for caller in both:
+        headers = {"Authorization": f"Bearer {caller.token}"}
+        async with caller.session.get(caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
+            names.append((await response.json())["sub"])
+    assert names[0] == names[1]
+    shown = [caller.sandbox.people.by_email("ada@sandbox.example").name for caller in both]
+    assert shown[0] == "Ada of the First" != shown[1]
+    first.sandbox.people.add(
+        dataclasses.replace(people.USERS[0], id=people.USERS[0].id[:-1] + "9", email="new@x.example")
+    )
+    assert (
+        await second.log_in(
+            grant_type="password", username="new@x.example", password="sandbox-ada", scope=designer.SCOPES
+        )
+    ).status == 400
+    await second.sign_in()
+    before = [await _tasks(caller) for caller in both]
+    project_id = (await first.project())["id"]
+    await first.change(
+        "desCreateProjectTask", "task { id }", projectId=project_id, task={"name": "Only here", "description": ""}
+    )
+    assert [await _tasks(caller) for caller in both] == [before[0] + 1, before[1]]
+
+
+async def _tasks(caller):
+    query = "query($p: ID!) { desProjectTasks(projectId: $p) { totalCount } }"
+    return (await caller.get(query, p=(await caller.project())["id"]))["desProjectTasks"]["totalCount"]
+
+
+async def test_the_old_services_count_their_own_requests_and_disturbances(both):
+    first, second = (old_service.OldService(caller.sandbox, caller.session) for caller in both)
+    await first.match({"mpn": "SN74S74N"})
+    url = first.sandbox.url + "/admin/legacy"
+    async with first.session.put(url, json=["errors share=1"]) as response:
+        assert response.status == 200
+    assert (await first.get("/parts/match?queries=[]")).status == 503
+    assert await second.match({"mpn": "SN74S74N"})
+    assert second.sandbox.legacy.requests(old_service.KEY) == 1
