@@ -132,8 +132,8 @@ class _Soak:
             self._find(f"{doubtful} parts are in doubt, fewer than the {totals['parts'] - used} billed and not booked")
         if reserved:
             self._find(f"{reserved} parts are held by requests that are over")
-        if outcome.judge.cost > used:
-            self._find(f"replies say that they cost {outcome.judge.cost} parts, {used} are booked")
+        if outcome.judge.cost > used + doubtful:
+            self._find(f"replies say that they cost {outcome.judge.cost} parts, {used} are booked, {doubtful} in doubt")
         if not totals["faults"]:
             self._find("no fault has struck")
         outcome.findings.extend(outcome.judge.unexplained(totals["faults"]))

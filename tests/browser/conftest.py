@@ -56,6 +56,12 @@ def browser(
         driver.quit()
 
 
+@pytest.fixture(autouse=True)
+def _log_of_its_own(browser: webdriver.Chrome) -> None:
+    """What a test reads in the browser's log is not of the tests before it."""
+    browser.get_log("browser")
+
+
 @pytest.fixture(scope="session")
 def background() -> Iterator[Background]:
     """Where the servers run."""

@@ -28,7 +28,6 @@ def sandbox(background: Background) -> app.Sandbox:
 def at_portal(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdriver.Chrome]:
     """The browser, whose user has signed in at the portal."""
     browser.delete_all_cookies()
-    browser.get_log("browser")
     browser.get(sandbox.portal_url)
     _until(browser, "Sign in")
     _types(browser, people.USERS[0].email, Keys.TAB, people.PASSWORD, Keys.ENTER)

@@ -101,8 +101,8 @@ applications:
     assert _get(_address(lines))[1]["results"][0]["hits"] > 0
 
 
-@pytest.mark.parametrize("command", ["serve", "sandbox"])
-def test_a_port_that_is_taken_is_one_line_and_exit_code_2(runs, command):
+@pytest.mark.parametrize("command, who", [("serve", ""), ("sandbox", "the sandbox ")])
+def test_a_port_that_is_taken_is_one_line_and_exit_code_2(runs, command, who):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -110,7 +110,8 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_2(runs, command):
         done = runs(command, "--port", str(port))
     assert done.returncode == 2
     assert done.stderr == (
-        f"v3bridge: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --host or --port\n"
+        f"v3bridge: {who}cannot listen on 127.0.0.1:{port}: Address already in use; "
+        "choose another with --host or --port\n"
     )
 
 

@@ -74,7 +74,10 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run, t
         (["--replay", "x"], "asks nobody and costs nothing"),
         (["--old", "ftp://old/v3"], "is no http:// or https:// address"),
         (["--old", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
-        (["--old", "nowhere.jsonl"], "cannot be read: No such file"),
+        (
+            ["--old", "nowhere.jsonl"],
+            "cannot be read: there is no such file, and an address begins with http:// or https://",
+        ),
         (["--requests", "nowhere.log"], "cannot be read: No such file"),
         (["--rules", "nowhere.yaml"], "nowhere.yaml"),
         (["--html", "no/such/folder/r.html"], "Invalid value for --html: there is no folder"),
