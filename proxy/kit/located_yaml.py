@@ -29,6 +29,12 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
 
 
+class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same where PyYAML was built with libyaml, several times as fast. Its words for mistakes are others."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+
 for _tag, _pattern, _first in (
     ("null", r"~|null|", ["~", "n", ""]),
     ("bool", r"true|false", list("tf")),
@@ -36,7 +42,8 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?", list("-+0123456789")),
     ("merge", r"<<", ["<"]),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+    for _kind in (_Loader, _QuickLoader):
+        _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,21 @@ def load(file: Path, mistake: type[Exception] = YamlError) -> Located:
 def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> Located:
     """The same for text at hand; `name` stands for the file in messages."""
     try:
-        loader = _Loader(text)
-        root = loader.get_single_node()
-        _check(root, name, mistake)
-        return Located(None if root is None else loader.construct_document(root), name, root)
+        return _read(_QuickLoader(text), name, mistake)
+    except yaml.YAMLError:
+        return _slowly(text, name, mistake)
+
+
+def _read(loader: Any, name: str, mistake: type[Exception]) -> Located:
+    root = loader.get_single_node()
+    _check(root, name, mistake)
+    return Located(None if root is None else loader.construct_document(root), name, root)
+
+
+def _slowly(text: str, name: str, mistake: type[Exception]) -> Located:
+    """For its words about what is wrong."""
+    try:
+        return _read(_Loader(text), name, mistake)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise mistake(f"{_at(name, mark) if mark else name}: {_reason(error)}") from None

@@ -20,8 +20,8 @@ UPSTREAM = {
     "legacy": old_service.Settings(requests_per_second=None),
     "accounts": (dataclasses.replace(accounts.READY, part_limit=1_000_000),),
 }
-RULES = """
-noise: {share: 1, least_calls: 10}
+NOISE = """
+noise: {share: %s, least_calls: 10}
 """
 LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
@@ -50,7 +50,7 @@ def compares(house: House, tmp_path: Path) -> Compares:
     async def comparing(calls: list[Call], *disturbed: disturbances.Disturbance) -> dict[str, Any]:
         lines = [f"/v3{call.target(generated_calls.KEY)}\n" for call in calls]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
-        (tmp_path / "own.yaml").write_text(RULES)
+        (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
         house.sandbox.legacy.disturbances.replace(disturbed)
         sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", house.proxy.url, "--old-rate", "0")
         options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
