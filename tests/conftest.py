@@ -3,6 +3,7 @@
 What only one room's tests need belongs into that room's own conftest.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -11,9 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web_app
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are no rubbish: the collector need not look through them a hundred times."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # as the service has it
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,6 +31,13 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_application_outlives_its_test() -> Iterator[None]:
+    """aiohttp keeps the last thousand handlers with their middlewares, and with them the applications of all tests."""
+    yield
+    web_app._cached_build_middleware.cache_clear()
 
 
 @pytest.fixture(scope="session")
