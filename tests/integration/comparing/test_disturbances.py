@@ -22,7 +22,7 @@ async def test_data_that_moves_is_told_and_does_not_count(
     makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, fields: set[str], cause: str
 ) -> None:
     """What happens to be the same when asked again has not moved for certain; the old side's own noise excuses it."""
-    result = await compares(await makes(120, seed=1, whole=True), disturbance)
+    result = await compares(await makes(200, seed=1, whole=True), disturbance)
     assert {field for field, _, _ in told(result)} == fields
     assert cause in {cause for _, cause, _ in told(result)} <= {cause, "unexplained"}
     assert not any(group["counts"] for group in result["groups"])
