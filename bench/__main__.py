@@ -1,5 +1,5 @@
 """`make bench`: run everything, print a table, and write it to bench/RESULTS.md. Ratios count; absolute figures are
-this machine's, now. `python -m bench NAME …` runs some of it and writes nothing.
+this machine's, now. `python -m bench NAME …` runs some of it, and renews the rows of that.
 """
 
 import os
@@ -13,6 +13,7 @@ from rich.table import Table
 
 from bench import bom, catalog, diff, latency, mapper, service, shadow
 
+RESULTS = Path(__file__).with_name("RESULTS.md")
 BENCHES = {
     "mapper": mapper,
     "service": service,
@@ -38,8 +39,9 @@ GOALS = {
 }
 HEAD = """# Results
 
-Written by `make bench`. Ratios count: absolute figures are one machine's at one moment. What is measured, and how to
-read it: [docs/performance.md](../docs/performance.md).
+Written by `make bench`; `python -m bench NAME` renews the rows of one. Ratios count: absolute figures are one machine's
+at one moment, and of another moment for another bench. What is measured, and how to read it:
+[docs/performance.md](../docs/performance.md).
 
 Python {python}, {cores} cores.
 
@@ -58,14 +60,21 @@ def main(names: list[str]) -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
-    if not names:
-        _write(rows)
+    _write({name: (figure, goal) for name, figure, goal in rows}, afresh=not names)
 
 
-def _write(rows: list[tuple[str, str, str]]) -> None:
+def _write(rows: dict[str, tuple[str, str]], *, afresh: bool) -> None:
+    """What was not measured now stays as it is, unless all was."""
     head = HEAD.format(python=platform.python_version(), cores=os.cpu_count())
-    lines = "".join(f"| {name} | {figure} | {goal} |\n" for name, figure, goal in rows)
-    (Path(__file__).parent / "RESULTS.md").write_text(head + lines, encoding="utf-8")
+    known = {} if afresh else _known()
+    lines = "".join(f"| {name} | {figure} | {goal} |\n" for name, (figure, goal) in (known | rows).items())
+    RESULTS.write_text(head + lines, encoding="utf-8")
+
+
+def _known() -> dict[str, tuple[str, str]]:
+    _, _, table = RESULTS.read_text("utf-8").partition("|---|---|---|\n")
+    cells = ([cell.strip() for cell in line.split("|")] for line in table.splitlines())
+    return {name: (figure, goal) for _, name, figure, goal, _ in cells}
 
 
 main(sys.argv[1:])
