@@ -87,24 +87,29 @@ def segment(id_: str) -> str:
     return id_
 
 
+async def _say(info: context.Info, request: str, asked: Input) -> Any:
+    return await send(info, request, records.Comment, drafts.Text(by=by(info), text=asked["text"]))
+
+
+async def _take_back(info: context.Info, path: str) -> Any:
+    return await send(info, f"DELETE collaboration {path}", records.Comment, drafts.Draft(by=by(info)))
+
+
 async def create_comment(info: context.Info, asked: Input) -> Any:
     """A comment in a thread."""
-    path = await _thread_path(info, asked)
-    draft = drafts.Text(by=by(info), text=asked["text"])
-    return await send(info, f"POST collaboration {path}/comments", records.Comment, draft)
+    return await _say(info, f"POST collaboration {await _thread_path(info, asked)}/comments", asked)
 
 
 async def update_comment(info: context.Info, asked: Input) -> Any:
     """Other words."""
     path = _comment_path(await _thread_path(info, asked), asked)
-    draft = drafts.Text(by=by(info), text=asked["text"])
-    return await send(info, f"PATCH collaboration {path}", records.Comment, draft)
+    return await _say(info, f"PATCH collaboration {path}", asked)
 
 
 async def delete_comment(info: context.Info, asked: Input) -> Any:
     """Gone."""
     path = _comment_path(await _thread_path(info, asked), asked)
-    return await send(info, f"DELETE collaboration {path}", records.Comment, drafts.Draft(by=by(info)))
+    return await _take_back(info, path)
 
 
 async def create_thread(info: context.Info, asked: Input) -> Any:
@@ -181,22 +186,19 @@ async def delete_task(info: context.Info, asked: Input) -> Any:
 
 async def create_task_comment(info: context.Info, asked: Input) -> Any:
     """A comment on a task."""
-    path = f"{await _task_path(info, asked)}/comments"
-    draft = drafts.Text(by=by(info), text=asked["text"])
-    return await send(info, f"POST collaboration {path}", records.Comment, draft)
+    return await _say(info, f"POST collaboration {await _task_path(info, asked)}/comments", asked)
 
 
 async def update_task_comment(info: context.Info, asked: Input) -> Any:
     """Other words."""
     path = _comment_path(await _task_path(info, asked), asked)
-    draft = drafts.Text(by=by(info), text=asked["text"])
-    return await send(info, f"PATCH collaboration {path}", records.Comment, draft)
+    return await _say(info, f"PATCH collaboration {path}", asked)
 
 
 async def delete_task_comment(info: context.Info, asked: Input) -> Any:
     """Gone."""
     path = _comment_path(await _task_path(info, asked), asked)
-    return await send(info, f"DELETE collaboration {path}", records.Comment, drafts.Draft(by=by(info)))
+    return await _take_back(info, path)
 
 
 def made(attribute: str) -> GraphQLFieldResolver:
