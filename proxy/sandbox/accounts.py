@@ -168,9 +168,11 @@ class Accounts:
     def remove(self, application_id: str) -> None:
         """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
         with self._kept.together():
-            removed = self._by_application.pop(application_id.lower())
-            del self._by_client[removed.client_id]
+            removed = self._by_application[application_id.lower()]
+            # First what may not be kept: then it is there as before.
             self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
+            del self._by_application[removed.application_id.lower()]
+            del self._by_client[removed.client_id]
             if self._for_ide.get(removed.organisation) == removed.application_id:
                 del self._for_ide[removed.organisation]
 
