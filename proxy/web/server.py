@@ -22,6 +22,7 @@ log = structlog.get_logger()
 
 MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
+TURNS = 5  # of the loop, until a connection that was just accepted waits for its request
 
 
 class _Handler(RequestHandler):
@@ -109,8 +110,15 @@ async def running(
 
 
 async def _end(runner: _Runner) -> None:
-    """Finish what is under way. Who is cancelled in the meantime cuts it off, and still closes what was opened."""
+    """Finish what is under way. Who is cancelled in the meantime cuts it off, and still closes what was opened.
+
+    A connection that is closed before it waits for its request would be left open and waited for until the time is up.
+    """
     try:
+        for site in list(runner.sites):
+            await site.stop()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         await runner.cleanup()
     except asyncio.CancelledError:
         runner._shutdown_timeout = AT_ONCE

@@ -1,0 +1,30 @@
+"""The end of a server: what was accepted in its last moment is closed, and waited for by nobody."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+from aiohttp import web
+
+from proxy.kit import looping
+from proxy.web import server
+
+
+async def end_after(turns: int) -> bytes:
+    """What a connection hears that was made so many turns of the loop before the end and asks after it."""
+    async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
+        async with server.running(web.Application(), "127.0.0.1", 0, stop_seconds=60) as url:
+            port = int(url.rpartition(":")[2])
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            return await asyncio.to_thread(connection.recv, 1)
+        return b""
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_connection_without_a_request_is_closed_at_the_end_however_new_it_is(turns):
+    assert looping.run(end_after(turns)) == b""
