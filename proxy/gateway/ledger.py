@@ -16,7 +16,7 @@ from proxy import errors
 from proxy.kit.group_commit import GroupCommit
 from proxy.stores.base import Booking, Claim, Line, Settlement, State, Store
 
-PAUSE = 0.05  # seconds from a note beside the store to the settlement that holds it
+PAUSE = 0.2  # seconds from a note beside the store to the settlement that holds it
 
 log = structlog.get_logger()
 
@@ -182,13 +182,18 @@ class Ledger:
                 )
 
     async def _write(self) -> None:
-        """First what was sent before and not answered, then what has come since."""
-        while settlement := self._unsure or self._collect():
-            self._unsure = settlement
-            await self._store.settle(settlement)
-            self._unsure = None
-            if self._journal is not None:
-                self._journal.settled(settlement.sequence)
+        """First what was sent before and not answered, then what has come since; what comes meanwhile is another's."""
+        if self._unsure is not None:
+            await self._settle(self._unsure)
+        if settlement := self._collect():
+            await self._settle(settlement)
+
+    async def _settle(self, settlement: Settlement) -> None:
+        self._unsure = settlement
+        await self._store.settle(settlement)
+        self._unsure = None
+        if self._journal is not None:
+            self._journal.settled(settlement.sequence)
 
     def _collect(self) -> Settlement | None:
         """All that is not yet in the store, summed up by line."""

@@ -108,8 +108,12 @@ class Calendar:
 
     def today(self) -> Dates:
         """The same object all day long."""
-        if not self._dates.day_begins <= self._clock.now() < self._dates.day_ends:
-            self._dates = dates(self._clock.now())
+        return self.at(self._clock.now())
+
+    def at(self, now: float) -> Dates:
+        """The same, for who has asked the clock already."""
+        if not self._dates.day_begins <= now < self._dates.day_ends:
+            self._dates = dates(now)
         return self._dates
 
 

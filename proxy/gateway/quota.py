@@ -40,6 +40,13 @@ class Standing(NamedTuple):
     reset: int | None
 
 
+class _Lines(NamedTuple):
+    """What a call on two accounts is `booked` on, and of what its client is `told`: the budgets, or the application."""
+
+    booked: tuple[Line, ...]
+    told: tuple[tuple[Account, Line], ...]
+
+
 class Reservation:
     """One call's claim. It ends once, with `settle` or `abandon`; what is said after that changes nothing."""
 
@@ -98,7 +105,7 @@ class Quota:
         self._numbers = count(1)
         self._dates = self._calendar.today()
         self._pruned: Dates | None = None
-        self._lines: dict[Accounts, tuple[Line, ...]] = {}
+        self._lines: dict[Accounts, _Lines] = {}
         self._limited = {plan: plan.limited for plan in plans}
         self._task: asyncio.Task[None] | None = None
 
@@ -132,25 +139,17 @@ class Quota:
 
     def standing(self, accounts: Accounts) -> Standing:
         """What a client is told with each reply. As of the last look, and what was spent here since."""
-        dates = self._calendar.today()
-        limited = self._limited[accounts]
-        if not limited:
-            account = accounts.application
-        else:
-            account = min(limited, key=lambda each: (each.limit or 0) - self._spent(each, dates))
-        return Standing(self._spent(account, dates), account.limit, account.reset(dates, self._clock.now()))
+        now = self._clock.now()
+        dates = self._calendar.at(now)
+        told = self._of(accounts, dates).told
+        used, account = self._spent(told[0]) if len(told) == 1 else min(map(self._spent, told), key=_left)
+        return Standing(used, account.limit, account.reset(dates, now))
 
     async def book(self, accounts: Accounts, used: int, doubtful: int, claim: str) -> None:
         """Onto the lines of both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
         if not (used or doubtful or claim):
             return
-        dates = self._calendar.today()
-        if dates is not self._dates:
-            self._dates = dates
-            self._lines.clear()
-        lines = self._lines.get(accounts)
-        if lines is None:
-            lines = self._lines[accounts] = accounts.application.lines(dates) + accounts.key.lines(dates)
+        lines = self._of(accounts, self._calendar.today()).booked
         await self._ledger.book(Cost(lines, used, doubtful, claim))
 
     async def used_up(self, accounts: Accounts, error: errors.PartLimitUsedUp) -> None:
@@ -191,8 +190,19 @@ class Quota:
             except Exception as error:  # a look that fails must not be the last one
                 log.error("the ledger could not be looked at", exc_info=error)
 
-    def _spent(self, account: Account, dates: Dates) -> int:
-        return self._ledger.spent(account.line(dates))
+    def _of(self, accounts: Accounts, dates: Dates) -> "_Lines":
+        """The lines of a call, made once a day."""
+        if dates is not self._dates:
+            self._dates = dates
+            self._lines.clear()
+        lines = self._lines.get(accounts)
+        if lines is None:
+            lines = self._lines[accounts] = _lines(accounts, dates)
+        return lines
+
+    def _spent(self, told: tuple[Account, Line]) -> tuple[int, Account]:
+        account, line = told
+        return self._ledger.spent(line), account
 
     def _check(self, account: Account, state: State, parts: int) -> None:
         """Raises PartLimitUsedUp where the parts are more than is left, whatever calls under way give back."""
@@ -221,6 +231,17 @@ def may_be_billed(error: BaseException) -> bool:
     if isinstance(error, errors.ServerError):
         return error.may_be_billed
     return not isinstance(error, errors.BridgeError)
+
+
+def _lines(accounts: Accounts, dates: Dates) -> _Lines:
+    booked = accounts.application.lines(dates) + accounts.key.lines(dates)
+    told = accounts.limited or (accounts.application,)
+    return _Lines(booked, tuple((account, account.line(dates)) for account in told))
+
+
+def _left(spent: tuple[int, Account]) -> int:
+    used, account = spent
+    return (account.limit or 0) - used
 
 
 def _budgets(limited: tuple[Account, ...], dates: Dates) -> tuple[Budget, ...]:

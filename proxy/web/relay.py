@@ -87,6 +87,6 @@ def _passed_on(found: aiohttp.ClientResponse, body: bytes, request: web.Request)
     headers = CIMultiDict(
         (name, value) for name, value in found.headers.items() if name.lower() not in NOT_SENT_BACK | named
     )
-    response = web.Response(body=body, status=found.status, reason=found.reason, headers=headers)
-    replies.squeeze(response, len(body), request)
-    return response
+    sent = replies.squeezed(replies.Written(body, {}), replies.takes_gzip(request))
+    headers.update(sent.headers)
+    return web.Response(body=sent.body, status=found.status, reason=found.reason, headers=headers)

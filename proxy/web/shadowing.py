@@ -3,6 +3,7 @@
 Where nothing is shadowed, nothing of it is on the way of a request.
 """
 
+import gzip
 import os
 import random
 import secrets
@@ -153,6 +154,8 @@ def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
 
 def _reply(response: web.StreamResponse, seconds: float) -> Reply:
     body = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
+    if response.headers.get("Content-Encoding") == "gzip":
+        body = gzip.decompress(body)
     cost = response.headers.get(X_COST)
     return Reply(response.status, body, seconds, response.content_type, None if cost is None else int(cost))
 

@@ -1,7 +1,7 @@
 """Replies that were asked for again, kept whole: a request that comes a third time is answered from bytes alone.
 
-A reply whose answers were all known is kept until the first of them is too old. Requests are known by a digest, because
-they hold apikeys.
+A reply whose answers were all known is kept until the first of them is too old, compressed where it was asked for so.
+Requests are known by a digest, because they hold apikeys.
 """
 
 import hashlib
@@ -11,16 +11,15 @@ import cachetools
 
 from proxy.gateway.applications import Client
 from proxy.kit.clock import Clock
-from proxy.web.v3.parameters import Style
+from proxy.web.v3.replies import Written
 
 OVERHEAD = 400  # bytes that a reply takes beside its body
 
 
 class Repeat(NamedTuple):
-    """A reply's JSON, how it is written, and who it is for; `until` in the clock's monotonic seconds."""
+    """A reply as it was sent, and who it is for; `until` in the clock's monotonic seconds."""
 
-    body: bytes
-    style: Style
+    written: Written
     client: Client
     until: float
 
@@ -30,27 +29,31 @@ class Repeats:
 
     def __init__(self, size: int, clock: Clock) -> None:
         self._any = False  # nothing is looked up before there is something
-        self._kept: cachetools.TLRUCache[bytes, Repeat] = cachetools.TLRUCache(
+        self._kept: cachetools.TLRUCache[tuple[bytes, bool], Repeat] = cachetools.TLRUCache(
             size,
             lambda _, repeat, __: repeat.until,
             timer=clock.monotonic,
-            getsizeof=lambda repeat: OVERHEAD + len(repeat.body),
+            getsizeof=_size,
         )
 
-    def get(self, target: str) -> Repeat | None:
-        """The reply to a request target, if it is kept."""
+    def get(self, target: str, gzip: bool) -> Repeat | None:
+        """The reply to a request target, as gzip or not, if it is kept."""
         if not self._any:
             return None
         try:
-            return self._kept[_digest(target)]  # a get() would look twice
+            return self._kept[_digest(target), gzip]  # a get() would look twice
         except KeyError:
             return None
 
-    def keep(self, target: str, repeat: Repeat) -> None:
+    def keep(self, target: str, gzip: bool, repeat: Repeat) -> None:
         """Keep it, if there is room for it at all."""
-        if OVERHEAD + len(repeat.body) <= self._kept.maxsize:
-            self._kept[_digest(target)] = repeat
+        if _size(repeat) <= self._kept.maxsize:
+            self._kept[_digest(target), gzip] = repeat
             self._any = True
+
+
+def _size(repeat: Repeat) -> int:
+    return OVERHEAD + len(repeat.written.body)
 
 
 def _digest(target: str) -> bytes:

@@ -17,8 +17,9 @@ from proxy.mapping.loader import Rulebook
 from proxy.planning import queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.v3 import match, replies, search
-from proxy.web.v3.parameters import Parameters, Style
+from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.repeats import Repeat, Repeats
+from proxy.web.v3.replies import Written
 
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
@@ -72,7 +73,8 @@ class Surface:
         answer = self._answers[endpoint.action]
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            repeat = self._repeats.get(request.raw_path)
+            gzip = replies.takes_gzip(request)
+            repeat = self._repeats.get(request.raw_path, gzip)
             if repeat is not None:
                 return await self._again(repeat, request)
             started = self._clock.monotonic()
@@ -89,10 +91,10 @@ class Surface:
                     request[BILL] = receipt, self._pipeline.standing(client)
                 raise
             answered = self._clock.monotonic()
-            body = replies.encode(found, style)
+            written = replies.written(replies.encode(found, style), style, gzip)
             if receipt.source == "hit":
-                self._repeats.keep(request.raw_path, Repeat(body, style, client, receipt.until))
-            response = self._reply(body, style, request, client, receipt)
+                self._repeats.keep(request.raw_path, gzip, Repeat(written, client, receipt.until))
+            response = self._reply(written, client, receipt)
             self._metrics.lap("reply", answered)
             return response
 
@@ -103,11 +105,11 @@ class Surface:
         request[APPLICATION] = repeat.client.application.name
         if repeat.client.rate:
             await self._pipeline.admit(repeat.client)
-        return self._reply(repeat.body, repeat.style, request, repeat.client, HIT)
+        return self._reply(repeat.written, repeat.client, HIT)
 
-    def _reply(self, body: bytes, style: Style, request: web.Request, client: Client, receipt: Receipt) -> web.Response:
+    def _reply(self, written: Written, client: Client, receipt: Receipt) -> web.Response:
         """A 200; where parts were asked for, with what they cost and how the client stands."""
-        response = replies.ok(body, style, request)
+        response = replies.sent(written)
         if receipt.source is not None:
             return replies.account(response, receipt, self._pipeline.standing(client))
         return response
