@@ -4,6 +4,7 @@ Dots are short for nested selections; the rest is GraphQL and is parsed as such.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import graphql
@@ -35,8 +36,9 @@ class Route:
     steps: tuple[Step, ...]
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Route:
-    """A path as a mapping file writes it. Raises PathError."""
+    """A path as a mapping file writes it, read once: each is met in many views. Raises PathError."""
     if text.startswith("$"):
         return Route("context", (Step(text[1:]),))
     origin, rest = ("above", text[1:]) if text.startswith("^") else ("here", text)

@@ -4,6 +4,7 @@ Answers questions about types; the compiler asks them, so that a path that is no
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import graphql
@@ -38,7 +39,7 @@ class Schema:
     """Object types and their fields. Built once from SDL text."""
 
     def __init__(self, sdl: str) -> None:
-        self._schema = graphql.build_schema(sdl)
+        self._schema = _built(sdl)
 
     def has(self, type_name: str) -> bool:
         """Whether a mapping may read this type: an object type of the schema, or a scalar."""
@@ -54,6 +55,11 @@ class Schema:
     def validate(self, document: str) -> list[str]:
         """The messages of all faults of a document; none where it is valid."""
         return [error.message for error in graphql.validate(self._schema, graphql.parse(document))]
+
+
+@lru_cache(maxsize=1)
+def _built(sdl: str) -> graphql.GraphQLSchema:
+    return graphql.build_schema(sdl)
 
 
 def _unwrap(wrapped: Any) -> FieldType:

@@ -21,6 +21,7 @@ from graphql import (
     build_ast_schema,
     parse,
 )
+from graphql.validation.validate import assert_valid_sdl
 
 from proxy.sandbox.graphql import context, executor, gates, naming
 from proxy.sandbox.graphql.resolvers import (
@@ -60,7 +61,8 @@ _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in mod
 
 def build(missing: Iterable[str] = ()) -> GraphQLSchema:
     """The executable schema, without the fields (Type.field) that are `missing`."""
-    schema = build_ast_schema(_parsed(SDL.read_text(encoding="utf-8") + DESIGN_SDL.read_text(encoding="utf-8")))
+    sdl = _valid(SDL.read_text(encoding="utf-8") + DESIGN_SDL.read_text(encoding="utf-8"))
+    schema = build_ast_schema(sdl, assume_valid_sdl=True)
     resolvers = _joined()
     for type_name, field_name in resolvers:
         cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
@@ -80,9 +82,11 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
 
 
 @lru_cache(maxsize=1)
-def _parsed(sdl: str) -> DocumentNode:
-    """Reading takes longer than all else at a sandbox's start. Nobody changes a document."""
-    return parse(sdl)
+def _valid(sdl: str) -> DocumentNode:
+    """Read and checked once: both take longer than all else at a sandbox's start. Nobody changes a document."""
+    document = parse(sdl)
+    assert_valid_sdl(document)
+    return document
 
 
 def places(schema: GraphQLSchema) -> frozenset[str]:
