@@ -12,7 +12,6 @@ import aiohttp
 from aiohttp import client_proto, http_exceptions
 from yarl import URL
 
-from proxy.kit import header_lines
 from proxy.upstream.session import Attempt
 
 
@@ -28,13 +27,13 @@ class Exchanges:
         address = URL(url)
         self._target = aiohttp.ClientRequest("POST", address, loop=asyncio.get_running_loop())
         common = {"Host": self._target.headers["Host"], "Accept-Encoding": "gzip, deflate", **session.headers}
-        self._head = f"POST {address.raw_path_qs} HTTP/1.1\r\n" + header_lines.of(common)
+        self._head = f"POST {address.raw_path_qs} HTTP/1.1\r\n" + _lines(common)
 
     async def post(
         self, body: bytes, headers: Mapping[str, str], total: float | None, attempt: Attempt
     ) -> tuple[int, bytes, str | None]:
         """Status, whole body, and Retry-After, within `total` seconds. The attempt learns that a head has come."""
-        head = f"{self._head}{header_lines.of(headers)}Content-Length: {len(body)}\r\n\r\n"
+        head = f"{self._head}{_lines(headers)}Content-Length: {len(body)}\r\n\r\n"
         connection: aiohttp.connector.Connection | None = None
         try:
             async with asyncio.timeout(total):
@@ -78,3 +77,11 @@ def _protocol(connection: aiohttp.connector.Connection) -> client_proto.Response
     if protocol is None or protocol.transport is None or protocol.transport.is_closing():
         raise aiohttp.ClientConnectionResetError("the connection has been closed")
     return protocol
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    """Header lines. Raises ValueError for a value that would begin another."""
+    for value in headers.values():
+        if "\n" in value or "\r" in value or "\0" in value:
+            raise ValueError("a header holds a line break")
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])

@@ -7,8 +7,6 @@ what aiohttp would add to it; everything else goes aiohttp's way.
 from aiohttp import HttpVersion11, abc, helpers, http, web
 from multidict import istr
 
-from proxy.kit import header_lines
-
 LENGTH, DATE, SERVER = istr("Content-Length"), istr("Date"), istr("Server")
 
 
@@ -34,13 +32,10 @@ class Ready(web.Response):
         """Send it."""
         if self._writer is None:
             return await super().write_eof(data)
-        body = self.body
+        body, headers = self.body, self.headers
         assert isinstance(body, bytes)  # noqa: S101 - nothing else is ready
-        return await self._writer.write_eof(self._head(len(body)) + body)
-
-    def _head(self, length: int) -> bytes:
-        headers = self.headers
-        headers[LENGTH] = str(length)
+        headers[LENGTH] = str(len(body))
         headers[DATE] = helpers.rfc822_formatted_time()
         headers[SERVER] = http.SERVER_SOFTWARE
-        return f"HTTP/1.1 {self.status} {self.reason}\r\n{header_lines.of(headers)}\r\n".encode()
+        await self._writer.write_headers(f"HTTP/1.1 {self.status} {self.reason}", headers)
+        return await self._writer.write_eof(body)
