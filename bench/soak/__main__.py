@@ -56,6 +56,7 @@ def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
         ("upstream requests that a slow machine kept too long", str(outcome.late)),
         ("memory half way, at the end (MB)", "{:.1f}, {:.1f}".format(*outcome.memory)),
         ("descriptors before, under load, after", "{}, {}, {}".format(*outcome.descriptors)),
+        ("tasks before, under load, after", "{}, {}, {}".format(*outcome.tasks)),
         ("parts billed / in spoiled answers", f"{totals['parts']} / {totals['spoiled_parts']}"),
         ("parts booked / in doubt / still held", f"{ledger.used} / {ledger.doubtful} / {ledger.reserved}"),
         *((f"said {count} times", message) for message, count in said.most_common()),

@@ -22,6 +22,7 @@ REPLY_SECONDS = 60
 SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
 MEMORY_GROWTH = 0.25  # from half of the requests to the end: what is in use still rises a little to its usual height
 DESCRIPTORS_MORE = 8
+TASKS_MORE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Outcome:
     rate: float = 0.0
     memory: tuple[float, float] = (math.nan, math.nan)
     descriptors: tuple[int, int, int] = (0, 0, 0)
+    tasks: tuple[int, int, int] = (0, 0, 0)
     ledger: servers.Ledger = field(default_factory=lambda: servers.Ledger(0, 0, 0))
     totals: Any = None
     late: int = 0
@@ -97,14 +99,13 @@ class _Soak:
             await self._each(lambda question: self._learn(session, question))
         if self.outcome.wrong:
             raise SystemExit("wrong before the first fault:\n" + "\n".join(self.outcome.wrong[:10]))
-        before = self._process.descriptors()
+        before, tasks = self._process.descriptors(), servers.tasks(await self._metrics())
         await self._upstream.declare(f"mixed share={self._plan.share}")
         async with self._client() as session:
             await self._steadily(session)
             await self._upstream.declare()
             await self._each(lambda question: self._recover(session, question))
-            async with session.get(self._process.url + "/metrics") as response:
-                given_up = servers.given_up(await response.text())
+        given_up = servers.given_up(await self._metrics())
         journal = await self._upstream.journal()
         self.outcome.totals = journal["totals"]
         slow = [each for each in journal["entries"] if each["service"] == "graphql" and "slow-loris" in each["faults"]]
@@ -112,6 +113,7 @@ class _Soak:
         self.outcome.memory = self.outcome.memory[0], self._process.memory()
         most = self.outcome.descriptors[1]
         self.outcome.descriptors = before, most, await self._closed(before + DESCRIPTORS_MORE)
+        self.outcome.tasks = tasks, self.outcome.tasks[1], servers.tasks(await self._metrics())
 
     def stop(self) -> None:
         """End the service as an operator would."""
@@ -144,6 +146,8 @@ class _Soak:
             self._find(f"memory has grown from {first:.0f} to {last:.0f} MB")
         if outcome.descriptors[2] > outcome.descriptors[0] + DESCRIPTORS_MORE:
             self._find(f"{outcome.descriptors[2]} descriptors are open, {outcome.descriptors[0]} were before the load")
+        if outcome.tasks[2] > outcome.tasks[0] + TASKS_MORE:
+            self._find(f"{outcome.tasks[2]} tasks are not done, {outcome.tasks[0]} were not before the load")
 
     async def _steadily(self, session: aiohttp.ClientSession) -> None:
         """The load: a request each 1/rate seconds, whatever the replies do."""
@@ -165,6 +169,7 @@ class _Soak:
                     self.outcome.memory = self._process.memory(), math.nan
             self.outcome.rate = sum(self.outcome.judge.statuses.values()) / (loop.time() - start)
             self.outcome.descriptors = 0, self._process.descriptors(), 0
+            self.outcome.tasks = 0, servers.tasks(await self._metrics()), 0
 
     async def _each(self, do: Callable[[Question], Awaitable[None]]) -> None:
         """Something with every question, a few at once."""
@@ -222,6 +227,11 @@ class _Soak:
             if found <= most or loop.time() > end:
                 return found
             await asyncio.sleep(0.2)
+
+    async def _metrics(self) -> str:
+        """The service's own numbers, over a connection that nothing else is said on."""
+        async with self._client() as session, session.get(self._process.url + "/metrics") as response:
+            return await response.text()
 
     def _client(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(

@@ -114,6 +114,11 @@ class Upstream(NamedTuple):
                 await asyncio.sleep(0.2)
 
 
+def tasks(metrics: str) -> int:
+    """How many tasks the service has that are not done, by its metrics."""
+    return int(float(metrics.partition("\nv3bridge_tasks ")[2].partition("\n")[0]))
+
+
 def given_up(metrics: str) -> int:
     """How many upstream requests have taken longer than 5 s, by the service's metrics: those that ran out of time."""
     found = re.findall(r"^v3bridge_upstream_seconds_(bucket|count)\{(.*)\} (\S+)$", metrics, re.MULTILINE)

@@ -40,7 +40,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshot(metrics: Metrics) -> Snapshot:
-    """What `metrics` stands at."""
+    """What the `metrics` of this process stand at."""
+    metrics.look()
     measures = metrics.measures()
     return Snapshot(
         metrics.clock.now(),

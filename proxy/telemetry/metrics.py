@@ -5,6 +5,8 @@ step in a dict; prometheus_client is handed the sums when somebody asks, because
 threads that are not here, took a twentieth of a request's time. Several processes' sums become one in merging.py.
 """
 
+import asyncio
+import contextlib
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
@@ -171,6 +173,7 @@ class Metrics(Collector):
             "side",
         )
         self.shadow_waiting = Gauge("v3bridge_shadow_waiting", "Calls that wait to be compared", merged="sum")
+        self.tasks = Gauge("v3bridge_tasks", "Tasks of the event loop that are not done", merged="sum")
         self._registry = registry
         registry.register(self)
 
@@ -179,6 +182,11 @@ class Metrics(Collector):
         now = self.clock.monotonic()
         self.stages.observe(stage, now - since)
         return now
+
+    def look(self) -> None:
+        """Take what is not counted as it happens: the tasks of the running event loop."""
+        with contextlib.suppress(RuntimeError):  # where no loop runs there are none
+            self.tasks[()] = len(asyncio.all_tasks())
 
     def measures(self) -> dict[str, Measure]:
         """Everything that is measured, by its attribute here."""

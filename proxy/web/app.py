@@ -123,7 +123,12 @@ def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracin
 def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:
     """What `/metrics` shows: this process's numbers, or with fellow workers everybody's."""
     if place is None:
-        return metrics.text
+
+        def alone() -> bytes:
+            metrics.look()
+            return metrics.text()
+
+        return alone
     merged = merging.Merged(metrics, place)
 
     async def keeping(_: web.Application) -> AsyncIterator[None]:

@@ -121,3 +121,16 @@ async def test_a_folder_that_is_gone_costs_the_page_of_the_others_only(worker, t
     own.parts["demo",] += 3
     tmp_path.rmdir()
     assert value(merged, PARTS) == 3
+
+
+async def test_the_tasks_of_all_workers_are_those_of_now(worker):
+    (_, first), (_, second) = worker(1), worker(2)
+    before = value(first, "v3bridge_tasks")
+    waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(3)]
+    second.write()
+    assert (before, value(first, "v3bridge_tasks")) == (1, 8)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    second.write()
+    assert value(first, "v3bridge_tasks") == 2
