@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy import config
-from proxy.gateway import budgets, closures, forecast, plans, quota, reconcile
+from proxy.gateway import budgets, closures, forecast, ledger, plans, quota, reconcile
 from proxy.telemetry import metrics
 
 REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
@@ -22,6 +22,8 @@ def test_the_figures_are_the_codes(words):
     assert f"one warning when {thresholds} of a limit" in words
     assert f"when it was not heard for {quota.LEASE_SECONDS:.0f} seconds" in words
     assert f"each learns within {quota.LOOK_SECONDS:.0f} second what" in words
+    assert "settled after a fifth of a second" in words
+    assert ledger.PAUSE == 1 / 5
     assert f"The pace is that of the last {forecast.DAYS} days" in words
     assert f"the last {quota.DAYS_KEPT} days and {quota.MONTHS_KEPT} months on which anything was spent" in words
     assert f"Once in {reconcile.DAILY[0].seconds / 3600:.0f} hours" in words
