@@ -121,5 +121,5 @@ class Answers:
         return stale
 
     def _count(self, inquiry: Inquiry, source: str, number: int) -> None:
-        inquiry.receipt.saw(source)
+        inquiry.receipt.saw(source, number)
         self._metrics.answers[source,] += number

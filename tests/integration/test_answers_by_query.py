@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -45,6 +46,8 @@ async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> 
         replies = [await house.get(target(A, B)) for _ in range(4)]
         assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
         assert len({json.dumps({**reply.json, "msec": 0}) for reply in replies}) == 1
+        counted = (await house.get("/metrics")).body.decode()
+        assert re.findall(r'v3bridge_answers_total{source="(\w+)"} (\S+)', counted) == [("miss", "2.0"), ("hit", "6.0")]
         house.time.advance(301)
         assert figures(await house.get(target(A, B)))[0] == "miss"
 

@@ -17,9 +17,10 @@ OVERHEAD = 400  # bytes that a reply takes beside its body
 
 
 class Repeat(NamedTuple):
-    """A reply as it was sent, and who it is for; `until` in the clock's monotonic seconds."""
+    """A reply as it was sent, of so many answers, and who it is for; `until` in the clock's monotonic seconds."""
 
     written: Written
+    answers: int
     client: Client
     until: float
 

@@ -93,7 +93,7 @@ class Surface:
             answered = self._clock.monotonic()
             written = replies.written(replies.encode(found, style), style, gzip)
             if receipt.source == "hit":
-                self._repeats.keep(request.raw_path, gzip, Repeat(written, client, receipt.until))
+                self._repeats.keep(request.raw_path, gzip, Repeat(written, receipt.answers, client, receipt.until))
             response = self._reply(written, client, receipt)
             self._metrics.lap("reply", answered)
             return response
@@ -105,6 +105,7 @@ class Surface:
         request[APPLICATION] = repeat.client.application.name
         if repeat.client.rate:
             await self._pipeline.admit(repeat.client)
+        self._metrics.answers["hit",] += repeat.answers
         return self._reply(repeat.written, repeat.client, HIT)
 
     def _reply(self, written: Written, client: Client, receipt: Receipt) -> web.Response:
