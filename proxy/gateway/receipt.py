@@ -8,8 +8,8 @@ RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 class Receipt:
     """`since` is when the request's time began, `until` how long the same reply may be given again, both in the clock's
     monotonic seconds. `cost` is parts returned or in doubt. `source` is where the answers came from, the most telling
-    where they differ; None where no part was asked for. `answers` is how many there
-    were, one that stands in for another counted twice.
+    where they differ; None where no part was asked for. `answers` is how many there were, one that stands in for
+    another counted twice.
     """
 
     __slots__ = ("answers", "cost", "since", "source", "until")
