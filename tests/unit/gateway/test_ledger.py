@@ -1,6 +1,7 @@
 """Bookings on their way into a store that may be slow, away, or silent about what it did."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
@@ -8,7 +9,9 @@ from unit.gateway.conftest import accounts
 
 from proxy import errors
 from proxy.gateway import ledger
+from proxy.kit import clock
 from proxy.stores.base import Budget, Claim, Line
+from proxy.stores.sqlite import SqliteStore
 
 NOVEMBER = Line("demo", "2023-11")
 LINES = (NOVEMBER,)
@@ -67,6 +70,23 @@ async def test_what_arrives_while_one_is_written_goes_together(book, store, monk
     assert settlements[1].claims == ("c0", "c1", "c2", "c3", "c4")
     assert [booking.used for booking in settlements[1].bookings] == [10]
     assert await state(store) == (11, 0, 0)
+
+
+async def test_what_is_noted_while_one_is_written_waits_for_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "PAUSE", 60)
+    async with contextlib.aclosing(await SqliteStore.open(tmp_path / "state.sqlite", clock.ManualClock())) as store:
+        book, gate = ledger.Ledger(store, "worker"), Gate(store, "settle", monkeypatch)
+        await book.book(cost(1))
+        looking = asyncio.create_task(book.look(LINES))
+        await gate.entered.wait()
+        await book.book(cost(2))
+        gate.open.set()
+        await looking
+        assert [settlement.sequence for (settlement,) in gate.calls] == [1]
+        assert book.spent(NOVEMBER) == 3
+        await book.close()
+        assert [settlement.sequence for (settlement,) in gate.calls] == [1, 2]
+        assert (await store.states(LINES))[0].used == 3
 
 
 async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(book, store, written):
