@@ -41,9 +41,11 @@ class Standing(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """What a call on two accounts is `booked` on, and of what its client is `told`: the budgets, or the application."""
+    """What a call on two accounts is `booked` on, its `budgets`, and of what its client is `told`: of those, or where
+    nothing is limited of the application."""
 
     booked: tuple[Line, ...]
+    budgets: tuple[Budget, ...]
     told: tuple[tuple[Account, Line], ...]
 
 
@@ -106,7 +108,6 @@ class Quota:
         self._dates = self._calendar.today()
         self._pruned: Dates | None = None
         self._lines: dict[Accounts, _Lines] = {}
-        self._limited = {plan: plan.limited for plan in plans}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -125,16 +126,15 @@ class Quota:
     async def reserve(self, accounts: Accounts, parts: int) -> Reservation:
         """To hold `parts`, the most that a call can cost. Raises PartLimitUsedUp and StoreUnavailable."""
         self._closures.check(accounts.application)
-        limited = self._limited[accounts]
-        if not limited or not parts:
+        lines = self._of(accounts, self._calendar.today())
+        if not lines.budgets or not parts:
             return Reservation(self, accounts, parts, "")
-        dates = self._calendar.today()
-        for account in limited:  # what is spent is known here: a flood of calls need not ask the store
-            self._check(account, self._ledger.standing(account.line(dates)), parts)
-        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, parts, _budgets(limited, dates))
+        for account, line in lines.told:  # what is spent is known here: a flood of calls need not ask the store
+            self._check(account, self._ledger.standing(line), parts)
+        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, parts, lines.budgets)
         full = await self._ledger.hold(claim)
         if full is not None:
-            await self._refuse(next(account for account in limited if account.line(dates) == full), full, parts)
+            await self._refuse(next(account for account, line in lines.told if line == full), full, parts)
         return Reservation(self, accounts, parts, claim.id)
 
     def standing(self, accounts: Accounts) -> Standing:
@@ -235,14 +235,11 @@ def may_be_billed(error: BaseException) -> bool:
 
 def _lines(accounts: Accounts, dates: Dates) -> _Lines:
     booked = accounts.application.lines(dates) + accounts.key.lines(dates)
+    budgets = tuple(Budget(account.line(dates), account.limit or 0) for account in accounts.limited)
     told = accounts.limited or (accounts.application,)
-    return _Lines(booked, tuple((account, account.line(dates)) for account in told))
+    return _Lines(booked, budgets, tuple((account, account.line(dates)) for account in told))
 
 
 def _left(spent: tuple[int, Account]) -> int:
     used, account = spent
     return (account.limit or 0) - used
-
-
-def _budgets(limited: tuple[Account, ...], dates: Dates) -> tuple[Budget, ...]:
-    return tuple(Budget(account.line(dates), account.limit or 0) for account in limited)
