@@ -94,7 +94,7 @@ class SpecNames:
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Attribute] = ()) -> None:
         """By the table, and by `attributes` of the service that it does not hold. Raises ValueError, naming the
         attributes, where the table contradicts itself."""
-        self._names = names
+        self.names = names
         self._sources = _sources(names)
         self._spellings = _spellings(names)
         ranges = {source.key for source in self._sources.values() if source.is_range}
@@ -106,14 +106,14 @@ class SpecNames:
 
     def with_attributes(self, attributes: Iterable[Attribute]) -> "SpecNames":
         """The same with all attributes of the service."""
-        return SpecNames(self._names, attributes)
+        return SpecNames(self.names, attributes)
 
     def key(self, shortname: str, name: str, specs: Sequence[Named] = ()) -> str:
         """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known.
 
         `specs` are those of the same part: a tolerance is named by the quantity among them.
         """
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         if known is None:
             return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
         if known.beside and specs:
@@ -123,13 +123,13 @@ class SpecNames:
 
     def name(self, shortname: str, name: str, key: str | None = None) -> str:
         """v3's name for people; the attribute's own where none is known, and for a `key` of the attribute alone."""
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         return known.name if known and known.name and key in (None, known.key) else name
 
     def is_shown(self, shortname: str, specs: Sequence[Spec]) -> bool:
         """Whether a spec stands for its key on this part: one of several attributes that make the same v3 spec does,
         the value before the ends, and an attribute of its own before a tolerance in general."""
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         if known is None or not (known.beside or shortname in self._in_ranges):
             return True
         present = {spec.attribute.shortname for spec in specs}
@@ -148,20 +148,20 @@ class SpecNames:
     def is_list(self, key: str) -> bool:
         """Whether v3 listed several values under a key."""
         source = self.source(key)
-        known = self._names.get(source.value or "") if source else None
+        known = self.names.get(source.value or "") if source else None
         return known is not None and known.many
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         """v3's word for the kind of a value."""
         if value_type != "number":
             return "string"
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         return "integer" if known and known.whole else "decimal"
 
     def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
         """v3's list of strings: numbers in SI base units ("22000.0"), texts as they are, several where v3 had some;
         none for the end of a range."""
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         if known and known.end:
             return []
         if value_type != "number":
@@ -178,7 +178,7 @@ class SpecNames:
 
     def display(self, shortname: str, shown: str, specs: Sequence[Spec]) -> str:
         """A spec for people: `-40 °C to 85 °C` of a range without a value, `85 °C (max)` of one of its ends."""
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         if known is None or known.end is None:
             return shown
         low, high = (self._at_end(shortname, specs, end) for end in ("min", "max"))
@@ -188,7 +188,7 @@ class SpecNames:
 
     def number(self, shortname: str, number: float) -> str:
         """A number as v3 wrote it: 14 for whole ones, 22000.0 for others."""
-        known = self._names.get(shortname)
+        known = self.names.get(shortname)
         return str(int(number)) if known and known.whole and number.is_integer() else str(number)
 
     def _end(self, shortname: str, specs: Sequence[Spec], end: End) -> str | None:

@@ -96,7 +96,7 @@ class UnlistedError(LookupError):
 
 class Tables(msgspec.Struct, frozen=True):
     """All tables of a mappings folder, and of the service's lists that are at hand the ids of each name. `v3_specs` are
-    v3's spec keys, with what is near where the service has none of it."""
+    v3's spec keys, with the similar attribute of the service, if any, that is not mapped to it."""
 
     uids: dict[str, Uids]
     specs: SpecNames

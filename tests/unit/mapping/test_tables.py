@@ -124,7 +124,7 @@ def shortnames(specs: SpecNames, key: str) -> tuple[str, ...]:
 
 
 def test_every_key_and_shortname_leads_back_to_its_attribute(book: tables.Tables) -> None:
-    names = book.specs._names
+    names = book.specs.names
     spellings = [(name, key) for name, entry in names.items() for key in (entry.key, *entry.also, name)]
     assert [pair for pair in spellings if pair[0] not in shortnames(book.specs, pair[1])] == []
     assert book.specs.source("made_up_thing") is None

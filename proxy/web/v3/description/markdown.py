@@ -44,7 +44,7 @@ SEARCHES = """\
 The service searches parts: what it cannot do is a 400 that lists what it can. A `sortby` may end in `, score desc`.
 Names in filters are exact, to the letter, as facets show them. What surely finds nothing, such as a name or uid that
 nobody has, is answered without asking the service. Facets and statistics of specs need the plan feature TECH_SPECS.
-`<key>` is v3's name of a spec, such as `resistance`.
+`<key>` is v3's name of a spec, such as `resistance`; [reference/spec-keys.md](reference/spec-keys.md) lists them.
 
 """
 LISTS = """\
