@@ -97,8 +97,8 @@ class SpecNames:
         self.names = names
         self._sources = _sources(names)
         self._spellings = _spellings(names)
-        ranges = {source.key for source in self._sources.values() if source.is_range}
-        self._in_ranges = {shortname: entry.key for shortname, entry in names.items() if entry.key in ranges}
+        of_key = {shortname: self._sources[entry.key] for shortname, entry in names.items()}
+        self._ranges = {shortname: source for shortname, source in of_key.items() if source.is_range}
         for each in attributes:
             source = Source(self.key(each.shortname, each.name), each.shortname)
             self._sources.setdefault(source.key, source)
@@ -117,7 +117,7 @@ class SpecNames:
         if known is None:
             return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
         if known.beside and specs:
-            present = {spec.attribute.shortname for spec in specs}
+            present = [name for spec in specs if (name := spec.attribute.shortname) in known.beside]
             return next((key for quantity, key in known.beside.items() if quantity in present), known.key)
         return known.key
 
@@ -129,13 +129,16 @@ class SpecNames:
     def is_shown(self, shortname: str, specs: Sequence[Spec]) -> bool:
         """Whether a spec stands for its key on this part: one of several attributes that make the same v3 spec does,
         the value before the ends, and an attribute of its own before a tolerance in general."""
+        if source := self._ranges.get(shortname):
+            if shortname == source.value:
+                return True
+            before = (source.value, source.low)[: 1 if shortname == source.low else 2]
+            return not any(spec.attribute.shortname in before for spec in specs)
         known = self.names.get(shortname)
-        if known is None or not (known.beside or shortname in self._in_ranges):
+        if known is None or not known.beside:
             return True
-        present = {spec.attribute.shortname for spec in specs}
-        source = self._sources[self.key(shortname, "", specs)]
-        first = next((name for name in source.shortnames if name in present), shortname)
-        return first == shortname
+        dedicated = self._sources[self.key(shortname, "", specs)].value
+        return dedicated == shortname or _with(dedicated, specs) is None
 
     def source(self, key: str) -> Source | None:
         """What the service has for a key, which may be any spelling of it; None where it is not known."""
@@ -170,18 +173,21 @@ class SpecNames:
 
     def low(self, shortname: str, specs: Sequence[Spec]) -> str | None:
         """The lower end of the range that an attribute belongs to, as `values` has it; None where there is none."""
-        return self._end(shortname, specs, "min")
+        source = self._ranges.get(shortname)
+        return None if source is None else self._end(source.low, specs)
 
     def high(self, shortname: str, specs: Sequence[Spec]) -> str | None:
         """The upper end, in the same way."""
-        return self._end(shortname, specs, "max")
+        source = self._ranges.get(shortname)
+        return None if source is None else self._end(source.high, specs)
 
     def display(self, shortname: str, shown: str, specs: Sequence[Spec]) -> str:
         """A spec for people: `-40 °C to 85 °C` of a range without a value, `85 °C (max)` of one of its ends."""
         known = self.names.get(shortname)
         if known is None or known.end is None:
             return shown
-        low, high = (self._at_end(shortname, specs, end) for end in ("min", "max"))
+        source = self._ranges[shortname]
+        low, high = _with(source.low, specs), _with(source.high, specs)
         if low and high:
             return f"{low.displayValue} to {high.displayValue}"
         return f"{shown} ({known.end})"
@@ -191,22 +197,23 @@ class SpecNames:
         known = self.names.get(shortname)
         return str(int(number)) if known and known.whole and number.is_integer() else str(number)
 
-    def _end(self, shortname: str, specs: Sequence[Spec], end: End) -> str | None:
-        if shortname not in self._in_ranges:
-            return None
-        found = self._at_end(shortname, specs, end)
+    def _end(self, shortname: str | None, specs: Sequence[Spec]) -> str | None:
+        found = _with(shortname, specs)
         return self._si(found.attribute.shortname, found.value, found.siValue) if found else None
-
-    def _at_end(self, shortname: str, specs: Sequence[Spec], end: str) -> Spec | None:
-        source = self._sources[self._in_ranges[shortname]]
-        wanted = source.low if end == "min" else source.high
-        return next((spec for spec in specs if spec.attribute.shortname == wanted), None)
 
     def _si(self, shortname: str, value: str, si_value: str) -> str:
         try:
             return self.number(shortname, float(si_value or value))
         except ValueError:
             return value
+
+
+def _with(shortname: str | None, specs: Sequence[Spec]) -> Spec | None:
+    """The spec of an attribute among those of a part."""
+    for spec in specs:
+        if spec.attribute.shortname == shortname:
+            return spec
+    return None
 
 
 def _sources(names: dict[str, SpecName]) -> dict[str, Source]:
