@@ -1,6 +1,8 @@
 """The old service's brands, sellers and categories: by uid, several at once, and searched (§1, §1.1, §3.2)."""
 
 import statistics
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 from support.old_service import OldService
@@ -127,3 +129,37 @@ async def test_the_echo_has_the_defaults_and_snippets_are_null(old: OldService) 
 async def test_what_makes_no_sense_is_a_400(old: OldService, mistake: str) -> None:
     reply = await old.get(f"/brands/search?q=&{mistake}")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
+
+
+# Names of sellers: that of the newest recording, and by which KiCost picks offers; then older ones and the catalog's.
+SELLERS = [
+    ("3261", "RS Components", ["RS"]),
+    ("14", "Allied Electronics & Automation", ["Allied Electronics"]),
+    ("4089", "Chip One Stop Japan", ["Chip One Stop"]),
+    ("1106", "Arrow Electronics", ["Arrow Electronics, Inc."]),
+]
+
+
+@pytest.mark.parametrize("number, name, others", SELLERS)
+async def test_sellers_have_the_names_on_record_and_are_found_by_all(
+    old: OldService, number: str, name: str, others: list[str]
+) -> None:
+    for called in (name, *others):
+        spelled = quote(called)
+        (seller,) = (await old.read(f"/sellers/search?filter[fields][name][]={spelled}"))["results"]
+        assert (seller["item"]["id"], seller["item"]["name"]) == (number, name)
+        assert name in await _names(old, f"/sellers/search?q={spelled}")
+        sold = await old.read(f"/parts/search?limit=5&filter[fields][offers.seller.name][]={spelled}")
+        assert sold["hits"] > 0
+        assert all(name in _sellers(result["item"]) for result in sold["results"])
+        facet = f"facet[fields][offers.seller.name][include]=1&filter[fields][offers.seller.name][]={spelled}"
+        counts = await old.read(f"/parts/search?limit=0&facet[fields][offers.seller.name][limit]=100&{facet}")
+        values = {each["value"] for each in counts["facet_results"]["fields"]["offers.seller.name"]["facets"]}
+        assert name in values
+        assert not values & set(others)
+        mpn = sold["results"][0]["item"]["mpn"]
+        assert all(name in _sellers(item) for item in await old.items({"mpn": mpn, "seller": called}))
+
+
+def _sellers(part: dict[str, Any]) -> set[str]:
+    return {offer["seller"]["name"] for offer in part["offers"]}

@@ -164,3 +164,10 @@ async def test_specs_have_v3s_keys_datatypes_and_numbers_in_si_units(old: OldSer
     flip_flop = await old.read(f"/parts/{TEXAS}?include[]=specs")
     assert flip_flop["specs"]["pin_count"]["value"] == ["14"]
     assert flip_flop["specs"]["pin_count"]["metadata"]["datatype"] == "integer"
+
+
+async def test_an_attribution_without_a_name_has_no_sources(old: OldService) -> None:
+    """As v3 recorded it: a source has a name and a uid, and is left out otherwise."""
+    attributions = [each for each in _objects(await _parts(old)) if each["__class__"] == "Attribution"]
+    assert {len(each["sources"]) for each in attributions} == {0, 1}
+    assert all(source["name"] and source["uid"] for each in attributions for source in each["sources"])

@@ -189,3 +189,61 @@ async def test_a_text_with_several_values_counts_for_each_and_is_missing_for_non
     assert not any("," in value for value in counts)
     with_one = body["hits"] - facets["missing"]
     assert max(counts.values()) <= with_one < sum(counts.values())
+
+
+@pytest.mark.parametrize("field", ["brand.name", "manufacturer.name", "manufacturer.displayname"])
+async def test_every_name_of_a_maker_is_a_field(old: OldService, field: str) -> None:
+    found = await _items(old, f"q=&filter[fields][{field}][]=KEMET&filter[fields][{field}][]=Yageo&sortby={field}+desc")
+    names = [item["manufacturer"]["name"] for item in found]
+    assert set(names) == {"KEMET", "Yageo"}
+    assert names == sorted(names, reverse=True)
+    body = await old.read(f"/parts/search?q=resistor&limit=0&facet[fields][{field}][include]=1")
+    assert "Vishay" in {each["value"] for each in body["facet_results"]["fields"][field]["facets"]}
+
+
+async def test_a_part_number_is_a_filter_alone_and_with_others(old: OldService) -> None:
+    mpn = "filter[fields][mpn][]=CRCW060310K0FKEA"
+    (alone,) = await _items(old, mpn)
+    more = (
+        "filter[fields][offers.seller.name][]=Digi-Key&filter[fields][specs.resistance.value][]=10000"
+        "&filter[fields][specs.rohs_status.value][]=Compliant&filter[fields][brand.name][]=Vishay"
+    )
+    assert await _items(old, f"{mpn}&{more}") == [alone]
+    assert await _items(old, f"{mpn}&filter[fields][brand.name][]=Yageo") == []
+    assert {item["mpn"] for item in await _items(old, f"{mpn}&filter[fields][mpn][]=1N4007")} >= {
+        alone["mpn"],
+        "1N4007",
+    }
+
+
+async def test_descriptions_are_counted(old: OldService) -> None:
+    """A public program asks for this facet, and for those of specs that few parts have."""
+    body = await old.read(
+        "/parts/search?q=SN74S74N&limit=100&include[]=descriptions&facet[fields][descriptions.value][include]=true"
+        "&spec_drilldown[include]=true&spec_drilldown[limit]=100&facet[fields][specs.wire_gauge.value][include]=true"
+    )
+    texts = [each["value"] for result in body["results"] for each in result["item"]["descriptions"]]
+    fields = body["facet_results"]["fields"]
+    assert {each["value"]: each["count"] for each in fields["descriptions.value"]["facets"]} == {
+        text: texts.count(text) for text in texts
+    }
+    assert fields["specs.wire_gauge.value"] == {
+        "__class__": "SearchFacetResult",
+        "facets": [],
+        "missing": body["hits"],
+        "spec_drilldown_rank": None,
+    }
+
+
+async def test_numbers_are_sorted_by_size_beside_another_field(old: OldService) -> None:
+    found = await _items(old, f"q=&sortby={RESISTANCE}+asc,mpn+asc&filter[queries][]={RESISTANCE}:[*+TO+*]")
+    keys = [(_resistance(item), item["mpn"].casefold()) for item in found]
+    assert keys == sorted(keys)
+    assert len({number for number, _ in keys}) > 5
+
+
+async def test_a_limit_above_100_is_refused_with_the_bound(old: OldService) -> None:
+    """The GraphQL service, its successor, refuses too (contract graphql.md §2.2); whether v3 did is not on record."""
+    reply = await old.get("/parts/search?q=resistor&start=1&limit=999")
+    assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
+    assert "100" in reply.json["message"].replace("999", "")

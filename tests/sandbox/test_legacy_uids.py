@@ -7,8 +7,7 @@ import msgspec
 import pytest
 import yaml
 
-from proxy.sandbox.catalog import store
-from proxy.sandbox.legacy_v3 import spec_names, uids
+from proxy.sandbox.legacy_v3 import uids
 
 MAPPINGS = Path(__file__).parents[2] / "mappings"
 
@@ -45,12 +44,3 @@ def test_the_old_services_record_and_the_proxys_table_say_the_same() -> None:
     table = yaml.safe_load((MAPPINGS / "uids.yaml").read_text("utf-8"))
     listed = {(kind, each["uid"], each["name"], each.get("id")) for kind, entries in table.items() for each in entries}
     assert {(line.kind, line.uid, line.name, line.id) for line in lines} == listed
-
-
-def test_the_old_services_rules_for_specs_and_the_proxys_table_say_the_same(catalog: store.Catalog) -> None:
-    table = yaml.safe_load((MAPPINGS / "spec_names.yaml").read_text("utf-8"))
-    for attribute in catalog.attributes():
-        entry = table.get(attribute.shortname)
-        if entry is not None:
-            whole = spec_names.datatype(attribute) == "integer"
-            assert (spec_names.key(attribute), whole) == (entry["key"], entry.get("whole", False))

@@ -11,14 +11,14 @@ Object = dict[str, Any]
 Counts = Sequence[tuple[Any, int]]
 
 
-def facet(counts: Counts, missing: int, on: asked.Count, rank: int | None = None) -> Object:
-    """A SearchFacetResult of (value, count), most frequent first."""
+def facet(counts: Counts, missing: int, on: asked.Count) -> Object:
+    """A SearchFacetResult of (value, count), most frequent first. Only a drilldown gives it a rank."""
     page = counts[on.start : on.start + on.limit]
     return {
         "missing": missing,
         "facets": [{"count": count, "value": value} for value, count in page],
         "__class__": "SearchFacetResult",
-        "spec_drilldown_rank": rank,
+        "spec_drilldown_rank": None,
     }
 
 

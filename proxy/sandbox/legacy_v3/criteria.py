@@ -31,6 +31,11 @@ class Criterion(NamedTuple):
         """Whether the ends count, and not the values."""
         return not self.values
 
+    @property
+    def has_wildcard(self) -> bool:
+        """Whether a value has a * for anything in it."""
+        return any("*" in value for value in self.values)
+
     def holds(self, value: object) -> bool:
         """Whether a single value is one of those."""
         if not self.is_range:

@@ -40,18 +40,24 @@ class Objects:
     @cached_property
     def search(self) -> part_search.PartSearch:
         """The search of parts."""
-        names = spec_names.SpecNames(self._catalog.attributes())
-        fields = part_fields.PartFields(self._catalog, self._companies, names, self._country)
+        fields = part_fields.PartFields(self._catalog, self._companies, self.spec_names, self._country)
         return part_search.PartSearch(self._catalog, fields)
+
+    @cached_property
+    def spec_names(self) -> spec_names.SpecNames:
+        """The specs of parts by the keys that requests may use."""
+        return spec_names.SpecNames(self._catalog.attributes())
 
     @cached_property
     def listings(self) -> dict[str, listing.Listing]:
         """Brands, sellers and categories, by class."""
         known, catalog = self._companies, self._catalog
         return {
-            "Brand": listing.Listing((known.brand(each), each.aliases) for each in catalog.manufacturers()),
-            "Seller": listing.Listing((known.seller(each), each.aliases) for each in catalog.sellers()),
-            "Category": listing.Listing((known.category(each), ()) for each in catalog.categories()),
+            "Brand": listing.Listing((known.brand(each), each.aliases, ()) for each in catalog.manufacturers()),
+            "Seller": listing.Listing(
+                (known.seller(each), each.aliases, known.other_names(each)) for each in catalog.sellers()
+            ),
+            "Category": listing.Listing((known.category(each), (), ()) for each in catalog.categories()),
         }
 
     @cached_property

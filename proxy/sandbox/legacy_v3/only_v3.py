@@ -60,14 +60,6 @@ def design_description(design: records.ReferenceDesign) -> str:
     return f"Reference design: {design.name}"
 
 
-def limits(spec: records.Spec, part: records.Part) -> tuple[str | None, str | None]:
-    """The least and the largest value of a spec for which the catalog has them as specs of their own."""
-    ends = {each.attribute.shortname: each.si_value for each in part.specs}
-    name = {"operatingsupplyvoltage": "supplyvoltage"}.get(spec.attribute.shortname, spec.attribute.shortname)
-    low, high = (ends.get(f"{end}{name}") for end in ("min", "max"))
-    return (None if low is None else str(float(low))), (None if high is None else str(float(high)))
-
-
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
     """Whose data a part's specs are."""
     return seller_names[int(drawing.fraction("credit", part.id) * len(seller_names))]

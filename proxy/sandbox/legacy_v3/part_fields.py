@@ -3,40 +3,69 @@
 What the catalog filters by itself is put in its own words; of everything else the values are read part by part.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, pricing, records, store
+from proxy.sandbox.catalog import columns, pricing, ranked, records, store
 from proxy.sandbox.legacy_v3 import companies, criteria, refusal, spec_names
 
 CatalogFilter = tuple[str, tuple[str, ...]]
 Named = records.Company | records.Category
 Counted = Literal["maker", "seller", "category", "stock", "spec", "values"]
 _IN_STOCK = criteria.Criterion("avg_avail", (), "1", None)
+_SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
+_ANY = ("(__)",)
+
+
+def _no_other(_named: Named) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field. `key` is the catalog's filter, `sort` its sort key ("" where it has none); `shown` is how the field
-    names a company or category, `values` reads its values of a part."""
+    names a company or category, `also` how else a filter may; `values` reads its values of a part."""
 
     name: str
     counted: Counted
     key: str = ""
     sort: str = ""
     shown: Callable[[Any], str] = str
+    also: Callable[[Any], Iterable[str]] = _no_other
     values: Callable[[records.Part], list[Any]] | None = None
-    attribute: records.Attribute | None = None
+    spec: spec_names.Meant | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no part can have a value: of a spec that only v3 knew."""
+        return self.spec is not None and not self.spec.sources
 
     def values_of(self, part: records.Part) -> list[Any]:
         """Its values of a part. Refused where a part's cannot be told one by one."""
         if self.values is None:
             raise refusal.bad(f"{self.name} can only be filtered by whole values and counted")
         return self.values(part)
+
+    def sort_value(self, part: records.Part) -> Any:
+        """What a part is sorted by; None where it has no value."""
+        found = self.spec.spec_of(part) if self.spec else None
+        if found is not None and found.attribute.value_type == "number":
+            return float(found.si_value)
+        return next(iter(self.values_of(part)), None)
+
+
+class Conditions(NamedTuple):
+    """Criteria, taken apart: what the catalog filters by itself, the numbers of the parts that meet others, and what is
+    left to `passes`."""
+
+    catalog: records.Conditions
+    inside: list[columns.Array]
+    left: list[criteria.Criterion]
 
 
 class PartFields:
@@ -57,20 +86,30 @@ class PartFields:
             )
         return field
 
-    def conditions(self, wanted: Iterable[criteria.Criterion]) -> tuple[records.Conditions, list[criteria.Criterion]]:
-        """What the catalog filters by itself, and the criteria that are left to `passes`."""
+    def conditions(self, wanted: Iterable[criteria.Criterion]) -> Conditions:
+        """The criteria taken apart."""
         filters: list[CatalogFilter] = []
-        left: list[criteria.Criterion] = []
+        found = Conditions(records.Conditions(), [], [])
         in_stock = False
         for each in wanted:
-            found = self._catalog_filter(self.of(each.field), each)
+            field = self.of(each.field)
+            filter_ = self._catalog_filter(field, each)
             if each == _IN_STOCK:
                 in_stock = True
-            elif found is None:
-                left.append(each)
+            elif filter_ is not None:
+                filters.append(filter_)
+            elif field.spec is not None and not each.has_wildcard:
+                found.inside.append(self._meeting(field.spec, each))
             else:
-                filters.append(found)
-        return records.Conditions(tuple(filters), in_stock_only=in_stock), left
+                found.left.append(each)
+        return found._replace(catalog=records.Conditions(tuple(filters), in_stock_only=in_stock))
+
+    def by_source(self, field: Field, hits: ranked.Ranked) -> list[tuple[records.Attribute, ranked.Ranked]]:
+        """The attributes that a spec's values are from, each with those of the hits whose value it has."""
+        spec = field.spec
+        if spec is None or field.key:
+            return [] if spec is None else [(spec.sources[0].attribute, hits)]
+        return [(attribute, hits.within(rows)) for attribute, rows in self._having(spec)]
 
     def passes(self, part: records.Part, wanted: Iterable[criteria.Criterion]) -> bool:
         """Whether a part meets criteria."""
@@ -78,7 +117,7 @@ class PartFields:
 
     def named(self, wanted: criteria.Criterion) -> columns.Array | None:
         """The numbers of the catalog's parts that alone can meet the criterion: of those that name parts; else None."""
-        if wanted.is_range or any("*" in value for value in wanted.values):
+        if wanted.is_range or wanted.has_wildcard:
             return None
         if wanted.field == "mpn":
             found = [
@@ -91,31 +130,55 @@ class PartFields:
         return None
 
     def _catalog_filter(self, field: Field, wanted: criteria.Criterion) -> CatalogFilter | None:
-        if field.counted == "spec":
-            return _spec_filter(field.key, wanted)
-        if not field.key or wanted.is_range:
+        if not field.key or (field.counted != "spec" and wanted.is_range):
             return None
+        if field.counted == "spec":
+            return None if wanted.has_wildcard else _spec_filter(field.key, wanted)
         named: dict[Counted, Iterable[Named]] = {
             "maker": self._catalog.manufacturers(),
             "seller": self._catalog.sellers(),
             "category": self._catalog.categories(),
         }
-        ids = [each.id for each in named[field.counted] if wanted.holds(field.shown(each))]
+        ids = [
+            each.id for each in named[field.counted] if any(map(wanted.holds, (field.shown(each), *field.also(each))))
+        ]
         # v3 compared values as they are: a name that nobody has finds nothing.
         return field.key, tuple(ids)
 
     def _spec(self, name: str) -> Field | None:
-        specs, _, rest = name.partition(".")
-        key, _, value = rest.rpartition(".")
-        attribute = self._names.attribute(key)
-        if specs != "specs" or value != "value" or attribute is None:
+        asked = _SPEC.fullmatch(name)
+        spec = self._names.meant(asked[1], asked[2]) if asked else None
+        if spec is None:
             return None
-        shortname = attribute.shortname
+        alone = len(spec.sources) == 1 and not spec.sources[0].beside
+        shortname = spec.sources[0].attribute.shortname if alone else ""
 
         def values(part: records.Part) -> list[str]:
-            return [text for each in part.specs if each.attribute == attribute for text in spec_names.values(each)]
+            found = spec.spec_of(part)
+            return [] if found is None else spec_names.values(found)
 
-        return Field(name, "spec", shortname, shortname, str, values, attribute)
+        return Field(name, "spec", shortname, shortname, values=values, spec=spec)
+
+    def _having(self, spec: spec_names.Meant) -> list[tuple[records.Attribute, columns.Array]]:
+        """The attributes of a spec, each with the numbers of the parts whose value it has."""
+        found: list[tuple[records.Attribute, columns.Array]] = []
+        for source in spec.sources:
+            rows = self._rows((source.attribute.shortname, _ANY), source.beside)
+            for _, before in found:
+                rows = np.setdiff1d(rows, before)
+            found.append((source.attribute, rows))
+        return found
+
+    def _meeting(self, spec: spec_names.Meant, wanted: criteria.Criterion) -> columns.Array:
+        """The numbers of the parts whose spec meets a criterion."""
+        found = [np.zeros(0, np.int64)]
+        for attribute, rows in self._having(spec):
+            found.append(np.intersect1d(rows, self._rows(_spec_filter(attribute.shortname, wanted))))
+        return np.concatenate(found)
+
+    def _rows(self, filter_: CatalogFilter, beside: str = "") -> columns.Array:
+        filters = (filter_, (beside, _ANY)) if beside else (filter_,)
+        return self._catalog.search("", records.Conditions(filters)).rows
 
     def _listed(self) -> Iterable[Field]:
         known = self._known
@@ -123,18 +186,20 @@ class PartFields:
             ("brand.name", lambda company: company.name),
             ("brand.uid", lambda company: str(known.brand(company)["uid"])),
             ("manufacturer.name", lambda company: company.name),
+            ("manufacturer.displayname", lambda company: company.name),
             ("manufacturer.uid", lambda company: str(known.manufacturer(company)["uid"])),
         ]
         for name, shown in makers:
-            sort = "manufacturer.displayname" if name.endswith(".name") else ""
-            yield Field(name, "maker", "manufacturer_id", sort, shown, partial(_of_maker, shown))
+            sort = "manufacturer.displayname" if name.endswith("name") else ""
+            yield Field(name, "maker", "manufacturer_id", sort, shown, values=partial(_of_maker, shown))
         sellers: list[tuple[str, Callable[[records.Company], str]]] = [
-            ("offers.seller.name", lambda company: company.name),
+            ("offers.seller.name", known.seller_name),
             ("offers.seller.uid", lambda company: str(known.seller(company)["uid"])),
             ("offers.seller.id", lambda company: company.id),
         ]
         for name, shown in sellers:
-            yield Field(name, "seller", "distributor_id", shown=shown)
+            also = known.other_names if name == "offers.seller.name" else _no_other
+            yield Field(name, "seller", "distributor_id", shown=shown, also=also)
         yield Field("category_uids", "category", "category_id", shown=known.category_uid)
         yield Field("avg_avail", "stock", values=lambda part: [pricing.avg_avail(self.sellers(part))])
         yield Field("avg_price", "values", sort="avg_price", values=lambda part: self._prices(part, pricing.mean))
@@ -149,6 +214,7 @@ class PartFields:
         )
         yield Field("mpn", "values", sort="mpn", values=lambda part: [part.mpn])
         yield Field("uid", "values", values=lambda part: [part.v3uid])
+        yield Field("descriptions.value", "values", values=lambda part: [each.text for each in part.descriptions])
 
     def sellers(self, part: records.Part) -> tuple[records.SellerOffers, ...]:
         """Who lists a part."""
@@ -166,10 +232,8 @@ def _of_maker(shown: Callable[[records.Company], str], part: records.Part) -> li
     return [shown(part.manufacturer)]
 
 
-def _spec_filter(shortname: str, wanted: criteria.Criterion) -> CatalogFilter | None:
+def _spec_filter(shortname: str, wanted: criteria.Criterion) -> CatalogFilter:
     """Ranges and whole values; tolerances were written with their sign."""
     if wanted.is_range:
         return shortname, (f"({wanted.low or ''}__{wanted.high or ''})",)
-    if any("*" in value for value in wanted.values):
-        return None
     return shortname, tuple(value.removeprefix("±") for value in wanted.values)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from proxy.sandbox.catalog import ranked, records, store
 from proxy.sandbox.legacy_v3 import asked, counting, criteria, part_fields, refusal, shelf, spec_names
@@ -25,6 +25,14 @@ class Found:
     spec_metadata: Object
 
 
+class Drilldown(NamedTuple):
+    """What a spec_drilldown found: the rank of each field, facets, and statistics."""
+
+    ranks: dict[str, int]
+    facets: Object
+    stats: Object
+
+
 class PartSearch:
     """Searches one catalog."""
 
@@ -36,23 +44,27 @@ class PartSearch:
         wanted = search.criteria
         hits = self._hits(search, wanted, there)
         facets = {field: self._facet(field, on, search, there) for field, on in search.facets.items() if on.include}
-        drilled = self._drilldown(search, there)
-        for field in facets.keys() & drilled.keys():
-            facets[field] = {**facets[field], "spec_drilldown_rank": drilled[field]["spec_drilldown_rank"]}
         stats = {field: self._stats(field, on, search, there) for field, on in search.stats.items() if on.include}
+        drilled = self._drilldown(search, there)
+        counted = {**drilled.facets, **facets}, {**drilled.stats, **stats}
+        for name, rank in drilled.ranks.items():
+            for results in counted:
+                if name in results:
+                    results[name] = {**results[name], "spec_drilldown_rank": rank}
         return Found(
             there.page(hits, search.start, search.limit),
             there.count(hits),
-            {**drilled, **facets},
+            counted[0],
             {query: {"count": self._count(search, query, there)} for query in search.facet_queries},
-            stats,
-            self._metadata([*drilled, *facets, *stats]),
+            counted[1],
+            self._metadata([*(each.field for each in wanted), *counted[0], *counted[1]]),
         )
 
     def _hits(self, search: asked.Search, wanted: list[criteria.Criterion], there: shelf.Shelf) -> ranked.Ranked:
         """All parts that match, best first."""
-        conditions, left = self._fields.conditions(wanted)
-        order = [(None if field == "score" else self._fields.of(field), downwards) for field, downwards in search.order]
+        conditions, inside, left = self._fields.conditions(wanted)
+        named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
+        order = [(field, downwards) for field, downwards in named if field is None or not field.is_empty]
         (first, downwards), *rest = order or [(None, True)]
         alone = first is not None and first.sort and all(pair == (None, True) for pair in rest)
         try:
@@ -60,6 +72,8 @@ class PartSearch:
             found = self._catalog.search(search.q, conditions, sort, bool(sort) and downwards)
         except ValueError as error:
             raise refusal.bad(str(error)) from None
+        for rows in inside:
+            found = found.within(rows)
         if left:
             found = self._passing(found, left, there)
         if not alone and order not in ([], [(None, True)]):
@@ -77,7 +91,7 @@ class PartSearch:
         return self._catalog.among(list(passing))
 
     def _key(self, field: part_fields.Field, there: shelf.Shelf) -> Callable[[str], Any]:
-        return lambda id_: next(iter(field.values_of(there.part(shelf.Copy(id_)))), None)
+        return lambda id_: field.sort_value(there.part(shelf.Copy(id_)))
 
     def _over(
         self, search: asked.Search, on: asked.Count, excluded: Callable[[str], bool], there: shelf.Shelf
@@ -91,15 +105,17 @@ class PartSearch:
         return there.count(hits)
 
     def _facet(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
-        field, hits = self._fields.of(name), self._over(search, on, name.__eq__, there)
+        return self._facet_of(name, self._over(search, on, name.__eq__, there), on, there)
+
+    def _facet_of(self, name: str, hits: ranked.Ranked, on: asked.Count, there: shelf.Shelf) -> Object:
+        field = self._fields.of(name)
         counts = self._counted(field, hits, there)
         return counting.facet(counts, self._missing(field, hits, counts), on)
 
     def _counted(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> counting.Counts:
         """(value, hits that have it), most frequent first."""
-        if field.attribute is not None:
-            found = self._catalog.spec_counts(hits, field.key)
-            return [(_value(field.attribute, *bucket[:2]), bucket[2]) for bucket in found.buckets]
+        if field.spec is not None:
+            return self._spec_counts(field, hits)
         if field.counted == "stock":
             return [("[1 TO *]" if there_is else "0", count) for there_is, count in self._catalog.in_stock_counts(hits)]
         counted = {
@@ -111,6 +127,17 @@ class PartSearch:
             return [(field.shown(named), count) for named, count in counted(hits)]
         return counting.by_frequency(Counter(self._values(field, hits, there)))
 
+    def _spec_counts(self, field: part_fields.Field, hits: ranked.Ranked) -> counting.Counts:
+        found = [
+            (_value(attribute, *bucket[:2]), bucket[2])
+            for attribute, some in self._fields.by_source(field, hits)
+            for bucket in self._catalog.spec_counts(some, attribute.shortname).buckets
+        ]
+        merged: Counter[str] = Counter()
+        for value, count in found:
+            merged[value] += count
+        return found if len(merged) == len(found) and field.key else counting.by_frequency(merged)
+
     def _values(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> Iterator[Any]:
         """Every value that some hit has of the field."""
         return (value for id_ in hits.ids for value in field.values_of(there.part(shelf.Copy(id_))))
@@ -119,41 +146,58 @@ class PartSearch:
         """Hits without a value."""
         if field.counted == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
-        if field.attribute is not None:  # and for each of several values
-            return hits.hits - self._catalog.with_value(hits, field.key)
+        if field.spec is not None:  # and for each of several values
+            return hits.hits - self._with_value(field, hits)
         return max(0, hits.hits - sum(count for _, count in counts))
 
+    def _with_value(self, field: part_fields.Field, hits: ranked.Ranked) -> int:
+        sources = self._fields.by_source(field, hits)
+        return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
+
     def _stats(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
-        field, hits = self._fields.of(name), self._over(search, on, name.__eq__, there)
-        if field.attribute is not None:
-            buckets = self._catalog.spec_counts(hits, field.key).buckets
-            numbers = {number: count for _, number, count in buckets if number is not None}
-        else:
+        return self._stats_of(name, self._over(search, on, name.__eq__, there), there)
+
+    def _stats_of(self, name: str, hits: ranked.Ranked, there: shelf.Shelf) -> Object:
+        field = self._fields.of(name)
+        numbers: Counter[Any] = Counter()
+        if field.spec is None:
             numbers = Counter(self._values(field, hits, there))
             if not all(isinstance(number, int | float) for number in numbers):
                 raise refusal.bad(f"stats: {name[:60]} has no numbers")
+        for attribute, some in self._fields.by_source(field, hits):
+            buckets = self._catalog.spec_counts(some, attribute.shortname).buckets
+            numbers.update({number: count for _, number, count in buckets if number is not None})
         return counting.stats(numbers, hits.hits - sum(numbers.values()))
 
-    def _drilldown(self, search: asked.Search, there: shelf.Shelf) -> dict[str, Object]:
-        """The facets of the specs that most of the best hits have; the rank says which come first."""
+    def _drilldown(self, search: asked.Search, there: shelf.Shelf) -> Drilldown:
+        """The specs that most of the best hits have, with facets, and with statistics of those that are numbers."""
         on = search.drilldown
         if on is None or not on.include:
-            return {}
-        hits = self._over(search, on, lambda field: field.startswith("specs."), there)
+            return Drilldown({}, {}, {})
+        over = asked.Count(True, on.exclude_filter)
+        hits = self._over(search, on, _is_spec, there)
         best = (there.part(shelf.Copy(id_)) for id_ in hits.page(0, _LOOKED_AT))
-        counted = Counter(spec.attribute for part in best for spec in part.specs)
-        names = [f"specs.{spec_names.key(attribute)}.value" for attribute, _ in counted.most_common(_SUGGESTED)]
-        ranked: dict[str, Object] = {}
-        for rank, name in enumerate(names[: on.limit], 1):
-            field = self._fields.of(name)
-            counts = self._counted(field, hits, there)
-            ranked[name] = counting.facet(counts, self._missing(field, hits, counts), asked.Count(True, False), rank)
-        return ranked
+        counted = Counter(key for part in best for key, specs in spec_names.of_part(part).items() if _has_value(specs))
+        names = [f"specs.{key}.value" for key, _ in counted.most_common(_SUGGESTED)][: on.limit]
+        numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
+        return Drilldown(
+            {name: rank for rank, name in enumerate(names, 1)},
+            {name: self._facet_of(name, hits, over, there) for name in names},
+            {name: self._stats_of(name, hits, there) for name in numeric},
+        )
 
     def _metadata(self, names: list[str]) -> Object:
-        """Of the specs that were counted, by the key that each was asked for with."""
-        specs = ((name.split(".")[1], self._fields.of(name).attribute) for name in names if name.startswith("specs."))
-        return {key: spec_names.metadata(attribute) for key, attribute in specs if attribute is not None}
+        """Of the specs that were filtered by or counted, by the key that each was asked for with."""
+        asked_for = ((name.split(".")[1], self._fields.of(name).spec) for name in names if _is_spec(name))
+        return {key: spec_names.metadata(spec.key, spec.about) for key, spec in asked_for if spec and spec.about}
+
+
+def _is_spec(field: str) -> bool:
+    return field.startswith("specs.")
+
+
+def _has_value(specs: list[records.Spec]) -> bool:
+    return not spec_names.is_end(specs[0].attribute)
 
 
 def _value(attribute: records.Attribute, shown: str, number: float | None) -> str:

@@ -18,7 +18,7 @@ class Parts:
 
     def __init__(self, catalog: store.Catalog, known: companies.Companies, market: offers.Offers, country: str) -> None:
         self._catalog, self._known, self._market, self._country = catalog, known, market, country
-        self._sellers = tuple(each.name for each in catalog.sellers())
+        self._sellers = tuple(map(known.seller_name, catalog.sellers()))
         self._fields: dict[str, Callable[[records.Part], Any]] = {
             "short_description": lambda part: part.short_description,
             "descriptions": self._descriptions,
@@ -114,26 +114,26 @@ class Parts:
                 "__class__": "CADModel",
                 "url": url,
                 "metadata": {},
-                "attribution": {"sources": [], "__class__": "Attribution", "first_acquired": None},
+                "attribution": self._known.credited(""),
             }
             for url in (_downloads(part.cad) if part.cad else ())
         ]
 
     def _specs(self, part: records.Part) -> Object:
         credit = self._known.credited(only_v3.spec_credit(part, self._sellers))
-        return {spec_names.key(spec.attribute): _spec(spec, part, credit) for spec in part.specs}
+        return {key: _spec(key, specs, part, credit) for key, specs in spec_names.of_part(part).items()}
 
 
-def _spec(spec: records.Spec, part: records.Part, credit: Object) -> Object:
-    low, high = only_v3.limits(spec, part)
+def _spec(key: str, specs: list[records.Spec], part: records.Part, credit: Object) -> Object:
+    low, high = spec_names.limits(specs, part)
     return {
         "min_value": low,
-        "value": spec_names.values(spec),
+        "value": [] if spec_names.is_end(specs[0].attribute) else spec_names.values(specs[0]),
         "__class__": "SpecValue",
-        "metadata": {**spec_names.metadata(spec.attribute), "__class__": "SpecMetadata"},
+        "metadata": spec_names.metadata(key, specs[0].attribute),
         "max_value": high,
         "attribution": credit,
-        "display_value": spec.display_value,
+        "display_value": spec_names.displayed(specs),
     }
 
 

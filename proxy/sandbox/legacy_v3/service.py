@@ -61,7 +61,7 @@ class Service:
         """A PartsMatchResponse."""
         queries = match.read(caller.given.one("queries"))
         exact_only = caller.given.flag("exact_only")
-        seen, there = shape.read(caller.given, "Part"), shelf.Shelf(self._catalog, caller.draws)
+        seen, there = self._shape(caller, "Part"), shelf.Shelf(self._catalog, caller.draws)
         found = [self._matcher.answer(query, there, exact_only=exact_only) for query in queries]
         echo = {
             "exact_only": exact_only,
@@ -82,7 +82,7 @@ class Service:
 
     def search(self, caller: Caller, name: str) -> Object:
         """A SearchResponse."""
-        search, seen = asked.read(caller.given), shape.read(caller.given, name)
+        search, seen = asked.read(caller.given), self._shape(caller, name)
         if name == "Part":
             return self._search_parts(caller, search, seen)
         found = self._objects.listings[name].search(search)
@@ -104,7 +104,7 @@ class Service:
         return self._get(caller, name, wanted)
 
     def _get(self, caller: Caller, name: str, wanted: list[str]) -> Object:
-        seen = shape.read(caller.given, name)
+        seen = self._shape(caller, name)
         if name != "Part":
             listed = {uid: self._objects.listings[name].get(uid) for uid in wanted}
             return {uid: self._objects.listed(each, name, seen) for uid, each in listed.items() if each is not None}
@@ -128,6 +128,9 @@ class Service:
             "user_country": self._chosen.country,
             "user_currency": self._chosen.currency,
         }
+
+    def _shape(self, caller: Caller, name: str) -> shape.Shape:
+        return shape.read(caller.given, name, self._objects.spec_names.shown_as)
 
     def _part(self, copy: shelf.Copy, there: shelf.Shelf, seen: shape.Shape, caller: Caller) -> Object:
         return self._objects.part(there.part(copy), seen, caller.apikey, caller.draws)

@@ -4,7 +4,7 @@ An object is built whole, with what include[] adds, and cut down here. Names tha
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ _RANGE = re.compile(r"\[?(-?[0-9]{1,9})?:(-?[0-9]{1,9})?\]?")
 
 Paths = frozenset[fields.Path]
 Cuts = dict[fields.Path, slice]
+ShownAs = Callable[[str], Iterable[str]]
 _WHOLE: Paths = frozenset({()})
 
 
@@ -36,21 +37,27 @@ class Shape:
         return seen if self.show is None or self.show else {}
 
 
-def read(asked: query_string.QueryString, name: str) -> Shape:
-    """The shape of objects of this class."""
+def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> Shape:
+    """The shape of objects of this class. `shown_as` says under which keys parts show a spec."""
     show, hide = asked.all("show"), asked.all("hide")
-    cuts = {tuple(found[1].split(".")): _cut(found[0], text) for found, text in asked.like(_SLICE)}
+    cuts = [(found[1], _cut(found[0], text)) for found, text in asked.like(_SLICE)]
     return Shape(
         frozenset(asked.all("include")) & fields.INCLUDED.get(name, frozenset()),
-        _paths(show, name) if show else None,
-        _paths(hide, name),
-        tuple((path, cut) for path, cut in cuts.items() if fields.known(name, path)),
+        _paths(show, name, shown_as) if show else None,
+        _paths(hide, name, shown_as),
+        tuple((path, cut) for text, cut in cuts for path in _paths([text], name, shown_as)),
     )
 
 
-def _paths(texts: Iterable[str], name: str) -> Paths:
-    paths = (tuple(text.split(".")) for text in texts)
+def _paths(texts: Iterable[str], name: str, shown_as: ShownAs) -> Paths:
+    paths = (path for text in texts for path in _as_shown(tuple(text.split(".")), shown_as))
     return frozenset(path for path in paths if fields.known(name, path))
+
+
+def _as_shown(path: fields.Path, shown_as: ShownAs) -> list[fields.Path]:
+    if path[0] != fields.KEYED or len(path) == 1:
+        return [path]
+    return [(path[0], key, *path[2:]) for key in shown_as(path[1])]
 
 
 def _cut(name: str, text: str) -> slice:
