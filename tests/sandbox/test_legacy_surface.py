@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from urllib.parse import quote
 
 import pytest
 import yarl
@@ -37,6 +38,11 @@ async def test_an_unknown_key_gets_the_403_on_record_and_no_key_a_400(old: OldSe
         ("/parts/nothing", "GET", 404),
         ("/brands/5EC397C9AF088104", "GET", 404),
         ("/manufacturers/search", "GET", 404),
+        ("/part/match", "GET", 404),
+        ("", "GET", 404),
+        ("/api/v2/parts/match", "GET", 404),
+        ("/api/v4/rest/parts/match", "GET", 404),
+        ("/api/v3", "GET", 404),
         ("/parts/match", "POST", 405),
         (DIGIKEY, "DELETE", 405),
     ],
@@ -79,13 +85,24 @@ async def test_the_journal_has_every_request_and_no_key(old: OldService) -> None
     assert KEY not in repr(entries) + repr(old.sandbox)
 
 
-async def test_pretty_print_is_alphabetical_four_deep_and_escaped(old: OldService) -> None:
-    plain = await old.get("/parts/search?q=10+kOhm+resistor&include[]=specs&limit=2")
+async def test_bodies_are_alphabetical_escaped_and_two_deep_or_four_for_pretty_print(old: OldService) -> None:
+    """As recorded: 2018-10 and 2019-05 without pretty_print two deep, 2015-02 with it four."""
+    target = "/parts/search?q=resistor&include[]=specs&limit=2"
+    plain = await old.get(target)
+    assert "Ω" in str(plain.json["results"])
+    assert plain.body == json.dumps(plain.json, indent=2, sort_keys=True).encode()
     for spelling in ("true", "1", "True"):
-        pretty = await old.get(f"/parts/search?q=10+kOhm+resistor&include[]=specs&limit=2&pretty_print={spelling}")
+        pretty = await old.get(f"{target}&pretty_print={spelling}")
         assert pretty.body == json.dumps(pretty.json, indent=4, sort_keys=True).encode()
-    assert plain.json["results"] == pretty.json["results"]
-    assert list(plain.json) != sorted(plain.json)
+        assert plain.json["results"] == pretty.json["results"]
+
+
+async def test_a_reference_beyond_64_bits_and_signs_beyond_16_are_written_alike(old: OldService) -> None:
+    for reference in (2**70, "\U0001f50c ± \ud83d"):
+        queries = quote(json.dumps([{"mpn": "SN74S74N", "reference": reference, "limit": 1}]))
+        reply = await old.get(f"/parts/match?queries={queries}")
+        assert reply.json["results"][0]["reference"] == reference
+        assert reply.body == json.dumps(reply.json, indent=2, sort_keys=True).encode()
 
 
 async def test_a_callback_wraps_the_answer_and_an_empty_one_does_not(old: OldService) -> None:

@@ -33,7 +33,9 @@ class Endpoints:
                 handler = self._over(path, answer)
                 router.add_get(prefix + path, handler)
                 router.add_get(f"{prefix}{path}/", handler)
+            router.add_route("*", prefix, self._over("", _nothing_there))
             router.add_route("*", prefix + "/{rest:.*}", self._over("", _nothing_there))
+        router.add_route("*", "/api/{rest:.*}", self._over("", _nothing_there))
 
     def _answers(self) -> dict[str, Answer]:
         served = self._served

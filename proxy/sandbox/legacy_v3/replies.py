@@ -1,4 +1,4 @@
-"""How an answer of the old service looks on the wire: JSON in dict order, pretty JSON, JSONP, gzip (§2, §5, §6)."""
+"""How an answer of the old service looks on the wire: JSON, pretty JSON, JSONP, gzip (§2, §5, §6)."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from aiohttp import web
 from proxy.sandbox.legacy_v3 import query_string, refusal
 
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _GZIP_FROM = 512
 _PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
 
@@ -33,13 +34,13 @@ def style(given: query_string.QueryString) -> Style:
 
 def answered(body: dict[str, Any], wanted: Style, request: web.Request) -> web.Response:
     """What was asked for."""
-    return _response(_pretty(body, 4) if wanted.pretty else _plain(body), 200, wanted, request)
+    return _response(_written(body, 4 if wanted.pretty else 2), 200, wanted, request)
 
 
 def refused(why: refusal.Refusal, wanted: Style, request: web.Request) -> web.Response:
-    """An error, two spaces deep as the one on record (§5)."""
+    """An error, in the JSON of every other answer (§5)."""
     name = "ClientErrorResponse" if why.status < 500 else "ServerErrorResponse"
-    body = _pretty({"__class__": name, "message": why.message}, 4 if wanted.pretty else 2)
+    body = _written({"__class__": name, "message": why.message}, 4 if wanted.pretty else 2)
     return _response(body, 200 if wanted.always_ok else why.status, wanted, request)
 
 
@@ -50,16 +51,20 @@ def page(status: int) -> web.Response:
     )
 
 
-def _plain(body: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # a reference may be a number, or half a character, that orjson does not write
-        return json.dumps(body).encode()
-
-
-def _pretty(body: dict[str, Any], indent: int) -> bytes:
-    """Keys in alphabetical order, everything beyond ASCII escaped."""
+def _written(body: dict[str, Any], indent: int) -> bytes:
+    """Keys in alphabetical order, everything beyond ASCII escaped, `indent` spaces deep: 2, and 4 for pretty_print, as
+    the bodies on record are."""
+    if indent == 2:
+        try:
+            plain = orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+            return _BEYOND_ASCII.sub(_escaped, plain).encode("ascii")
+        except TypeError:  # a reference may be a number, or half a character, that orjson does not write
+            pass
     return json.dumps(body, indent=indent, sort_keys=True).encode()
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return json.dumps(character[0])[1:-1]
 
 
 def _response(body: bytes, status: int, wanted: Style, request: web.Request) -> web.Response:
