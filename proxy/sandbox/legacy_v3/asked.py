@@ -6,8 +6,8 @@ from typing import Any
 
 from proxy.sandbox.legacy_v3 import criteria, query_string, refusal
 
-# Above these a search is refused, as by the GraphQL service that came after (graphql.md §2.2); what v3 did about a limit
-# of 999, which one client sends, is not on record.
+# Above these a search is refused, as by the GraphQL service that came after (graphql.md §2.2). What v3 did about a
+# limit of 999, which one client sends, is not on record.
 MOST_START, MOST_RESULTS, RESULTS = 1000, 100, 10
 # Of one request.
 MOST_COUNTS = MOST_FILTER_QUERIES = 20
