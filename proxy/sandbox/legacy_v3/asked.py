@@ -9,8 +9,6 @@ from proxy.sandbox.legacy_v3 import criteria, query_string, refusal
 # Above these a search is refused, as by the GraphQL service that came after (graphql.md §2.2). What v3 did about a
 # limit of 999, which one client sends, is not on record.
 MOST_START, MOST_RESULTS, RESULTS = 1000, 100, 10
-# Of one request.
-MOST_COUNTS = MOST_FILTER_QUERIES = 20
 
 _FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
 _FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
@@ -85,7 +83,7 @@ def read(given: query_string.QueryString) -> Search:
     """The search of a query string."""
     sortby = given.one("sortby") or "score desc"
     facet_names = (f"facet[fields][{field}]" for field in _named(given, _FACET))
-    found = Search(
+    return Search(
         q=given.one("q") or "",
         start=given.number("start", 0, MOST_START),
         limit=given.number("limit", RESULTS, MOST_RESULTS),
@@ -98,10 +96,6 @@ def read(given: query_string.QueryString) -> Search:
         stats={field: _count(given, f"stats[{field}]", paged=False) for field in _named(given, _STATS)},
         drilldown=_count(given, "spec_drilldown") if given.like(_DRILLDOWN) else None,
     )
-    counts = [*found.facets, *found.facet_queries, *(field for field, on in found.stats.items() if on.include)]
-    if len(counts) > MOST_COUNTS or len(found.filter_queries) > MOST_FILTER_QUERIES:
-        raise refusal.bad(f"a search has at most {MOST_COUNTS} counts and {MOST_FILTER_QUERIES} filter queries")
-    return found
 
 
 def _order(sortby: str) -> tuple[tuple[str, bool], ...]:

@@ -98,10 +98,11 @@ class PartFields:
                 in_stock = True
             elif filter_ is not None:
                 filters.append(filter_)
-            elif field.spec is not None and not each.has_wildcard:
-                found.inside.append(self._meeting(field.spec, each))
             else:
-                found.left.append(each)
+                if field.spec is not None and not field.key:
+                    found.inside.append(self._meeting(field.spec, each))
+                if field.spec is None or each.has_wildcard:
+                    found.left.append(each)
         return found._replace(catalog=records.Conditions(tuple(filters), in_stock_only=in_stock))
 
     def by_source(self, field: Field, hits: ranked.Ranked) -> list[tuple[records.Attribute, ranked.Ranked]]:
@@ -170,10 +171,11 @@ class PartFields:
         return found
 
     def _meeting(self, spec: spec_names.Meant, wanted: criteria.Criterion) -> columns.Array:
-        """The numbers of the parts whose spec meets a criterion."""
+        """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
         found = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
-            found.append(np.intersect1d(rows, self._rows(_spec_filter(attribute.shortname, wanted))))
+            filter_ = (attribute.shortname, _ANY) if wanted.has_wildcard else _spec_filter(attribute.shortname, wanted)
+            found.append(np.intersect1d(rows, self._rows(filter_)))
         return np.concatenate(found)
 
     def _rows(self, filter_: CatalogFilter, beside: str = "") -> columns.Array:
