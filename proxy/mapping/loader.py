@@ -3,6 +3,7 @@
 Used once at start.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from proxy.mapping.schema import Schema
 from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "search.yaml"}
+SPEC_KEYS = "v3_spec_keys.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def load(folder: Path, site: str = "octopart") -> Rulebook:
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
-    book = tables_of(folder)
+    book = msgspec.structs.replace(tables_of(folder), v3_fields=frozenset((*_fields(rules, "Part"), *_specs(folder))))
     schema = Schema(_read(folder / "schema.graphql", site))
     rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places, hidden)
     _check(rulebook)
@@ -85,6 +87,23 @@ def tables_of(folder: Path) -> tables.Tables:
     if unknown := ", ".join(known.keys() - uids.keys()):
         raise errors.MappingError(f"uids.yaml: {unknown}: no such kind; there are {', '.join(uids)}")
     return tables.Tables(uids, tables.SpecNames(names), fields)
+
+
+def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
+    """The dotted paths of an object's fields, and of the objects in it; not below keyed ones, whose keys are data."""
+    known = rules.get(name)
+    for field in known.fields if known else ():
+        rule = known.rule(field) if known else None
+        yield field
+        if rule and rule.target and not rule.keyed:
+            yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
+
+
+def _specs(folder: Path) -> Iterator[str]:
+    """`specs.<key>.value` for every key that v3 is known to have had; none where the folder does not list them."""
+    file = folder / SPEC_KEYS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return (f"specs.{key}.value" for line in lines if (key := line.partition("#")[0].strip()))
 
 
 def _table(file: Path, kind: Any) -> dict[str, Any]:
