@@ -1,5 +1,6 @@
-"""`v3bridge surface`: docs/v3-surface.md, made from the mappings and the route table."""
+"""`v3bridge surface`: docs/v3-surface.md and docs/reference/spec-keys.md, from the mappings and the route table."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,11 +9,20 @@ import typer
 from proxy.kit import shipped
 
 
+class Page(StrEnum):
+    """What can be printed."""
+
+    FIELDS = "fields"
+    SPEC_KEYS = "spec-keys"
+
+
 def surface(
     folder: Annotated[Path | None, typer.Option(help="A mappings folder; the shipped one if omitted.")] = None,
+    page: Annotated[Page, typer.Option(help="Paths, parameters and fields, or v3's spec keys.")] = Page.FIELDS,
 ) -> None:
-    """Print what became of every v3 path, parameter and field, as Markdown."""
+    """Print what became of every v3 path, parameter and field, or of every spec key, as Markdown."""
     from proxy.mapping import loader
-    from proxy.web.v3.description import markdown
+    from proxy.web.v3.description import markdown, spec_keys
 
-    typer.echo(markdown.page(loader.load(folder or shipped.path("mappings"))), nl=False)
+    book = loader.load(folder or shipped.path("mappings"))
+    typer.echo((spec_keys if page is Page.SPEC_KEYS else markdown).page(book), nl=False)

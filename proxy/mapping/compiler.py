@@ -138,7 +138,8 @@ class _Writer:
         """One nested object."""
         read = self._reader.read(_single(rule), around)
         target = self._target(rule.is_, read.node)
-        inner = self._object(target, Around(Cursor(read.expression, read.node), around.here), at)
+        above = around.above if rule.paths == "." else around.here
+        inner = self._object(target, Around(Cursor(read.expression, read.node), above), at)
         if rule.only:
             inner = f"({inner} if {self._value(rule.only, around)} else {rule.blank!r})"
         return read.guarded(inner, repr(rule.blank))

@@ -12,13 +12,13 @@ import msgspec
 
 from proxy import errors
 from proxy.kit import located_yaml
-from proxy.mapping import tables, transforms
+from proxy.mapping import specs, tables, transforms
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import Schema
 from proxy.model import Path as FieldPath
 
-TABLES = {"uids.yaml", "spec_names.yaml", "search.yaml"}
-SPEC_KEYS = "v3_spec_keys.txt"
+TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
+SPEC_KEY = "spec_key"  # the transform whose keys are v3's spec keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,13 @@ class Rulebook:
         rest = rest[1:] if rule.keyed else rest
         return not rest or (rule.target is not None and self.knows(rule.target, rest))
 
+    def spelled(self, name: str, path: FieldPath) -> list[FieldPath]:
+        """The paths that answers have for one of a request that leads to a field: a spec can be named by other keys."""
+        rule = self.rules[name].rule(path[0])
+        if rule.keyed and rule.key and rule.key.through == SPEC_KEY and len(path) > 1:
+            return [(path[0], key, *path[2:]) for key in self.tables.specs.spellings(path[1])]
+        return [path]
+
     def includable(self, name: str) -> frozenset[str]:
         """The fields of an object that are hidden unless include[] asks for them."""
         return self.hidden[name]
@@ -67,7 +74,9 @@ def load(folder: Path, site: str = "octopart") -> Rulebook:
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
-    book = msgspec.structs.replace(tables_of(folder), v3_fields=frozenset((*_fields(rules, "Part"), *_specs(folder))))
+    book = tables_of(folder)
+    v3_specs = (f"specs.{key}.value" for key in book.v3_specs)
+    book = msgspec.structs.replace(book, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / "schema.graphql", site))
     rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places, hidden)
     _check(rulebook)
@@ -81,12 +90,16 @@ def _read(file: Path, site: str) -> str:
 def tables_of(folder: Path) -> tables.Tables:
     """The tables of a mappings folder."""
     known = _table(folder / "uids.yaml", list[tables.KnownUid])
-    names = _table(folder / "spec_names.yaml", tables.SpecName)
+    names = _table(folder / "spec_names.yaml", specs.SpecName)
+    keys = _table(folder / "spec_keys.yaml", str | None)
     fields = _table(folder / "search.yaml", tables.SearchField)
     uids = {kind: tables.Uids(kind, known.get(kind, [])) for kind in tables.KINDS}
     if unknown := ", ".join(known.keys() - uids.keys()):
         raise errors.MappingError(f"uids.yaml: {unknown}: no such kind; there are {', '.join(uids)}")
-    return tables.Tables(uids, tables.SpecNames(names), fields)
+    try:
+        return tables.Tables(uids, specs.SpecNames(names), fields, keys)
+    except ValueError as error:
+        raise errors.MappingError(f"spec_names.yaml: {error}") from error
 
 
 def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
@@ -97,13 +110,6 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
         yield field
         if rule and rule.target and not rule.keyed:
             yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
-
-
-def _specs(folder: Path) -> Iterator[str]:
-    """`specs.<key>.value` for every key that v3 is known to have had; none where the folder does not list them."""
-    file = folder / SPEC_KEYS
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return (f"specs.{key}.value" for line in lines if (key := line.partition("#")[0].strip()))
 
 
 def _table(file: Path, kind: Any) -> dict[str, Any]:

@@ -1,15 +1,17 @@
-"""The tables of mappings/: v3 uids of companies and categories, and v3's names of specs.
+"""The tables of mappings/: v3 uids of companies and categories, what searches can name, and v3's names of specs.
 
 A company or category has no v3 uid upstream (contract graphql.md §1.5). Known ones stand in uids.yaml; every other
 gets one from its numeric id: a tag of six hex digits for its kind, then the id in ten. That can be turned back.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+
+from proxy.mapping.specs import SpecNames
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
 KINDS = (*TAGS, "Source")  # what uids.yaml can list
@@ -70,81 +72,6 @@ class Uids:
         return Identity(str(int(uid[6:], 16)), None)
 
 
-class Attribute(Protocol):
-    """What is read of the service's SupAttribute."""
-
-    @property
-    def shortname(self) -> str:
-        """The key of its filters and sorts."""
-
-    @property
-    def name(self) -> str:
-        """Its name for people."""
-
-
-class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of spec_names.yaml. `also` are other keys that v3 had for it."""
-
-    key: str
-    also: tuple[str, ...] = ()
-    whole: bool = False
-    many: bool = False
-
-
-class SpecNames:
-    """v3 spec keys, datatypes and values from the service's attributes (contract graphql.md §10.5)."""
-
-    def __init__(self, names: dict[str, SpecName], attributes: Iterable[Attribute] = ()) -> None:
-        """By the table, and by `attributes` of the service that it does not hold."""
-        self._names = names
-        self._shortnames = {shortname: shortname for shortname in names}
-        for shortname, entry in names.items():
-            self._shortnames |= dict.fromkeys((entry.key, *entry.also), shortname)
-        for each in attributes:
-            self._shortnames.setdefault(self.key(each.shortname, each.name), each.shortname)
-            self._shortnames.setdefault(each.shortname, each.shortname)
-
-    def with_attributes(self, attributes: Iterable[Attribute]) -> "SpecNames":
-        """The same with all attributes of the service."""
-        return SpecNames(self._names, attributes)
-
-    def key(self, shortname: str, name: str) -> str:
-        """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known."""
-        known = self._names.get(shortname)
-        return known.key if known else re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
-
-    def shortname(self, key: str) -> str | None:
-        """The service's shortname of a v3 key, which may be the shortname itself; None where none is known."""
-        return self._shortnames.get(key)
-
-    def is_list(self, key: str) -> bool:
-        """Whether v3 listed several values under a key."""
-        known = self._names.get(self.shortname(key) or "")
-        return known is not None and known.many
-
-    def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
-        """v3's word for the kind of a value."""
-        if value_type != "number":
-            return "string"
-        known = self._names.get(shortname)
-        return "integer" if known and known.whole else "decimal"
-
-    def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
-        """v3's list of strings: numbers in SI base units ("22000.0"), texts as they are, several where v3 had some."""
-        known = self._names.get(shortname)
-        if value_type != "number":
-            return value.split(", ") if known and known.many else [value]
-        try:
-            return [self.number(shortname, float(si_value or value))]
-        except ValueError:
-            return [value]
-
-    def number(self, shortname: str, number: float) -> str:
-        """A number as v3 wrote it: 14 for whole ones, 22000.0 for others."""
-        known = self._names.get(shortname)
-        return str(int(number)) if known and known.whole and number.is_integer() else str(number)
-
-
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of search.yaml: what the service can do with a field of v3's searches. `path` leads from a part of the
     service's to the value, `number` says that the values are part numbers."""
@@ -171,12 +98,14 @@ class UnlistedError(LookupError):
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """All tables of a mappings folder, and of the service's lists that are at hand the ids of each name. `v3_fields`
-    are the fields of v3's parts, as searches name them."""
+    """All tables of a mappings folder, and of the service's lists that are at hand the ids of each name. `v3_specs` are
+    v3's spec keys, with the similar attribute of the service, if any, that is not mapped to it. `v3_fields` are the
+    fields of v3's parts, as searches name them."""
 
     uids: dict[str, Uids]
     specs: SpecNames
     search: dict[str, SearchField]
+    v3_specs: dict[str, str | None] = {}
     listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
     v3_fields: frozenset[str] = frozenset()
 
@@ -215,8 +144,13 @@ class Tables(msgspec.Struct, frozen=True):
             "parent_uid": self._parent_uid,
             "source_uid": self.uids["Source"].source,
             "spec_key": self.specs.key,
+            "spec_name": self.specs.name,
+            "spec_shown": self.specs.is_shown,
             "spec_datatype": self.specs.datatype,
             "spec_values": self.specs.values,
+            "spec_low": self.specs.low,
+            "spec_high": self.specs.high,
+            "spec_display": self.specs.display,
         }
 
     def _parent_uid(self, ancestors: list[Any]) -> Uid | None:

@@ -53,21 +53,26 @@ class Attribute(msgspec.Struct, gc=False):
     shortname: str
 
 
-class SpecAgg(msgspec.Struct, gc=False):
-    """SupSpecAgg."""
+class SpecKind(msgspec.Struct, gc=False):
+    """SupSpecAgg, without what it counts."""
 
     attribute: Attribute
-    buckets: list[SpecBucket]
     valueType: str  # noqa: N815 - the service's name
-    siMin: str | None = None  # noqa: N815 - the service's name
-    siMax: str | None = None  # noqa: N815 - the service's name
     unitsName: str | None = None  # noqa: N815 - the service's name
     unitsSymbol: str | None = None  # noqa: N815 - the service's name
 
 
+class SpecAgg(SpecKind, gc=False):
+    """SupSpecAgg."""
+
+    buckets: list[SpecBucket] = []
+    siMin: str | None = None  # noqa: N815 - the service's name
+    siMax: str | None = None  # noqa: N815 - the service's name
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A field of SupPartResultSet: the variables it declares, its text, the type of its items."""
+    """A field of SupPartResultSet under a name: the variables it declares, its text, the type of its items."""
 
     name: str
     variables: tuple[str, ...]
@@ -93,6 +98,13 @@ AGGREGATIONS = {
             " { attribute { name shortname } valueType buckets { displayValue floatValue count }"
             " siMin siMax unitsName unitsSymbol }",
             SpecAgg,
+        ),
+        Aggregation(
+            "specKinds",
+            ("$filtered: [String!]!",),
+            "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
+            " { attribute { name shortname } valueType unitsName unitsSymbol }",
+            SpecKind,
         ),
     )
 }

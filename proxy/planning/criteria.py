@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 from proxy import errors
 from proxy.mapping import tables
-from proxy.planning import lucene, wildcards
+from proxy.planning import lucene, spec_fields, wildcards
 from proxy.planning.lucene import Condition
+from proxy.planning.spec_fields import spec_key
 
-SPEC = re.compile(r"specs\.([^.]+)\.value")
 RANGE = re.compile(r"\(.*__.*\)", re.DOTALL)  # what the service takes for one, whoever wrote it
 MAKERS = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
@@ -45,21 +45,15 @@ class Criteria(NamedTuple):
         return found | ({"inStockOnly": True} if self.in_stock_only else {})
 
 
-def spec_key(field: str) -> str | None:
-    """`resistance` of `specs.resistance.value`; None for other fields."""
-    found = SPEC.fullmatch(field)
-    return found[1] if found else None
-
-
 def known(book: tables.Tables, field: str) -> tables.SearchField | None:
     """What the service can do with a field; None where it knows nothing like it. Raises UnknownSpec."""
     key = spec_key(field)
     if key is None:
         return book.search.get(field)
-    shortname = book.specs.shortname(key)
-    if shortname is None:
+    source = book.specs.source(key)
+    if source is None:
         raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
-    return tables.SearchField(filter=shortname, facet="specAggs", sort=shortname)
+    return tables.SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
 
 
 def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
@@ -68,7 +62,8 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
     """
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    for condition in _narrowed([each for each in conditions if not holds_always(book, each)]):
+    asked = spec_fields.expanded(book, (each for each in conditions if not holds_always(book, each)))
+    for condition in _narrowed(asked):
         field = known(book, condition.field)
         if field is not None and field.stock:
             _check_stock(condition)
@@ -89,7 +84,7 @@ def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
     field = known(book, name)
     if field is None or field.sort is None:
         raise cannot(book, name, "sort")
-    return {"sort": field.sort, "sortDir": direction}
+    return {"sort": spec_fields.sort_key(book, name, direction) or field.sort, "sortDir": direction}
 
 
 def holds_always(book: tables.Tables, condition: Condition) -> bool:

@@ -3,12 +3,13 @@
 Counts are the service's; what it does not compute (missing, mean, stddev) is null, as docs/v3-surface.md says.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from proxy.mapping import tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
-from proxy.planning import criteria
+from proxy.planning import criteria, spec_fields
 
 SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
 
@@ -38,20 +39,27 @@ class Searched(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What one operation is to count: aggregations by name, and the shortnames of specs."""
+    """What one operation is to count: aggregations by name, and the shortnames of specs; of those in `filtered` only
+    what they are."""
 
     aggregations: frozenset[str]
     shortnames: tuple[str, ...]
     size: int
     suggested: bool = False
+    filtered: tuple[str, ...] = ()
 
     def variables(self) -> dict[str, Any]:
         """The variables that the chosen aggregations declare."""
-        found: dict[str, Any] = {"size": self.size} if self.aggregations - {"inStockAgg"} else {}
+        found: dict[str, Any] = {"size": self.size} if self.aggregations - {"inStockAgg", "specKinds"} else {}
         if "specAggs" in self.aggregations:
             selection = "WITH_SUGGESTED" if self.suggested else "EXPLICIT"
             found |= {"attributes": list(self.shortnames), "selection": selection}
-        return found
+        return found | ({"filtered": list(self.filtered)} if self.filtered else {})
+
+    def describing(self, shortnames: Iterable[str]) -> "Wanted":
+        """The same with what these specs are, if that is not told by their counts."""
+        filtered = tuple(dict.fromkeys(each for each in shortnames if each not in self.shortnames))
+        return self._replace(aggregations=self.aggregations | {"specKinds"}, filtered=filtered) if filtered else self
 
 
 def wanted(
@@ -64,10 +72,10 @@ def wanted(
     for facet in facets:
         names.add(_aggregation(book, facet.field))
         size = max(size, min(SIZE_MAX, facet.start + facet.limit))
-        shortnames += _shortname(book, facet.field)
+        shortnames += spec_fields.shortnames(book, [facet.field])
     for field in stats:
         names.add(_aggregation(book, field))
-        shortnames += _shortname(book, field)
+        shortnames += spec_fields.shortnames(book, [field])
     return Wanted(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
 
@@ -79,35 +87,35 @@ def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str
     return _facet(page, None, found)
 
 
-def drilldown_results(book: tables.Tables, found: Any, limit: int) -> dict[str, dict[str, Any]]:
-    """The facets of the specs that the service suggests, best first: their order is the rank. Each has as many values
-    as a facet of which nobody says how many, whatever is counted beside them."""
-    aggregations = getattr(found, "specAggs", [])[:limit]
-    return {
-        f"specs.{_key(book, each)}.value": _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
-        for rank, each in enumerate(aggregations, 1)
-    }
+def drilldown_results(book: tables.Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The facets and the stats of the specs that the service suggests, best first: their order is the rank. Each has as
+    many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of numbers alone.
+    """
+    fields: dict[str, Any] = {}
+    stats: dict[str, Any] = {}
+    for rank, (key, each) in enumerate(list(_suggested(book, found).items())[:limit], 1):
+        field = f"specs.{key}.value"
+        fields[field] = _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
+        if each[0].valueType == "number":
+            stats[field] = _stats(each, rank, found)
+    return fields, stats
 
 
 def stats_result(book: tables.Tables, field: str, found: Any) -> dict[str, Any]:
     """One entry of stats_results: what the service knows are the ends."""
-    each = _spec(book, field, found)
-    ends = (_float(each.siMin), _float(each.siMax)) if each else (None, None)
-    counts = dict.fromkeys(("count", "missing"), _none_of(found))
-    nothing = dict.fromkeys(("mean", "stddev", "spec_drilldown_rank"))
-    return {"__class__": "SearchStatsResult", "min": ends[0], "max": ends[1], **counts, **nothing}
+    return _stats(_specs(book, field, found), None, found)
 
 
 def ranked(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The facets that were asked for, with a rank where the service suggests their spec, and its other suggestions."""
+    """The facets or stats that were asked for, with a rank where the service suggests their spec, and its others."""
     ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
     return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in asked.items()}}
 
 
 def metadata(book: tables.Tables, found: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """spec_metadata: v3's SpecMetadata of the specs among some counted fields, by the key that each was asked with."""
-    counted = {key: _spec(book, field, found) for field in fields if (key := criteria.spec_key(field))}
-    return {key: _metadata(book, each) for key, each in counted.items() if each}
+    """spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that each was asked with."""
+    kinds = ((key, field) for field in fields if (key := spec_fields.spec_key(field)))
+    return {key: _metadata(book, key, each[0]) for key, field in kinds if (each := _specs(book, field, found))}
 
 
 def _facet(buckets: list[tuple[Any, int]], rank: int | None, found: Any) -> dict[str, Any]:
@@ -131,17 +139,10 @@ def _aggregation(book: tables.Tables, field: str) -> str:
     return entry.facet
 
 
-def _shortname(book: tables.Tables, field: str) -> list[str]:
-    key = criteria.spec_key(field)
-    shortname = book.specs.shortname(key) if key else None
-    return [shortname] if shortname else []
-
-
 def _buckets(book: tables.Tables, field: str, entry: tables.SearchField, found: Any) -> list[tuple[Any, int]]:
     buckets = getattr(found, entry.facet or "", [])
     if entry.facet == "specAggs":
-        each = _spec(book, field, found)
-        return _spec_buckets(book, each) if each else []
+        return _spec_buckets(book, _specs(book, field, found))
     if entry.facet == "inStockAgg":
         return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
     part = "category" if entry.facet == "categoryAgg" else "company"
@@ -157,31 +158,75 @@ def _shown(book: tables.Tables, field: str, entry: tables.SearchField) -> Callab
     return (lambda named: named.id) if field.endswith(".id") else (lambda named: named.name)
 
 
-def _spec(book: tables.Tables, field: str, found: Any) -> Any:
-    key = criteria.spec_key(field) or ""
-    shortname, counted = book.specs.shortname(key), getattr(found, "specAggs", [])
-    return next((e for e in counted if e.attribute.shortname == shortname or _key(book, e) == key), None)
+def _specs(book: tables.Tables, field: str, found: Any) -> list[Any]:
+    """The aggregations of the attributes that a field means, what is counted before what is only described."""
+    wanted = spec_fields.shortnames(book, [field])
+    told = [*getattr(found, "specAggs", []), *getattr(found, "specKinds", [])]
+    by_name = {each.attribute.shortname: each for each in reversed(told)}
+    return [by_name[shortname] for shortname in wanted if shortname in by_name]
 
 
-def _spec_buckets(book: tables.Tables, each: Any) -> list[tuple[Any, int]]:
-    """Numbers as v3's strings, texts as they are shown."""
-    name = each.attribute.shortname
-    return [
-        (b.displayValue if b.floatValue is None else book.specs.number(name, b.floatValue), b.count or 0)
-        for b in each.buckets
-    ]
+def _suggested(book: tables.Tables, found: Any) -> dict[str, list[Any]]:
+    """The aggregations of the service's suggestions, by v3's key."""
+    told = getattr(found, "specAggs", [])
+    keys = dict.fromkeys(_key(book, each, told) for each in told)
+    return {key: _specs(book, f"specs.{key}.value", found) or _named(book, key, told) for key in keys}
 
 
-def _key(book: tables.Tables, each: Any) -> str:
-    return book.specs.key(each.attribute.shortname, each.attribute.name)
+def _named(book: tables.Tables, key: str, told: list[Any]) -> list[Any]:
+    """Those of a spec that the tables do not hold."""
+    return [each for each in told if _key(book, each, told) == key]
 
 
-def _metadata(book: tables.Tables, each: Any) -> dict[str, Any]:
+def _key(book: tables.Tables, each: Any, told: list[Any]) -> str:
+    """v3's key of a suggestion. A tolerance is named by a quantity where it is the only one among the suggestions."""
+    shortname, name = each.attribute.shortname, each.attribute.name
+    plain = book.specs.key(shortname, name)
+    beside = {book.specs.key(shortname, name, [other]) for other in told} - {plain}
+    if len(beside) != 1:
+        return plain
+    key = beside.pop()
+    source = book.specs.source(key)
+    return key if source and source.value == shortname else plain
+
+
+def _spec_buckets(book: tables.Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:
+    """Numbers as v3's strings, texts as they are shown. A part counts for each attribute that makes the spec: for both
+    ends of a range."""
+    counts: Counter[str] = Counter()
+    for each in aggregated:
+        name = each.attribute.shortname
+        for bucket in each.buckets:
+            number = bucket.floatValue
+            value = bucket.displayValue if number is None else book.specs.number(name, number)
+            counts[value] += bucket.count or 0
+    return list(counts.items()) if len(aggregated) < 2 else counts.most_common()
+
+
+def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any]:
+    lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
+    highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
+    counts = dict.fromkeys(("count", "missing"), _none_of(found))
+    return {
+        "__class__": "SearchStatsResult",
+        "min": min(lows, default=None),
+        "max": max(highs, default=None),
+        **counts,
+        "mean": None,
+        "stddev": None,
+        "spec_drilldown_rank": rank,
+    }
+
+
+def _metadata(book: tables.Tables, asked: str, each: Any) -> dict[str, Any]:
     attribute = each.attribute
+    source = book.specs.source(asked)
+    key = source.key if source else asked
     unit = {"__class__": "UnitOfMeasurement", "name": each.unitsName, "symbol": each.unitsSymbol}
     return {
-        "key": _key(book, each),
-        "name": attribute.name,
+        "__class__": "SpecMetadata",
+        "key": key,
+        "name": book.specs.name(attribute.shortname, attribute.name, key),
         "datatype": book.specs.datatype(attribute.shortname, each.valueType),
         "unit": unit if each.unitsName else None,
     }

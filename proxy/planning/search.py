@@ -2,16 +2,14 @@
 another set of filters (a facet query, or a facet that leaves its own filter out of account).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from operator import eq
 from types import SimpleNamespace
 from typing import Any
 
 from proxy.mapping import tables
 from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
-from proxy.planning import criteria, facets, lucene, numbered, support
+from proxy.planning import criteria, facets, lucene, numbered, spec_fields, support
 from proxy.planning.library import Library, PartsView
 from proxy.planning.lucene import Condition
 from proxy.planning.operations import Ask, Document, Found, Outcome
@@ -43,13 +41,17 @@ class SearchPlan:
         self._book = book
         self._sorting = criteria.sorting(book, request.sortby)
         self._conditions = asked
+        self._limits = spec_fields.expanded(book, asked)
         # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
-        self._names_specs = any(criteria.spec_key(field) is not None for field in counted)
+        self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
         self.counted = [self._together(), *self._apart()]
-        self.wanted = [
+        first, *rest = [
             facets.wanted(book, each.facets, each.stats, each.drilldown is not None, features) for each in self.counted
         ]
+        self._filtered = [each.field for each in self._conditions if spec_fields.source(book, each.field)]
+        described = self._filtered if "TECH_SPECS" in features else []
+        self.wanted = [first.describing(spec_fields.shortnames(book, described)), *rest]
         self._queried = [
             criteria.criteria(book, [*self._conditions, *lucene.conditions(text)]) for text in request.facet_queries
         ]
@@ -96,24 +98,27 @@ class SearchPlan:
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
         drilled: dict[str, Any] = {}
+        drilled_stats: dict[str, Any] = {}
         for each, answer in zip(self.counted, (one.whole for one in found), strict=False):
             if each.drilldown is not None:
-                drilled = facets.drilldown_results(self._book, answer, each.drilldown.limit)
+                drilled, drilled_stats = facets.drilldown_results(self._book, answer, each.drilldown.limit)
             fields |= {facet.field: facets.facet_result(self._book, facet, answer) for facet in each.facets}
             stats |= {field: facets.stats_result(self._book, field, answer) for field in each.stats}
-            metadata |= facets.metadata(self._book, answer, [*fields, *stats, *drilled])
+            metadata |= facets.metadata(self._book, answer, [*self._filtered, *fields, *stats, *drilled])
         queries = zip(self._request.facet_queries, found[len(self.counted) :], strict=True)
         counts = {text: {"count": one.hits} for text, one in queries}
         snippets = [result.description for result in getattr(found[0].whole, "results", None) or []]
         results = {"fields": facets.ranked(fields, drilled), "queries": counts}
-        searched = facets.Searched(snippets, found[0].hits, results, stats, metadata)
+        searched = facets.Searched(snippets, found[0].hits, results, facets.ranked(stats, drilled_stats), metadata)
         return searched.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _together(self) -> Counted:
         """What is counted under the request's own criteria."""
         request = self._request
-        counted = tuple(facet for facet in request.facets if facet.include and not facet.exclude_filter)
-        stats = tuple(field for field, excluding in request.stats if not excluding)
+        counted = tuple(
+            each for each in request.facets if each.include and not self._is_apart(each.field, each.exclude_filter)
+        )
+        stats = tuple(field for field, excluding in request.stats if not self._is_apart(field, excluding))
         drilldown = None if self._names_specs else _drilldown(request, excluding=False)
         return Counted(criteria.criteria(self._book, self._conditions), counted, stats, drilldown)
 
@@ -122,16 +127,28 @@ class SearchPlan:
         if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
             yield Counted(criteria.criteria(self._book, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
-            if facet.include and facet.exclude_filter:
-                yield Counted(self._without(partial(eq, facet.field)), facets=(facet,))
+            if facet.include and self._is_apart(facet.field, facet.exclude_filter):
+                yield Counted(self._alone(facet.field, facet.exclude_filter), facets=(facet,))
         for name, excluding in self._request.stats:
-            if excluding:
-                yield Counted(self._without(partial(eq, name)), stats=(name,))
+            if self._is_apart(name, excluding):
+                yield Counted(self._alone(name, excluding), stats=(name,))
         if drilldown := _drilldown(self._request, excluding=True):
-            yield Counted(self._without(lambda field: criteria.spec_key(field) is not None), drilldown=drilldown)
+            others = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
+            yield Counted(criteria.criteria(self._book, others), drilldown=drilldown)
 
-    def _without(self, excluded: Callable[[str], bool]) -> criteria.Criteria:
-        return criteria.criteria(self._book, [each for each in self._conditions if not excluded(each.field)])
+    def _is_apart(self, field: str, excluding: bool) -> bool:
+        """Whether a field is counted under criteria of its own: without its filter, or among some parts only."""
+        return excluding or spec_fields.is_limited(self._book, self._limits, field)
+
+    def _alone(self, field: str, excluding: bool) -> criteria.Criteria:
+        """The criteria of a field that is counted apart."""
+        spelled = spec_fields.canonical(self._book, field)
+        kept = [
+            each
+            for each in self._conditions
+            if not (excluding and spec_fields.canonical(self._book, each.field) == spelled)
+        ]
+        return criteria.criteria(self._book, spec_fields.limited(self._book, kept, field))
 
 
 Plan = SearchPlan | numbered.NumberPlan

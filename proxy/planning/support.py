@@ -12,7 +12,7 @@ from msgspec import structs
 from proxy import errors
 from proxy.mapping import tables
 from proxy.model import FacetField, SearchRequest
-from proxy.planning import criteria, lucene
+from proxy.planning import criteria, lucene, spec_fields
 from proxy.planning.lucene import Condition
 
 SCORE = ("score", "desc")  # the service's own order
@@ -103,11 +103,11 @@ class _Able:
 
     def measures(self, field: str) -> bool:
         """In statistics, which the service has of specs only."""
-        if criteria.spec_key(field) is None and not self._book.is_v3(field):
+        if spec_fields.spec_key(field) is None and not self._book.is_v3(field):
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
-        return self.counts(field) and criteria.spec_key(field) is not None
+        return self.counts(field) and spec_fields.spec_key(field) is not None
 
     def filters(self, conditions: list[Condition]) -> bool:
         """By all of these conditions."""

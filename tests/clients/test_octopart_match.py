@@ -85,7 +85,10 @@ def test_specs_have_values_units_and_texts_for_people() -> None:
     assert specs["max_frequency"].metadata["unit"]["symbol"] == "Hz"
     assert specs["pin_count"].metadata["datatype"] == "integer"
     assert specs["case_package"].metadata["unit"] is None
-    assert {(spec.min_value, spec.max_value) for spec in specs.values()} == {(None, None)}
+    temperature = specs["operating_temperature"]
+    assert (temperature.min_value, temperature.max_value) == ("0.0", "70.0")
+    ranges = {key: spec.display_value for key, spec in specs.items() if spec.min_value or spec.max_value}
+    assert ranges == {"operating_temperature": "0 °C to 70 °C", "supply_voltage_dc": "4.75 V to 5.25 V"}
     assert all(spec.attribution["__class__"] == "Attribution" for spec in specs.values())
 
 

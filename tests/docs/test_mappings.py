@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from proxy import model
 from proxy.config import FEATURES
@@ -67,6 +68,13 @@ def test_every_example_stands_in_the_mapping_files_like_that(page):
             fields = said.pop("fields", {})
             assert said == {word: real[name][word] for word in said}, name
             assert fields == {field: real[name]["fields"][field] for field in fields}, name
+
+
+def test_the_example_of_a_table_stands_in_its_file_like_that(page):
+    [block] = page.blocks("yaml", "spec_names.yaml")
+    real = yaml.safe_load((ROOT / "mappings/spec_names.yaml").read_text(encoding="utf-8"))
+    said = yaml.safe_load(block.text)
+    assert said == {name: real[name] for name in said}
 
 
 def test_the_files_that_are_named_are_there_and_every_kind_of_file_is_named(page):

@@ -13,7 +13,7 @@ import yaml
 from support import running_proxy, scripted_upstream
 
 ROOT = Path(__file__).parents[2]
-NAMES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+NAMES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 FILE = re.compile(
     r"`((?:proxy|mappings|docs|tests|bench|\.ci)/[\w./-]*|[\w.-]+\.(?:md|toml|yaml)|Makefile)`",

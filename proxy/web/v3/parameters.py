@@ -47,7 +47,8 @@ class Parameters(parameters.Parameters):
         include = frozenset(self.texts("include")) & book.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
             return Shape(model.View(include, features=features), {})
-        cuts = {path: cut for path, cut in map(_slice, self._slices()) if book.knows(name, path)}
+        slices = ((path, cut) for path, cut in map(_slice, self._slices()) if book.knows(name, path))
+        cuts = {spelled: cut for path, cut in slices for spelled in book.spelled(name, path)}
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
         show = frozenset(filter(None, self.texts("show")))
         view = model.View(
@@ -67,7 +68,7 @@ class Parameters(parameters.Parameters):
 def _paths(texts: Iterable[str], book: Rulebook, name: str) -> frozenset[model.Path]:
     """The dotted paths among these that lead to a field."""
     paths = (tuple(text.split(".")) for text in texts)
-    return frozenset(path for path in paths if book.knows(name, path))
+    return frozenset(spelled for path in paths if book.knows(name, path) for spelled in book.spelled(name, path))
 
 
 def _slice(given: tuple[str, str]) -> tuple[model.Path, slice]:

@@ -39,7 +39,8 @@ def load(tmp_path: Path) -> Load:
     """Loads a folder of one rule file; other files by name."""
 
     def loaded(rules: str, **files: str) -> loader.Rulebook:
-        contents = {"schema.graphql": SCHEMA, "uids.yaml": UIDS, "spec_names.yaml": "{}\n", "search.yaml": "{}\n"}
+        contents = {"schema.graphql": SCHEMA, "uids.yaml": UIDS}
+        contents |= dict.fromkeys(("spec_names.yaml", "spec_keys.yaml", "search.yaml"), "{}\n")
         contents |= {name.replace("__", "."): text for name, text in files.items()}
         for name, text in {**contents, "part.yaml": rules}.items():
             (tmp_path / name).write_text(text, encoding="utf-8")

@@ -67,6 +67,13 @@ def test_what_is_null_on_the_way_is_blank(mapped: Map, rule: str, value: Any) ->
     assert mapped(rules, {**RECORD, "maker": None}) == {"__class__": "Part", "x": value}
 
 
+def test_an_object_made_of_the_same_record_has_the_same_around_it(mapped: Map) -> None:
+    whole = OFFER.replace("{sku: sku, of: ^mpn}", "{data: {from: ., is: Data}}")
+    data = OFFER.replace("Offer:", "Data:").replace("{sku: sku, of: ^mpn}", "{of: ^mpn}")
+    found = mapped(f"{PART}    offers: {{from: offers, each: Offer}}\n{whole}{data}", RECORD)
+    assert found["offers"][0] == {"__class__": "Offer", "data": {"__class__": "Data", "of": "A1"}}
+
+
 VIEWED = (
     PART
     + "    mpn: mpn\n"

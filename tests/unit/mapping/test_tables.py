@@ -1,13 +1,16 @@
 """v3 uids that can be turned back, and v3's names of specs (contract graphql.md §1.5, §10.5)."""
 
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy import errors
 from proxy.mapping import loader, tables
+from proxy.mapping.specs import Source, SpecNames
 
 KINDS = ("Seller", "Brand", "Manufacturer", "Category")
 ids = st.integers(0, 2**40 - 1).map(str)
@@ -115,15 +118,47 @@ def test_a_spec_has_v3s_key(shortname: str, name: str, key: str, book: tables.Ta
     assert book.specs.key(shortname, name) == key
 
 
-def test_a_key_leads_back_to_its_shortname(book: tables.Tables) -> None:
-    names = book.specs._names
-    assert [name for name, entry in names.items() if book.specs.shortname(entry.key) != name] == []
-    assert book.specs.shortname("made_up_thing") is None
+def shortnames(specs: SpecNames, key: str) -> tuple[str, ...]:
+    source = specs.source(key)
+    return source.shortnames if source else ()
 
 
-def test_other_keys_of_a_spec_and_its_shortname_lead_to_it_too(book: tables.Tables) -> None:
-    keys = ("tolerance", "resistance_tolerance", "capacitance_tolerance", "pin_count", "numberofpins")
-    assert [book.specs.shortname(key) for key in keys] == ["tolerance"] * 3 + ["numberofpins"] * 2
+def test_every_key_and_shortname_leads_back_to_its_attribute(book: tables.Tables) -> None:
+    names = book.specs.names
+    spellings = [(name, key) for name, entry in names.items() for key in (entry.key, *entry.also, name)]
+    assert [pair for pair in spellings if pair[0] not in shortnames(book.specs, pair[1])] == []
+    assert book.specs.source("made_up_thing") is None
+
+
+def test_keys_that_the_table_gave_before_are_taken_still(book: tables.Tables) -> None:
+    before = """ambient_temperature_range_high length width height thickness diameter pitch termination elv tolerance
+        case_code_metric military_standard operating_supply_current operating_supply_voltage min_supply_voltage
+        max_supply_voltage min_operating_temperature max_operating_temperature propagation_delay wire_cable_gauge
+        inductance_tolerance capacitance_tolerance resistance_tolerance lead_pitch pin_count"""
+    assert [key for key in before.split() if len(shortnames(book.specs, key)) != 1] == []
+
+
+def test_a_tolerance_needs_its_quantity_and_a_range_has_ends(book: tables.Tables) -> None:
+    tolerance = book.specs.source("capacitance_tolerance")
+    assert tolerance == Source("capacitance_tolerance", "tolerance", beside="capacitance")
+    temperature = Source("operating_temperature", None, "minoperatingtemperature", "maxoperatingtemperature")
+    assert book.specs.source("operating_temperature") == temperature
+
+
+@pytest.mark.parametrize(
+    "names, reason",
+    [
+        ("a: {key: x}\nb: {key: x}\n", "a and b are both the value of x"),
+        ("a: {key: x, end: max}\nb: {key: x, end: max}\n", "a and b are both the max of x"),
+        ("a: {key: x, end: max}\n", "x has one end only"),
+        ("a: {key: x, beside: {c: y}}\n", "a has a key beside c, which is no attribute of this table"),
+    ],
+)
+def test_a_table_that_contradicts_itself_is_a_mistake(
+    load: Callable[..., loader.Rulebook], names: str, reason: str
+) -> None:
+    with pytest.raises(errors.MappingError, match=f"spec_names.yaml: {reason}"):
+        load("Part:\n  reads: SupPart\n  source: here\n  fields: {mpn: mpn}\n", spec_names__yaml=names)
 
 
 def test_attributes_that_the_table_does_not_hold_are_known_by_their_name_in_v3s_spelling(book: tables.Tables) -> None:
@@ -133,7 +168,8 @@ def test_attributes_that_the_table_does_not_hold_are_known_by_their_name_in_v3s_
     ]
     specs = book.specs.with_attributes(more)
     keys = ("wobble_rate", "wobblerate", "pin_count", "made_up_thing")
-    assert [specs.shortname(key) for key in keys] == ["wobblerate", "wobblerate", "numberofpins", None]
+    found = [shortnames(specs, key) for key in keys]
+    assert found == [("wobblerate",), ("wobblerate",), ("numberofpins",), ()]
 
 
 @pytest.mark.parametrize(

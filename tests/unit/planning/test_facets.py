@@ -23,8 +23,8 @@ def field(name: str, **more: Any) -> FacetField:
 def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> aggregations.SpecAgg:
     kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
     return aggregations.SpecAgg(
-        aggregations.Attribute(shortname.title(), shortname),
-        [aggregations.SpecBucket(*bucket) for bucket in buckets],
+        attribute=aggregations.Attribute(shortname.title(), shortname),
+        buckets=[aggregations.SpecBucket(*bucket) for bucket in buckets],
         **{"valueType": kind, **more},
     )
 
@@ -120,20 +120,21 @@ def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) 
 
 
 def test_suggested_specs_are_ranked_in_their_order() -> None:
-    found = facets.drilldown_results(BOOK, FOUND, 10)
+    found, stats = facets.drilldown_results(BOOK, FOUND, 10)
     assert [facet["spec_drilldown_rank"] for facet in found.values()] == [1, 2]
-    assert list(facets.drilldown_results(BOOK, FOUND, 1)) == [R]
-    assert facets.drilldown_results(BOOK, FOUND, 0) == {}
+    assert {field: each["spec_drilldown_rank"] for field, each in stats.items()} == {R: 1}
+    assert list(facets.drilldown_results(BOOK, FOUND, 1)[0]) == [R]
+    assert facets.drilldown_results(BOOK, FOUND, 0) == ({}, {})
 
 
 def test_a_suggested_spec_has_ten_values_however_many_are_counted() -> None:
     many = SimpleNamespace(specAggs=[spec("resistance", *((f"{n} Ω", float(n), 1) for n in range(30)))])
-    values = facets.drilldown_results(BOOK, many, 10)[R]["facets"]
+    values = facets.drilldown_results(BOOK, many, 10)[0][R]["facets"]
     assert [each["value"] for each in values] == [f"{n}.0" for n in range(10)]
 
 
 def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
-    drilled = facets.drilldown_results(BOOK, FOUND, 10)
+    drilled, _ = facets.drilldown_results(BOOK, FOUND, 10)
     asked = {"brand.name": {"facets": [], "spec_drilldown_rank": None}, R: {"facets": [1], "spec_drilldown_rank": None}}
     found = facets.ranked(asked, drilled)
     assert found["brand.name"] == asked["brand.name"]
@@ -160,6 +161,7 @@ def test_ends_that_are_no_numbers_are_null() -> None:
 def test_metadata_is_of_the_counted_specs_alone() -> None:
     assert facets.metadata(BOOK, FOUND, [R, "brand.name"]) == {
         "resistance": {
+            "__class__": "SpecMetadata",
             "key": "resistance",
             "name": "Resistance",
             "datatype": "decimal",

@@ -35,6 +35,7 @@ def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
 MARKET = {"q": "x", "country": "US", "currency": "USD"}
 TI = (("brand.name", ("Texas Instruments",)),)
 FILTERED = {"filters": {"manufacturer_id": ["370"]}}
+OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
 
 
 @pytest.mark.parametrize(
@@ -68,12 +69,12 @@ FILTERED = {"filters": {"manufacturer_id": ["370"]}}
         ),
         (
             {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
-            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
+            {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
             [{"start": 0, "limit": 0, "size": 10, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
         ),
         (
             {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
-            {"start": 0, "limit": 10, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
+            {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
             [{"start": 0, "limit": 0, "size": 10, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
         ),
     ],

@@ -7,13 +7,13 @@ searched here, by every field that they have.
 from typing import Literal
 
 from proxy.mapping import loader
-from proxy.planning import criteria
+from proxy.planning import spec_fields
 from proxy.web.v3.description import shapes
 from proxy.web.v3.description.parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
 A_SPEC = "specs.resistance.value"  # one for all: the service can do the same with each
-SPECS_PATTERN = f"^{criteria.SPEC.pattern}$"
+SPECS_PATTERN = f"^{spec_fields.SPEC.pattern}$"
 Use = Literal["filter", "facet", "stats", "sort"]
 USES: dict[str | None, Use] = {"filter[fields]": "filter", "facet[fields]": "facet", "stats": "stats"}
 

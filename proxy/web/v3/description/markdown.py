@@ -49,7 +49,8 @@ plan lacks the feature TECH_SPECS. The service sorts by one field: the first tha
 
 Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {criteria.PATTERNS_MAX}
 names of a filter at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
-the service, and named too. `<key>` is v3's name of a spec, such as `resistance`.
+the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
+[reference/spec-keys.md](reference/spec-keys.md) lists them.
 
 A filter by `mpn` is a supMultiMatch of up to {numbered.NUMBERS_MAX} numbers, whose parts are compared to the letter;
 other filters go with it. Of each number it asks for {match.CANDIDATES} candidates, or for `start` + `limit` if that is

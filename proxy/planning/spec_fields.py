@@ -1,0 +1,108 @@
+"""Search fields `specs.<key>.value`: the attributes of the service that a key means, by mappings/spec_names.yaml.
+
+A v3 key can mean several attributes, or one attribute of some parts only. Filters are rewritten here until each names
+one attribute, so that criteria.py need not know.
+"""
+
+import re
+from collections.abc import Iterable
+
+from proxy import errors
+from proxy.mapping.specs import Source
+from proxy.mapping.tables import Tables
+from proxy.planning.lucene import OPEN, Condition
+
+SPEC = re.compile(r"specs\.([^.]+)\.value")
+
+
+def spec_key(field: str) -> str | None:
+    """`resistance` of `specs.resistance.value`; None for other fields."""
+    found = SPEC.fullmatch(field)
+    return found[1] if found else None
+
+
+def source(book: Tables, field: str) -> Source | None:
+    """What the service has for a field; None for other fields and for keys that the tables do not hold."""
+    key = spec_key(field)
+    return book.specs.source(key) if key else None
+
+
+def canonical(book: Tables, field: str) -> str:
+    """The one spelling of all fields that mean the same; other fields as they are."""
+    found = source(book, field)
+    return f"specs.{found.key}.value" if found else field
+
+
+def shortnames(book: Tables, fields: Iterable[str]) -> list[str]:
+    """The attributes that some fields mean."""
+    return [name for field in fields if (found := source(book, field)) for name in found.shortnames]
+
+
+def expanded(book: Tables, conditions: Iterable[Condition]) -> list[Condition]:
+    """Conditions that mean the same and name one attribute each.
+
+    A range such as operating_temperature passes where it has something in common with the values that are asked for,
+    as ranges do in search engines. Raises BadRequest where the service cannot filter so.
+    """
+    given = list(conditions)
+    found = [each for condition in given for each in _expand(book, condition)]
+    for condition in given:
+        found = limited(book, found, condition.field)
+    return found
+
+
+def limited(book: Tables, conditions: list[Condition], field: str) -> list[Condition]:
+    """The conditions and, where the key of a field is of some parts only, that a part is one of them: a tolerance is a
+    resistance_tolerance where there is a resistance. The service cannot ask for existence, but for 0 or more."""
+    needed = source(book, field)
+    if needed is None or needed.beside is None or needed.beside in _attributes(book, conditions):
+        return conditions
+    return [*conditions, Condition(_field(book, needed.beside), (), "0", None)]
+
+
+def is_limited(book: Tables, conditions: Iterable[Condition], field: str) -> bool:
+    """Whether `limited` would add to these conditions."""
+    given = list(conditions)
+    return limited(book, given, field) is not given
+
+
+def sort_key(book: Tables, field: str, direction: str) -> str | None:
+    """The attribute to sort a range by: its lower end upwards, its upper end downwards. None for other fields."""
+    found = source(book, field)
+    if found is None or not found.is_range:
+        return None
+    return found.high if direction == "desc" else found.low
+
+
+def _expand(book: Tables, condition: Condition) -> list[Condition]:
+    found = source(book, condition.field)
+    if found is None:
+        return [condition]
+    if found.low is None or found.high is None:
+        return [condition._replace(field=canonical(book, condition.field))]
+    if found.value is not None:
+        able = ", ".join(_field(book, name) for name in found.shortnames)
+        raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {able}")
+    low, high = _ends(condition)
+    floor = Condition(_field(book, found.high), (), low, None)
+    ceiling = Condition(_field(book, found.low), (), None, high)
+    return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
+
+
+def _ends(condition: Condition) -> tuple[str | None, str | None]:
+    """The range that a condition asks for; one value is a range from it to it."""
+    if condition.is_range:
+        return condition.low, condition.high
+    if len(condition.values) > 1 or OPEN in condition.values[0]:
+        raise errors.BadRequest(f"{condition.field} is a range: give one number, or a range like [-40 TO 85]")
+    return condition.values[0], condition.values[0]
+
+
+def _attributes(book: Tables, conditions: Iterable[Condition]) -> set[str]:
+    """The shortnames that conditions on specs name."""
+    return set(shortnames(book, (condition.field for condition in conditions)))
+
+
+def _field(book: Tables, shortname: str) -> str:
+    """The field that means one attribute."""
+    return canonical(book, f"specs.{shortname}.value")

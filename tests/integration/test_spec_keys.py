@@ -1,0 +1,184 @@
+"""Spec keys against the sandbox: v3's and every other lead to the same parts and counts (contract graphql.md §10.5)."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House
+from support import running_proxy
+
+SAME = [
+    ("size_length", "length"),
+    ("size_width", "width"),
+    ("size_height", "height"),
+    ("size_diameter", "diameter"),
+    ("pin_pitch", "pitch"),
+    ("propagation_delay_max", "propagation_delay"),
+    ("termination_style", "termination"),
+    ("case_package_si", "case_code_metric"),
+    ("mounting_style", "mount"),
+]
+QUANTITIES = ["resistance", "capacitance", "inductance"]
+TEMPERATURE = "specs.operating_temperature.value"
+
+
+def field(key: str) -> str:
+    return f"specs.{key}.value"
+
+
+async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+    """A /parts/search without a word; a list is a repeated parameter."""
+    pairs = [
+        (name, each)
+        for name, value in {"q": "", "limit": 0, **parameters}.items()
+        for each in (value if isinstance(value, list) else [value])
+    ]
+    query = "&".join(f"{name}={quote(str(value))}" for name, value in pairs)
+    response = await house.proxy.get(f"/v3/parts/search?apikey={running_proxy.KEY}&{query}")
+    assert response.status == status, await response.text()
+    return await response.json()
+
+
+async def specs(
+    house: House, *filters: str, show: str = "specs", limit: int = 100, **more: Any
+) -> list[dict[str, Any]]:
+    """The specs of the first parts that pass."""
+    shown = {"include[]": "specs", "show[]": show, "limit": limit}
+    reply = await search(house, **shown, **{"filter[queries][]": list(filters)}, **more)
+    return [result["item"]["specs"] for result in reply["results"]]
+
+
+def counts(reply: Any, name: str) -> dict[str, int]:
+    return {each["value"]: each["count"] for each in reply["facet_results"]["fields"][name]["facets"]}
+
+
+def counted(name: str) -> dict[str, Any]:
+    return {f"facet[fields][{name}][include]": 1, f"facet[fields][{name}][limit]": 100, f"stats[{name}][include]": 1}
+
+
+@pytest.mark.parametrize("key, other", SAME)
+async def test_both_keys_filter_count_and_sort_alike(house: House, key: str, other: str) -> None:
+    replies = [await search(house, **counted(field(each))) for each in (key, other)]
+    values, others = (counts(reply, field(each)) for reply, each in zip(replies, (key, other), strict=True))
+    assert values == others
+    assert values
+    value = next(iter(values))
+    filtered = [await search(house, **{f"filter[fields][{field(each)}][]": value}) for each in (key, other)]
+    assert filtered[0]["hits"] == filtered[1]["hits"] == values[value]
+    assert [reply["spec_metadata"][each]["key"] for reply, each in zip(filtered, (key, other), strict=True)] == [
+        key
+    ] * 2
+    ordered = [
+        await search(house, limit=20, sortby=f"{field(each)} desc", **{"show[]": "uid"}) for each in (key, other)
+    ]
+    assert ordered[0]["results"] == ordered[1]["results"]
+
+
+@pytest.mark.parametrize("key, other", SAME)
+async def test_a_part_shows_v3s_key_whichever_is_asked_for(house: House, key: str, other: str) -> None:
+    value = next(iter(counts(await search(house, **counted(field(key))), field(key))))
+    only = {f"filter[fields][{field(other)}][]": value}
+    whole, picked, picked_by_other = [
+        await specs(house, show=show, limit=5, **only) for show in ("specs", f"specs.{key}", f"specs.{other}")
+    ]
+    assert all(key in each and other not in each for each in whole)
+    assert picked == picked_by_other == [{key: each[key]} for each in whole]
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+async def test_a_tolerance_is_of_the_quantity_that_the_part_has(house: House, quantity: str) -> None:
+    key = f"{quantity}_tolerance"
+    found = await specs(house, f"{field(quantity)}:[0 TO *]")
+    have = [each for each in found if key in each]
+    assert len(have) > 10
+    assert not [
+        each for each in found if "tolerance" in each or {f"{q}_tolerance" for q in QUANTITIES} & set(each) - {key}
+    ]
+    reply = await search(house, **counted(field(key)))
+    for value, count in counts(reply, field(key)).items():
+        filtered = await search(house, **{f"filter[fields][{field(key)}][]": value})
+        assert filtered["hits"] == count
+    stats = reply["stats_results"][field(key)]
+    assert stats["min"] == min(float(each[key]["value"][0]) for each in have)
+
+
+async def test_a_tolerance_counts_no_other_quantity(house: House) -> None:
+    whole = sum(counts(await search(house, **counted(field("tolerance"))), field("tolerance")).values())
+    each = [
+        sum(counts(await search(house, **counted(field(f"{q}_tolerance"))), field(f"{q}_tolerance")).values())
+        for q in QUANTITIES
+    ]
+    assert 0 < sum(each) < whole  # some parts have a tolerance of something else
+
+
+async def test_operating_temperature_is_one_spec_of_both_ends(house: House) -> None:
+    found = [each["operating_temperature"] for each in await specs(house, f"{TEMPERATURE}:[-40 TO 85]")]
+    assert len(found) == 100
+    for each in found:
+        assert each["value"] == []
+        assert float(each["min_value"]) <= 85
+        assert float(each["max_value"]) >= -40
+        assert each["display_value"].count("°C") == 2
+
+
+@pytest.mark.parametrize("low, high", [("105", "*"), ("*", "-55"), ("125", "150"), ("-100", "-60")])
+async def test_a_range_passes_where_it_has_something_in_common(house: House, low: str, high: str) -> None:
+    text = f"{TEMPERATURE}:[{low} TO {high}]"
+    hits = (await search(house, **{"filter[queries][]": text}))["hits"]
+    ends = [f"specs.max_operating_temperature.value:[{low} TO *]"] if low != "*" else []
+    ends += [f"specs.min_operating_temperature.value:[* TO {high}]"] if high != "*" else []
+    assert hits == (await search(house, **{"filter[queries][]": ends}))["hits"]
+    assert hits < (await search(house))["hits"]
+
+
+async def test_a_range_is_sorted_by_the_end_of_the_direction(house: House) -> None:
+    for direction, end in (("asc", "min_value"), ("desc", "max_value")):
+        found = await specs(house, sortby=f"{TEMPERATURE} {direction}")
+        numbers = [float(each["operating_temperature"][end]) for each in found]
+        assert numbers == sorted(numbers, reverse=direction == "desc")
+        assert len(set(numbers)) > 1
+
+
+async def test_stats_of_a_range_go_from_the_lowest_to_the_highest(house: House) -> None:
+    reply = await search(house, **counted(TEMPERATURE))
+    alone = await search(
+        house, **counted(field("min_operating_temperature")), **counted(field("max_operating_temperature"))
+    )
+    low, high = (alone["stats_results"][field(f"{end}_operating_temperature")] for end in ("min", "max"))
+    stats = reply["stats_results"][TEMPERATURE]
+    assert (stats["min"], stats["max"]) == (low["min"], high["max"])
+    both = (
+        counts(alone, field("min_operating_temperature")).items(),
+        counts(alone, field("max_operating_temperature")).items(),
+    )
+    assert sum(counts(reply, TEMPERATURE).values()) == sum(count for each in both for _, count in each)
+    assert reply["spec_metadata"]["operating_temperature"]["name"] == "Operating Temperature"
+
+
+async def test_what_is_filtered_by_is_described_even_where_nothing_passes(house: House) -> None:
+    only = {
+        f"filter[fields][{field('size_length')}][]": "123456",
+        f"filter[fields][{field('rohs_status')}][]": "Compliant",
+    }
+    reply = await search(house, **only)
+    assert reply["hits"] == 0
+    assert {key: each["__class__"] for key, each in reply["spec_metadata"].items()} == dict.fromkeys(
+        ("size_length", "rohs_status"), "SpecMetadata"
+    )
+    assert reply["spec_metadata"]["size_length"]["unit"] == {
+        "__class__": "UnitOfMeasurement",
+        "name": "metres",
+        "symbol": "m",
+    }
+
+
+async def test_drilldown_has_stats_of_each_spec_that_is_a_number(house: House) -> None:
+    reply = await search(house, q="resistor", **{"spec_drilldown[include]": "true", "spec_drilldown[limit]": 100})
+    fields, stats, metadata = reply["facet_results"]["fields"], reply["stats_results"], reply["spec_metadata"]
+    numbers = {name for name in fields if metadata[name.split(".")[1]]["datatype"] != "string"}
+    assert set(stats) == numbers
+    assert field("resistance") in numbers
+    assert all(each["min"] <= each["max"] for each in stats.values())
+    assert {name: each["spec_drilldown_rank"] for name, each in stats.items()} == {
+        name: fields[name]["spec_drilldown_rank"] for name in numbers
+    }
