@@ -35,7 +35,12 @@ FOUND = "one part for each uid that the service knows"
 
 ENDPOINTS = (
     Endpoint("/parts/match", "Part", "match", "the parts returned, partial matches of a single query among them"),
-    Endpoint("/parts/search", "Part", "search", "the parts returned, at most `limit`; facets, stats and hits nothing"),
+    Endpoint(
+        "/parts/search",
+        "Part",
+        "search",
+        "the parts returned, at most `limit`, by `mpn` all candidates; counts nothing",
+    ),
     Endpoint("/parts/get_multi", "Part", "get_multi", FOUND),
     Endpoint("/parts/{uid}", "Part", "get", FOUND),
     *(

@@ -11,7 +11,7 @@ import msgspec
 from proxy import endpoints, errors, model
 from proxy.compare.calls import Call
 from proxy.parameters import Parameters
-from proxy.planning import match, parts, queries
+from proxy.planning import match, numbered, parts, queries
 from proxy.planning.operations import Document
 
 _NOWHERE = model.Context("", "")  # where is bought changes no cost
@@ -70,11 +70,21 @@ def parts_at_worst(call: Call) -> int:
         if endpoint.action == "match":
             return _of_match(asked)
         if endpoint.action == "search":
-            return asked.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
+            return _of_search(asked)
     except errors.BadRequest:
         return 0
     uids = asked.texts("uid") if endpoint.action == "get_multi" else [call.path.rpartition("/")[2]]
     return len(parts.asked(uids))
+
+
+def _of_search(asked: Parameters) -> int:
+    """The page; of a search by part number all candidates."""
+    start = asked.whole("start", 0, model.SEARCH_START_MAX)
+    limit = asked.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
+    count = len(set(asked.texts(f"filter[fields][{numbered.FIELD}]")))
+    if any(numbered.FIELD in text for text in asked.texts("filter[queries]")):
+        count += numbered.NUMBERS_MAX
+    return max(limit, numbered.rows(count, start, limit) * count)
 
 
 def _of_match(asked: Parameters) -> int:

@@ -127,12 +127,11 @@ class Pipeline:
     async def search_parts(self, caller: Caller, request: model.SearchRequest) -> Answer:
         """parts/search: the page's v3 parts, and beside them all else that the reply says (contract §3.6)."""
         plan = await self._search_plan(caller, request)
-        page, *apart = (wanted.aggregations for wanted in plan.wanted)
-        compiled = self._views.page(caller.view, page)
+        caller.receipt.unsupported = plan.unsupported
+        compiled = plan.page(self._views, caller.view)
 
         async def ask(_: list[int]) -> list[Outcome]:
-            counting = [self._views.count(aggregations) for aggregations in apart]
-            asks = plan.asks(compiled.document, counting, self._views.count(frozenset()), caller.context)
+            asks = plan.operations(self._views, compiled.document, caller.context)
             found = await self._ask_all(caller, asks)
             accepted = {position: _accepted(each) for position, each in found.items()}
             return [_translated(lambda: plan.outcome(accepted))]
@@ -153,16 +152,17 @@ class Pipeline:
         """Brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
         result = listing.search(request)
+        caller.receipt.unsupported = result.unknown
         compiled = self._views.listed(name, caller.view)
         return [compiled.map(record, caller.context) for record in result.records], result
 
-    async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.SearchPlan:
+    async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.Plan:
         """By the tables, and by the service's lists where they do not tell."""
         features, credentials = caller.client.application.features, caller.client.application.credentials
         book, since, every = self._book, caller.receipt.since, False
         while True:
             try:
-                return search.SearchPlan(request, book, features)
+                return search.plan(request, book, features, complete=every)
             except criteria.UnknownSpec:  # to the tables; the service may have it all the same
                 if every:
                     raise

@@ -3,6 +3,7 @@
 Used once at start.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,8 @@ def load(folder: Path, site: str = "octopart") -> Rulebook:
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
     book = tables_of(folder)
+    v3_specs = (f"specs.{key}.value" for key in book.v3_specs)
+    book = msgspec.structs.replace(book, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / "schema.graphql", site))
     rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places, hidden)
     _check(rulebook)
@@ -97,6 +100,16 @@ def tables_of(folder: Path) -> tables.Tables:
         return tables.Tables(uids, specs.SpecNames(names), fields, keys)
     except ValueError as error:
         raise errors.MappingError(f"spec_names.yaml: {error}") from error
+
+
+def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
+    """The dotted paths of an object's fields, and of the objects in it; not below keyed ones, whose keys are data."""
+    known = rules.get(name)
+    for field in known.fields if known else ():
+        rule = known.rule(field) if known else None
+        yield field
+        if rule and rule.target and not rule.keyed:
+            yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
 def _table(file: Path, kind: Any) -> dict[str, Any]:

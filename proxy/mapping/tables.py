@@ -5,7 +5,7 @@ gets one from its numeric id: a tag of six hex digits for its kind, then the id 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple
 
@@ -73,11 +73,14 @@ class Uids:
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of search.yaml: what the service can do with a field of v3's searches."""
+    """One line of search.yaml: what the service can do with a field of v3's searches. `path` leads from a part of the
+    service's to the value, `number` says that the values are part numbers."""
 
     filter: str | None = None
     facet: str | None = None
     sort: str | None = None
+    path: str | None = None
+    number: bool = False
     uid: str | None = None
     name: str | None = None
     id: bool = False
@@ -96,13 +99,15 @@ class UnlistedError(LookupError):
 
 class Tables(msgspec.Struct, frozen=True):
     """All tables of a mappings folder, and of the service's lists that are at hand the ids of each name. `v3_specs` are
-    v3's spec keys, with the similar attribute of the service, if any, that is not mapped to it."""
+    v3's spec keys, with the similar attribute of the service, if any, that is not mapped to it. `v3_fields` are the
+    fields of v3's parts, as searches name them."""
 
     uids: dict[str, Uids]
     specs: SpecNames
     search: dict[str, SearchField]
     v3_specs: dict[str, str | None] = {}
     listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
+    v3_fields: frozenset[str] = frozenset()
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
         """The same with one list more."""
@@ -111,12 +116,21 @@ class Tables(msgspec.Struct, frozen=True):
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
         """The service's ids of all of a kind that are called exactly so. Raises UnlistedError where a list has it."""
         known = self.uids[kind].named(name)
-        if known is not None:
-            return (known,)
+        return (known,) if known is not None else self._list(kind).get(name, ())
+
+    def ids_like(self, kind: str, matches: Callable[[str], bool]) -> list[str]:
+        """The service's ids of all of a kind whose names match. Raises UnlistedError."""
+        return [id_ for name, ids in self._list(kind).items() if matches(name) for id_ in ids]
+
+    def is_v3(self, field: str) -> bool:
+        """Whether v3's searches of parts knew a field, whatever became of it."""
+        return field in self.v3_fields or field in self.search
+
+    def _list(self, kind: str) -> Mapping[str, tuple[str, ...]]:
         wanted = LISTS.get(kind, kind)
         if wanted not in self.listed:
             raise UnlistedError(wanted)
-        return self.listed[wanted].get(name, ())
+        return self.listed[wanted]
 
     def transforms(self) -> dict[str, Any]:
         """The functions of mapping files that read a table."""

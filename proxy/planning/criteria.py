@@ -5,16 +5,20 @@ What cannot be said there is refused with a message that lists what can; nothing
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from proxy import errors
 from proxy.mapping import tables
-from proxy.planning import lucene, spec_fields
+from proxy.planning import lucene, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 from proxy.planning.spec_fields import spec_key
 
 RANGE = re.compile(r"\(.*__.*\)", re.DOTALL)  # what the service takes for one, whoever wrote it
-MAKERS = frozenset({"brand.name", "brand.uid", "manufacturer.name", "manufacturer.uid"})  # a part has one
+MAKERS = frozenset(  # a part has one
+    {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
+)
+PATTERNS_MAX = 5  # names with wildcards in one filter: each is compared with tens of thousands of names
 NO_NUMBER = ("1", "0")  # a range that holds none
 ID = re.compile(r"0|[1-9][0-9]*")  # the service's; anything else it takes for a name
 
@@ -58,7 +62,7 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
     """
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    asked = spec_fields.expanded(book, (each for each in conditions if not _holds_always(book, each)))
+    asked = spec_fields.expanded(book, (each for each in conditions if not holds_always(book, each)))
     for condition in _narrowed(asked):
         field = known(book, condition.field)
         if field is not None and field.stock:
@@ -73,25 +77,17 @@ def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
 
 
 def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
-    """`sort` and `sortDir` of a `sortby` such as `avg_price asc, score desc`. Raises BadRequest."""
-    orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
-    if any(order != ("score", "desc") for order in orders[1:]):
-        raise errors.BadRequest(
-            f"sortby: the service sorts by one field, which score desc can follow; it can by {_able(book, 'sort')}"
-        )
-    if not orders or orders[0] == ("score", "desc"):
+    """`sort` and `sortDir` of the one key in a `sortby` such as `avg_price asc`; none for the service's own order."""
+    name, direction = lucene.order(sortby)
+    if (name, direction) == ("score", "desc"):
         return {}
-    name, direction = orders[0]
-    try:
-        field = known(book, name)
-    except UnknownSpec as unknown:
-        raise UnknownSpec(f"{unknown.message}; it can sort by {_able(book, 'sort')}") from None
+    field = known(book, name)
     if field is None or field.sort is None:
         raise cannot(book, name, "sort")
     return {"sort": spec_fields.sort_key(book, name, direction) or field.sort, "sortDir": direction}
 
 
-def _holds_always(book: tables.Tables, condition: Condition) -> bool:
+def holds_always(book: tables.Tables, condition: Condition) -> bool:
     """Whether it asks for any value of a field that every part has, as `[* TO *]` does: nothing to ask for then."""
     field = book.search.get(condition.field)
     anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
@@ -103,15 +99,11 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
         if spec_key(condition.field) is None:
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
         return _range(condition)
-    if any("*" in value for value in condition.values):
-        raise errors.BadRequest(
-            f"{condition.field}: the service has no wildcards in filters, and cannot ask if a value exists"
-        )
-    if field.uid:
-        kind = field.uid
-        return [id_ for value in condition.values for id_ in _of_uid(book, kind, value)]
-    if field.name:
-        return [id_ for value in condition.values for id_ in book.ids(field.name, value)]
+    patterns = [value for value in condition.values if wildcards.ANY in value]
+    if patterns:
+        _check_patterns(field, condition.field, patterns)
+    if field.uid or field.name:
+        return list(dict.fromkeys(id_ for value in condition.values for id_ in ids(book, field, value)))
     if field.id:
         return [value for value in condition.values if ID.fullmatch(value)]
     return [_value(condition.field, value) for value in condition.values]
@@ -142,6 +134,24 @@ def _number(condition: Condition, end: str) -> float:
     if not math.isfinite(number):
         raise errors.BadRequest(f"{condition.field}: a range goes from number to number, not {end[:40]!r}")
     return number
+
+
+def ids(book: tables.Tables, field: tables.SearchField, value: str) -> Sequence[str]:
+    """The service's ids of whom a uid or a name stands for, `*` in a name for anything; none where nobody has it."""
+    if field.uid:
+        return _of_uid(book, field.uid, value)
+    kind = field.name or ""
+    return book.ids_like(kind, wildcards.matcher(value)) if wildcards.ANY in value else book.ids(kind, value)
+
+
+def _check_patterns(field: tables.SearchField, name: str, patterns: list[str]) -> None:
+    """Names are compared with the service's lists here; the service itself takes no wildcards."""
+    if field.name is None or not all(value.strip(wildcards.ANY) for value in patterns):
+        raise errors.BadRequest(
+            f"{name}: the service has no wildcards in filters but those of names, and cannot ask if a value exists"
+        )
+    if len(patterns) > PATTERNS_MAX:
+        raise errors.BadRequest(f"{name}: at most {PATTERNS_MAX} names with * in a filter, not {len(patterns)}")
 
 
 def _of_uid(book: tables.Tables, kind: str, uid: str) -> tuple[str, ...]:
@@ -213,10 +223,15 @@ def cannot(book: tables.Tables, field: str, what: Literal["filter", "facet", "so
     entry = book.search.get(field)
     instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
     verb = "count" if what == "facet" else what
-    return errors.BadRequest(f"the service cannot {verb} by {field[:60]!r}; it can by {_able(book, what)}{instead}")
+    return errors.BadRequest(f"the service cannot {verb} by {field[:60]!r}; it can by {able(book, what)}{instead}")
 
 
-def _able(book: tables.Tables, what: Literal["filter", "facet", "sort"]) -> str:
+def able(book: tables.Tables, what: Literal["filter", "facet", "sort"]) -> str:
+    """The fields that the service can filter, count or sort by, in words."""
     first = ["score desc"] if what == "sort" else []
-    names = (name for name, each in book.search.items() if getattr(each, what) or (what == "filter" and each.stock))
+    names = (
+        name
+        for name, each in book.search.items()
+        if getattr(each, what) or (what == "filter" and (each.stock or each.number))
+    )
     return f"{', '.join([*first, *names])} and specs.<key>.value"

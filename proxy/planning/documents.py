@@ -24,21 +24,23 @@ SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, fi
 SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
 
 
-def multi_match(part: compiler.Compiled | None) -> Document:
-    """supMultiMatch; without a part only the hits are asked for, which costs nothing."""
+def multi_match(part: compiler.Compiled | None, options: bool = False) -> Document:
+    """supMultiMatch; without a part only the hits are asked for, which costs nothing. `options`, such as filters, are
+    those of all queries: with them queries of several callers do not go out together."""
     parts = f" parts {{ {part.selection} }}" if part else ""
     fields: list[Any] = [("hits", int), ("error", str | None, None)]
     if part:
         fields.insert(1, ("parts", types.GenericAlias(list, (part.record,))))
     match = msgspec.defstruct("SupPartMatch", fields, gc=False)
+    declared, passed = (", $options: SupPartMatchOptions", ", options: $options") if options else ("", "")
     root = Root(
         "supMultiMatch",
-        f"$queries: [SupPartMatchQuery!]!, {MARKET}",
-        f"queries: $queries, {MARKET_ARGUMENTS}",
+        f"$queries: [SupPartMatchQuery!]!, {MARKET}{declared}",
+        f"queries: $queries, {MARKET_ARGUMENTS}{passed}",
         f"hits error{parts}",
         types.GenericAlias(list, (match,)),
     )
-    return root.document(several="queries")
+    return root.document() if options else root.document(several="queries")
 
 
 def search(name: str, part: compiler.Compiled) -> Document:

@@ -7,12 +7,35 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from proxy import errors
 from proxy.mapping import tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import criteria, spec_fields
 
 SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
+
+
+class Searched(NamedTuple):
+    """What a search's reply says beside the parts: their snippets, and v3's counts."""
+
+    snippets: list[str]
+    hits: int
+    facet_results: dict[str, dict[str, Any]]
+    stats_results: dict[str, Any]
+    spec_metadata: dict[str, Any]
+
+    def with_empty(self, facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> "Searched":
+        """The same with what the service cannot count, empty; the count of a facet query is null."""
+        fields = {each.field: _facet([], None, None) for each in facets}
+        counts = {text: {"count": None} for text in queries}
+        numbers = dict.fromkeys(("min", "max", "mean", "stddev", "count", "missing", "spec_drilldown_rank"))
+        found = self.facet_results
+        return self._replace(
+            facet_results={"fields": {**found["fields"], **fields}, "queries": {**found["queries"], **counts}},
+            stats_results={
+                **self.stats_results,
+                **{field: {"__class__": "SearchStatsResult", **numbers} for field in stats},
+            },
+        )
 
 
 class Wanted(NamedTuple):
@@ -42,20 +65,16 @@ class Wanted(NamedTuple):
 def wanted(
     book: tables.Tables, facets: Iterable[FacetField], stats: Iterable[str], drilldown: bool, features: frozenset[str]
 ) -> Wanted:
-    """The aggregations for some facets and stats. Raises BadRequest where the service has none for a field."""
+    """The aggregations for some facets and stats that the service has (support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
     size = 10
     for facet in facets:
-        names.add(_aggregation(book, facet.field, features))
+        names.add(_aggregation(book, facet.field))
         size = max(size, min(SIZE_MAX, facet.start + facet.limit))
         shortnames += spec_fields.shortnames(book, [facet.field])
     for field in stats:
-        if spec_fields.spec_key(field) is None:
-            raise errors.BadRequest(
-                f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
-            )
-        names.add(_aggregation(book, field, features))
+        names.add(_aggregation(book, field))
         shortnames += spec_fields.shortnames(book, [field])
     return Wanted(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
@@ -113,12 +132,10 @@ def _none_of(found: Any) -> int | None:
     return 0 if getattr(found, "hits", None) == 0 else None
 
 
-def _aggregation(book: tables.Tables, field: str, features: frozenset[str]) -> str:
+def _aggregation(book: tables.Tables, field: str) -> str:
     entry = criteria.known(book, field)
     if entry is None or entry.facet is None:
         raise criteria.cannot(book, field, "facet")
-    if entry.facet == "specAggs" and "TECH_SPECS" not in features:
-        raise errors.BadRequest(f"{field[:60]}: the application's plan has no TECH_SPECS")
     return entry.facet
 
 

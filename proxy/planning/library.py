@@ -59,6 +59,7 @@ class Library:
         self._compile_match(every, skus=True)
         self._compile_parts(every)
         self._compile_page(every, frozenset(AGGREGATIONS))
+        self._compile_numbered(every)
         for name in LISTS:
             compiler.compile_object(self._rulebook, name, every)
 
@@ -73,6 +74,10 @@ class Library:
     def page(self, view: View, counted: frozenset[str]) -> PartsView:
         """A search's page with some aggregations."""
         return self._known(("page", view, counted), lambda: self._compile_page(view, counted))
+
+    def numbered(self, view: View) -> PartsView:
+        """A search's page of parts that are found by number."""
+        return self._known(("numbered", view), lambda: self._compile_numbered(view))
 
     def count(self, counted: frozenset[str]) -> Document:
         """A search for its hits and some aggregations alone."""
@@ -111,6 +116,13 @@ class Library:
     def _compile_page(self, view: View, counted: frozenset[str]) -> PartsView:
         part = compiler.compile_object(self._rulebook, "Part", view)
         return PartsView(documents.page(part, counted), part)
+
+    def _compile_numbered(self, view: View) -> PartsView:
+        """With what the parts are picked and sorted by, and their snippets are made of."""
+        read = {field.path for field in self._rulebook.tables.search.values() if field.path}
+        needs = sorted({"mpn", "shortDescription", *read})
+        part = compiler.compile_object(self._rulebook, "Part", view, tuple(needs))
+        return PartsView(documents.multi_match(part, options=True), part)
 
     def _catalogue(self, name: str, root: str) -> Catalogue:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")

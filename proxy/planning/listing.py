@@ -12,10 +12,11 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from proxy import model
-from proxy.planning import counting, lucene, wildcards
+from proxy.planning import counting, lucene, support, wildcards
 from proxy.planning.lucene import Condition
 
 WORD = re.compile(r"\w+")
+UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
 
 
 class Entry(NamedTuple):
@@ -29,12 +30,14 @@ class Entry(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The outcome of a search: records of the page, all hits, and v3's counts."""
+    """The outcome of a search: records of the page, all hits, and v3's counts. `unknown` are filters by a uid that no
+    object has, as parameters with their values."""
 
     records: list[Any]
     hits: int
     facet_results: dict[str, dict[str, Any]]
     stats_results: dict[str, Any]
+    unknown: tuple[str, ...] = ()
 
 
 class Listing:
@@ -76,7 +79,8 @@ class Listing:
         for field in _fields(request):
             self._check(field)
         found = self._matching(request.q)
-        conditions = [*_conditions(request.filters), *_queried(request.filter_queries)]
+        filters = support.filters(request)
+        conditions = [each.condition for each in filters]
         hits = _sorted(self._passing(found, conditions), request.sortby)
         page = hits[request.start : request.start + request.limit]
 
@@ -92,7 +96,10 @@ class Listing:
         }
         queries = {text: {"count": len(self._passing(hits, lucene.conditions(text)))} for text in request.facet_queries}
         stats = {name: counting.stats(name, without(name) if apart else objects) for name, apart in request.stats}
-        return Listed([entry.record for entry in page], len(hits), {"fields": fields, "queries": queries}, stats)
+        unknown = tuple(self._unknown(filters))
+        return Listed(
+            [entry.record for entry in page], len(hits), {"fields": fields, "queries": queries}, stats, unknown
+        )
 
     def _matching(self, q: str) -> list[Entry]:
         """What a text finds, best first."""
@@ -125,6 +132,16 @@ class Listing:
         for condition in conditions:
             self._check(condition.field)
         return [entry for entry in entries if all(counting.passes(each, entry.v3) for each in conditions)]
+
+    def _unknown(self, filters: Iterable[support.Filter]) -> Iterator[str]:
+        """Values that are to be uids and that no object has."""
+        for each in filters:
+            if each.condition.field in UIDS:
+                yield from (
+                    each.named(value)
+                    for value in each.condition.values
+                    if value not in self._by_uid and wildcards.ANY not in value
+                )
 
     def _check(self, field: str) -> None:
         if self._entries:
@@ -166,14 +183,6 @@ def _rank(entry: Entry, text: str) -> int:
 
 def _like(like: Callable[[str], bool], name: str) -> bool:
     return like(name) or any(map(like, WORD.findall(name)))
-
-
-def _conditions(filters: Iterable[tuple[str, tuple[str, ...]]]) -> list[Condition]:
-    return [condition for field, values in filters for condition in lucene.field_conditions(field, values)]
-
-
-def _queried(texts: Iterable[str]) -> list[Condition]:
-    return [condition for text in texts for condition in lucene.conditions(text)]
 
 
 def _sorted(entries: list[Entry], sortby: str) -> list[Entry]:

@@ -95,7 +95,7 @@ class MatchPlan:
     def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> Ask:
         variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
         parts_max = sum(limit for _, _, limit in chunk)
-        return Ask(document, variables, parts_max, _read_multi_match, tuple(position for position, _, _ in chunk))
+        return Ask(document, variables, parts_max, read_multi_match, tuple(position for position, _, _ in chunk))
 
     def _certain(self, position: int, answer: Found) -> bool:
         query = self._request.queries[position]
@@ -150,7 +150,8 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
     return {**{key: value for key, value in named.items() if value}, "start": query.start, "limit": limit}
 
 
-def _read_multi_match(data: Any) -> list[Found]:
+def read_multi_match(data: Any) -> list[Found]:
+    """What each query found."""
     return [Found(getattr(match, "parts", []), match.hits, match.error) for match in data.supMultiMatch]
 
 

@@ -3,7 +3,9 @@
 The web reads requests by it, and a comparison what they may cost.
 """
 
+import difflib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -24,6 +26,13 @@ DEFAULTS: dict[str, Any] = {
     "limit": model.MATCH_LIMIT_DEFAULT,
     "reference": None,
 }
+
+
+KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again send its class, too
+
+
+class _NoFilters(errors.BadRequest):
+    """A query that says nothing to look for."""
 
 
 def decode(queries: str | None) -> list[Any]:
@@ -51,20 +60,43 @@ def _json(text: str) -> Any:
 
 
 def query(raw: Any) -> model.PartsMatchQuery:
-    """One entry of the list; what is wrong with it becomes its `error`. Unknown keys are ignored."""
+    """One entry of the list; what is wrong with it becomes its `error`. Unknown keys are ignored where others say what
+    to look for; else the error names them."""
     if not isinstance(raw, dict):
         return model.PartsMatchQuery(error=f"a query must be an object, not {_kind(raw)}")
     found = given(raw)
     reference = found.get("reference")
     try:
         return model.PartsMatchQuery(**_checked(found))
+    except _NoFilters as error:
+        return model.PartsMatchQuery(reference=reference, error=f"{error.message}{_slip(raw)}")
     except errors.BadRequest as error:
         return model.PartsMatchQuery(reference=reference, error=error.message)
+
+
+def unknown(raws: Iterable[Any]) -> list[str]:
+    """The keys of queries that v3 does not have, such as `queries[0].mpm`, in order."""
+    return [
+        f"queries[{number}].{key}"
+        for number, raw in enumerate(raws)
+        if isinstance(raw, dict) and not raw.keys() <= KEYS
+        for key in raw
+        if key not in KEYS
+    ]
 
 
 def given(raw: dict[str, Any]) -> dict[str, Any]:
     """What a query says; null says nothing."""
     return {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
+
+
+def _slip(raw: dict[str, Any]) -> str:
+    """The first unknown key, and the one that is meant, if it is like any."""
+    key = next((key for key in raw if key not in KEYS), None)
+    if key is None:
+        return ""
+    like = difflib.get_close_matches(key[:40], sorted(TEXTS), 1)
+    return f": there is no key {key[:40]!r}; " + (f"{like[0]!r} is" if like else f"there are {', '.join(DEFAULTS)}")
 
 
 def _checked(found: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +105,7 @@ def _checked(found: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(value, str):
             raise errors.BadRequest(f"{name} must be a string, not {_kind(value)}")
     if not any(map(str.strip, texts.values())):
-        raise errors.BadRequest("Missing search filters")
+        raise _NoFilters("Missing search filters")
     numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
     _check_together(texts.get("q"), numbers)
     start, limit = (_whole(found, name) for name in ("start", "limit"))

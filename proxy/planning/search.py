@@ -5,24 +5,16 @@ another set of filters (a facet query, or a facet that leaves its own filter out
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from proxy.mapping import tables
-from proxy.model import Context, Drilldown, FacetField, SearchRequest
-from proxy.planning import criteria, facets, lucene, spec_fields
+from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
+from proxy.planning import criteria, facets, lucene, numbered, spec_fields, support
+from proxy.planning.library import Library, PartsView
+from proxy.planning.lucene import Condition
 from proxy.planning.operations import Ask, Document, Found, Outcome
 
 NOTHING = Found([], 0, whole=SimpleNamespace(hits=0))  # what stands for the answer to what need not be asked
-
-
-class Searched(NamedTuple):
-    """What a search's reply says beside the parts: their snippets, and v3's counts."""
-
-    snippets: list[str]
-    hits: int
-    facet_results: dict[str, dict[str, Any]]
-    stats_results: dict[str, Any]
-    spec_metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +30,18 @@ class Counted:
 class SearchPlan:
     """One request's way: `counted` are the operations with aggregations, the one with the page first."""
 
-    def __init__(self, request: SearchRequest, book: tables.Tables, features: frozenset[str]) -> None:
-        """Raises BadRequest for what the service cannot filter, sort or count by."""
+    def __init__(
+        self, supported: support.Supported, book: tables.Tables, features: frozenset[str], asked: list[Condition]
+    ) -> None:
+        """With conditions that all have to hold. Raises BadRequest for what the service cannot filter by."""
+        request = supported.request
+        self._supported = supported
+        self.unsupported = supported.names
         self._request = request
         self._book = book
         self._sorting = criteria.sorting(book, request.sortby)
-        self._conditions = [
-            *(condition for field, values in request.filters for condition in lucene.field_conditions(field, values)),
-            *(condition for text in request.filter_queries for condition in lucene.conditions(text)),
-        ]
-        self._limits = spec_fields.expanded(book, self._conditions)
+        self._conditions = asked
+        self._limits = spec_fields.expanded(book, asked)
         # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
         self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
@@ -61,6 +55,15 @@ class SearchPlan:
         self._queried = [
             criteria.criteria(book, [*self._conditions, *lucene.conditions(text)]) for text in request.facet_queries
         ]
+
+    def page(self, views: Library, view: View) -> PartsView:
+        """The document and mapper of the page."""
+        return views.page(view, self.wanted[0].aggregations)
+
+    def operations(self, views: Library, document: Document, context: Context) -> list[Ask]:
+        """All of them, the page by its document."""
+        counting = [views.count(each.aggregations) for each in self.wanted[1:]]
+        return self.asks(document, counting, views.count(frozenset()), context)
 
     def asks(self, page: Document, counting: list[Document], hits: Document, context: Context) -> list[Ask]:
         """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts.
@@ -90,7 +93,7 @@ class SearchPlan:
         every = [found.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
         return Outcome(every[0].parts, every[0].hits, beside=self._searched(every))
 
-    def _searched(self, found: list[Found]) -> Searched:
+    def _searched(self, found: list[Found]) -> facets.Searched:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
@@ -106,7 +109,8 @@ class SearchPlan:
         counts = {text: {"count": one.hits} for text, one in queries}
         snippets = [result.description for result in getattr(found[0].whole, "results", None) or []]
         results = {"fields": facets.ranked(fields, drilled), "queries": counts}
-        return Searched(snippets, found[0].hits, results, facets.ranked(stats, drilled_stats), metadata)
+        searched = facets.Searched(snippets, found[0].hits, results, facets.ranked(stats, drilled_stats), metadata)
+        return searched.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _together(self) -> Counted:
         """What is counted under the request's own criteria."""
@@ -145,6 +149,23 @@ class SearchPlan:
             if not (excluding and spec_fields.canonical(self._book, each.field) == spelled)
         ]
         return criteria.criteria(self._book, spec_fields.limited(self._book, kept, field))
+
+
+Plan = SearchPlan | numbered.NumberPlan
+
+
+def plan(request: SearchRequest, book: tables.Tables, features: frozenset[str], complete: bool = True) -> Plan:
+    """How a request is asked for. `complete`: the tables hold all specs of the service.
+
+    Raises BadRequest for what the service cannot do, UnknownSpec and UnlistedError where the tables do not tell.
+    """
+    asked = support.filters(request)
+    wanted = numbered.numbers(book, asked)
+    supported = support.supported(request, asked, book, features, complete)
+    others = [each.condition for each in asked if not numbered.is_number(book, each.condition)]
+    if wanted is None:
+        return SearchPlan(supported, book, features, others)
+    return numbered.NumberPlan(supported, book, wanted, others)
 
 
 def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:

@@ -4,6 +4,7 @@ Whatever goes wrong inside, a client gets JSON with a message; what it may not s
 """
 
 import logging
+import re
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -16,10 +17,14 @@ from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
 from proxy.telemetry.tracing import Tracing
-from proxy.web.v3 import replies
+from proxy.web.server import PLAIN
+from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters, Style
 from proxy.web.v3.routes import APPLICATION, BILL
 
+log = structlog.get_logger()
+
+AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
 X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # an istr is not folded at every look-up
 
 
@@ -131,8 +136,12 @@ def failed(error: errors.BridgeError, request: web.Request) -> web.Response:
 
 def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeError:
     """aiohttp's own refusals."""
+    if request.method == "CONNECT":
+        target = request.raw_path if AUTHORITY.fullmatch(request.raw_path) else None  # nothing else: it could be a key
+        log.warning("CONNECT refused", target=target)
+        return errors.MethodNotAllowed("CONNECT is refused: this is no proxy for https; " + PLAIN)
     if error.status == 405:
         return errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")
     if error.status == 404:
-        return errors.NotFound("there is no such path; v3's paths begin with /v3 or /api/v3")
+        return errors.NotFound(near_misses.message(request.path))
     return errors.BadRequest("the request cannot be served") if error.status < 500 else errors.ServerError(error.reason)

@@ -13,7 +13,7 @@ from proxy import errors
 from proxy.compare import addresses, troubles
 from proxy.compare.shadow import old_service
 from proxy.gateway.pipeline import Pipeline
-from proxy.web.v3 import replies
+from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.routes import APPLICATION
 
@@ -51,7 +51,7 @@ class Relay:
         try:
             url = old_service.address(self._base, request.raw_path)
         except ValueError as error:
-            raise errors.NotFound("there is no such path; v3's paths begin with /v3 or /api/v3") from error
+            raise errors.NotFound(near_misses.message(request.path)) from error
         headers = {name: request.headers[name] for name in SENT_ON if name in request.headers}
         try:
             async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as found:

@@ -21,6 +21,8 @@ from proxy.web.v3.parameters import Style
 log = structlog.get_logger()
 
 MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
+PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/pointing-clients.md)"
+TLS = "HTTPS traffic"  # what aiohttp says of a request that begins like a TLS handshake
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 TURNS = 5  # of the loop, until a connection that was just accepted waits for its request
 
@@ -37,6 +39,9 @@ class _Handler(RequestHandler):
     ) -> web.StreamResponse:
         if request.writer.output_size > 0:
             raise ConnectionError("the reply had already begun")
+        if isinstance(exc, http_exceptions.BadHttpMethod) and TLS in exc.message:
+            log.warning("TLS handshake refused", client=request.remote)
+            return self._closing(errors.BadRequest(f"the client began TLS; {PLAIN}"))
         log.warning("a request that is no HTTP was refused", exc_info=exc)
         if isinstance(exc, http_exceptions.LineTooLong):
             error = errors.BadRequest(f"the request line or a header is longer than {MAX_LINE} bytes")

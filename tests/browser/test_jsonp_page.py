@@ -78,7 +78,11 @@ def test_the_callback_can_be_a_function_of_an_object(browser: Chrome, opened: Op
 @pytest.mark.parametrize(
     "target,message",
     [
-        (f"{SEARCH}&limit=101", "ClientErrorResponse: limit must be a whole number between 0 and 100, not '101'"),
+        (
+            f"{SEARCH}&limit=101",
+            "ClientErrorResponse: limit must be a whole number between 0 and 100, not '101'; "
+            "for more results send limit=100, then start=100 and so on",
+        ),
         (SEARCH.replace(KEY, "no-such-key"), "ClientErrorResponse: Forbidden request"),
     ],
     ids=["bad_request", "unknown_key"],

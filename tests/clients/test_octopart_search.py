@@ -91,6 +91,11 @@ def test_only_parts_in_stock_can_be_asked_for() -> None:
     assert len(parts) < len(found("flip-flop", show=["uid"]))
 
 
+def test_a_part_number_is_a_filter() -> None:
+    parts = found("", filter_fields={"mpn": "SN74S74N"})
+    assert [part.mpn for part in parts] == ["SN74S74N"] * 4
+
+
 def test_include_show_and_hide_are_those_of_match() -> None:
     [part] = found("SN74S74N", limit=1, include_datasheets=True, include_specs=True, hide=["offers"])
     assert part.datasheets
@@ -102,7 +107,7 @@ def test_include_show_and_hide_are_those_of_match() -> None:
 @pytest.mark.usefixtures("octopart_hurries")
 @pytest.mark.parametrize(
     "asked, able",
-    [({"sortby": [("colour", "asc")]}, "sort by 'colour'; it can by"), ({"filter_fields": {"mpn": "X"}}, "it can by")],
+    [({"sortby": [("colour", "asc")]}, "sort by 'colour'; it can by"), ({"filter_fields": {"uid": "X"}}, "it can by")],
     ids=["sortby", "filter"],
 )
 def test_what_the_service_cannot_do_is_a_400_that_says_what_it_can(asked: Any, able: str) -> None:

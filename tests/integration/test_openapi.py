@@ -47,7 +47,14 @@ REQUESTS = {
     "an error as a 200": ("/parts/match", "&suppress_status_codes=1", 200),
     "a search": ("/parts/search", f"&q=resistor&limit=5{EVERYTHING}", 200),
     "a search with counts": ("/parts/search", f"&q=resistor{COUNTS}", 200),
-    "a search that cannot be": ("/parts/search", "&sortby=uid asc", 400),
+    "a search that cannot be": ("/parts/search", "&sortby=colour asc", 400),
+    "a search of which something is left out": (
+        "/parts/search",
+        "&limit=1&sortby=uid asc&facet[fields][descriptions.value][include]=1&facet[queries][]=mpn:X"
+        "&stats[avg_price][include]=1",
+        200,
+    ),
+    "a search by part number": ("/parts/search", "&filter[fields][mpn][]=SN74S74N", 200),
     "a search for an unknown spec": ("/parts/search", "&facet[fields][specs.no such spec.value][include]=1", 400),
     "parts by uid": ("/parts/get_multi", "&uid[]=103cdb613d20cffb&uid[]=bd4d768f82c5628a&uid[]=ffff", 200),
     "a part": ("/parts/bd4d768f82c5628a", EVERYTHING, 200),

@@ -1,6 +1,7 @@
 """HTTP as v3 clients really speak it (contract v3-rest.md §2, §6), much of it byte by byte over a raw socket."""
 
 import gzip
+import io
 import json
 from urllib.parse import quote
 
@@ -72,9 +73,19 @@ async def test_a_bom_longer_than_aiohttps_usual_line_is_answered(house: House, s
         (b"ODD " + PATH + b"?" + KEY + b" HTTP/1.1", [], "not valid HTTP"),
         (b"EXAMPLE_KEY", [], "not valid HTTP"),
         (b"GET " + PATH + b"?" + KEY + b" HTTP/1.1", [b"EXAMPLE_KEY without a colon"], "not valid HTTP"),
-        (b"\x16\x03\x01EXAMPLE_KEY", [], "not valid HTTP"),
+        (b"\x16\x03\x01EXAMPLE_KEY", [], "the client began TLS; this port speaks plain HTTP: send http:// URLs"),
     ],
-    ids=["long line", "long header", "blanks", "version", "raw utf-8", "method", "no request", "header", "tls"],
+    ids=[
+        "long line",
+        "long header",
+        "blanks",
+        "version",
+        "raw utf-8",
+        "method",
+        "no request",
+        "header",
+        "tls",
+    ],
 )
 async def test_what_cannot_be_parsed_is_a_v3_error_that_repeats_nothing(
     house: House, first_line: bytes, headers: list[bytes], says: str
@@ -85,6 +96,26 @@ async def test_what_cannot_be_parsed_is_a_v3_error_that_repeats_nothing(
     assert reply.headers["content-type"].startswith("application/json")
     assert b"EXAMPLE_KEY" not in reply.body
     assert (await house.reply({"mpn": "SN74S74N"}))["results"]
+
+
+async def test_https_through_an_http_proxy_is_told_what_to_do(house: House) -> None:
+    reply = await house.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
+    assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert reply.json["message"].startswith(
+        "CONNECT is refused: this is no proxy for https; this port speaks plain HTTP"
+    )
+
+
+async def test_https_on_the_plain_port_is_one_clear_line_in_the_log(house: House, written: io.StringIO) -> None:
+    await house.raw(b"\x16\x03\x01\x02\x00\x01\x00")
+    await house.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
+    await house.raw(b"CONNECT EXAMPLE_KEY HTTP/1.1", b"Connection: close")
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    said = [line for line in lines if line["event"].endswith(" refused")]
+    assert [line["event"] for line in said] == ["TLS handshake refused", "CONNECT refused", "CONNECT refused"]
+    assert [line.get("target") for line in said] == [None, "octopart.com:443", None]
+    assert "EXAMPLE_KEY" not in written.getvalue()
+    assert not any("exception" in line or "traceback" in line for line in said)
 
 
 async def test_gzip_is_sent_to_who_asks_and_to_nobody_else(house: House) -> None:

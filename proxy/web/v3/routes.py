@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import msgspec
+import structlog
 from aiohttp import web
 
 from proxy import errors, model
@@ -16,10 +17,12 @@ from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
 from proxy.planning import queries
 from proxy.telemetry.metrics import Metrics
-from proxy.web.v3 import match, replies, search
+from proxy.web.v3 import match, near_misses, replies, search, unsupported
 from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.repeats import Repeat, Repeats
 from proxy.web.v3.replies import Written
+
+log = structlog.get_logger()
 
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
@@ -92,6 +95,8 @@ class Surface:
                 raise
             answered = self._clock.monotonic()
             written = replies.written(replies.encode(found, style), style, gzip)
+            if receipt.unsupported:
+                written = written._replace(headers=written.headers | unsupported.header(receipt.unsupported))
             if receipt.source == "hit":
                 self._repeats.keep(request.raw_path, gzip, Repeat(written, receipt.answers, client, receipt.until))
             response = self._reply(written, client, receipt)
@@ -111,6 +116,8 @@ class Surface:
     def _reply(self, written: Written, client: Client, receipt: Receipt) -> web.Response:
         """A 200; where parts were asked for, with what they cost and how the client stands."""
         response = replies.sent(written)
+        if unsupported.HEADER in written.headers:
+            log.warning("parameters ignored", parameters=written.headers[unsupported.HEADER])
         if receipt.source is not None:
             return replies.account(response, receipt, self._pipeline.standing(client))
         return response
@@ -118,6 +125,7 @@ class Surface:
     async def _match(self, endpoint: Endpoint, asked: Asked) -> Any:
         """contract v3-rest.md §4."""
         raws = queries.decode(asked.parameters.text("queries"))
+        asked.receipt.unsupported = tuple(queries.unknown(raws))
         request = model.PartsMatchRequest(tuple(map(queries.query, raws)), asked.parameters.flag("exact_only"))
         answers = await self._pipeline.match_parts(self._caller(endpoint, asked), request)
         return match.reply(raws, request, answers, self._msec(asked))
@@ -148,6 +156,8 @@ class Surface:
     async def _get(self, endpoint: Endpoint, asked: Asked) -> Any:
         """One object, bare."""
         uid = asked.request.match_info["uid"]
+        if meant := near_misses.instead_of_uid(asked.request.path, uid):
+            raise errors.NotFound(meant)
         found = await self._objects(endpoint, asked, [uid])
         if uid not in found:
             raise errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")

@@ -27,6 +27,8 @@ TI = "2239e3330e2df5fe"
         ([Condition("brand.uid", ("b4a2d0000000026d",))], {"filters": {"manufacturer_id": ["621"]}}),
         ([Condition("brand.uid", ("78cfb9c55526af08",))], {"filters": {"manufacturer_id": ["90"]}}),
         ([Condition("manufacturer.uid", ("40f985f368ed933e",))], {"filters": {"manufacturer_id": ["370"]}}),
+        ([Condition("brand.name", ("Y*o", "Fluke"))], {"filters": {"manufacturer_id": ["621", "90"]}}),
+        ([Condition("manufacturer.name", ("T*s", "*win*"))], {"filters": {"manufacturer_id": ["1", "2"]}}),
         ([Condition("offers.seller.id", ("459",))], {"filters": {"distributor_id": ["459"]}}),
         ([Condition("offers.seller.name", ("Newark",))], {"filters": {"distributor_id": ["2402"]}}),
         ([Condition("category_uids", ("8a1e4714bb3951d9",))], {"filters": {"category_id": ["4161"]}}),
@@ -67,7 +69,7 @@ def test_conditions_as_variables(conditions: list[Condition], variables: object)
     [
         (
             Condition("mpn", ("X",)),
-            "cannot filter by 'mpn'; it can by .*, avg_avail and specs.<key>.value; put the number",
+            "cannot filter by 'mpn'; it can by .*, avg_avail, mpn and specs.<key>.value",
         ),
         (Condition("avg_price", (), "1", "2"), "cannot filter by 'avg_price'"),
         (Condition("no.such", ("X",)), "cannot filter by 'no.such'"),
@@ -75,7 +77,8 @@ def test_conditions_as_variables(conditions: list[Condition], variables: object)
         (Condition("specs.no_such_key.value", ("x",)), "the service knows no spec 'no_such_key'"),
         (Condition("specs.voltage.value", ("(1__5)",)), r"is no value; a range is written as \[1 TO 5\]"),
         (Condition("brand.name", (), "A", "C"), "brand.name has no ranges"),
-        (Condition("brand.name", ("Tex*",)), "no wildcards"),
+        (Condition("brand.uid", ("22*",)), "no wildcards in filters but those of names"),
+        (Condition("brand.name", ("A*", "B*", "C*", "D*", "E*", "F*")), r"at most 5 names with \* in a filter, not 6"),
         (Condition("specs.voltage.value", ("*",)), "cannot ask if a value exists"),
         (Condition("offers.seller.name", ("*",)), "no wildcards"),  # some parts have no seller
         (Condition("category_uids", ()), "category_uids has no ranges"),
@@ -205,11 +208,9 @@ def test_a_range_that_is_sent_has_finite_numbers(low: str, high: str | None) -> 
     "sortby, variables",
     [
         ("score desc", {}),
-        ("", {}),
-        (" , ", {}),
         ("avg_price asc", {"sort": "avg_price", "sortDir": "asc"}),
         ("avg_price", {"sort": "avg_price", "sortDir": "asc"}),
-        ("avg_price DESC, score desc", {"sort": "avg_price", "sortDir": "desc"}),
+        ("avg_price DESC", {"sort": "avg_price", "sortDir": "desc"}),
         ("brand.name asc", {"sort": "manufacturer.displayname", "sortDir": "asc"}),
         ("specs.pin_count.value desc", {"sort": "numberofpins", "sortDir": "desc"}),
     ],
@@ -223,8 +224,6 @@ def test_sort_orders(sortby: str, variables: dict[str, str]) -> None:
     [
         ("score asc", "cannot sort by 'score'; it can by score desc, brand.name"),
         ("offers.seller.name asc", "cannot sort by 'offers.seller.name'"),
-        ("avg_price asc, mpn asc", "sorts by one field"),
-        ("score desc, mpn asc", "sorts by one field"),
         ("avg_price up", "sortby must be like"),
     ],
 )

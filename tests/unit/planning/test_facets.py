@@ -70,20 +70,10 @@ def test_no_more_buckets_are_asked_for_than_there_is_use_for(start: int, limit: 
     assert wanted.size == min(1000, max(10, start + limit))
 
 
-@pytest.mark.parametrize(
-    "chosen, stats, features, reason",
-    [
-        ([field("mpn")], [], ALL, "cannot count by 'mpn'; it can by brand.name"),
-        ([field("avg_price")], [], ALL, "cannot count by 'avg_price'"),
-        ([field(R)], [], frozenset(), f"{R}: the application's plan has no TECH_SPECS"),
-        ([], [R], frozenset(), f"{R}: the application's plan has no TECH_SPECS"),
-        ([], ["avg_price"], ALL, "no statistics of 'avg_price'"),
-        ([], ["brand.name"], ALL, "no statistics of 'brand.name'"),
-    ],
-)
-def test_what_cannot_be_counted(chosen: Any, stats: Any, features: frozenset[str], reason: str) -> None:
-    with pytest.raises(errors.BadRequest, match=reason):
-        facets.wanted(BOOK, chosen, stats, False, features)
+@pytest.mark.parametrize("name", ["mpn", "avg_price"])
+def test_what_cannot_be_counted(name: str) -> None:
+    with pytest.raises(errors.BadRequest, match=f"cannot count by '{name}'; it can by brand.name"):
+        facets.wanted(BOOK, [field(name)], [], False, ALL)
 
 
 def test_a_plan_without_specs_has_nothing_to_drill_into() -> None:

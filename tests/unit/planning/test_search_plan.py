@@ -22,7 +22,8 @@ R = "specs.resistance.value"
 
 def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     """Variables, worst cost and document of every operation."""
-    plan = search.SearchPlan(SearchRequest(**{"q": "x", **request}), TABLES, ALL)
+    plan = search.plan(SearchRequest(**{"q": "x", **request}), TABLES, ALL)
+    assert isinstance(plan, search.SearchPlan)
     page, *apart = (wanted.aggregations for wanted in plan.wanted)
     document = VIEWS.page(View(show=frozenset({("mpn",)})), page).document
     asks = plan.asks(document, [VIEWS.count(each) for each in apart], VIEWS.count(frozenset()), Context("US", "USD"))

@@ -161,7 +161,7 @@ SEARCHED = (
         "SearchResult",
         (
             Field("item", either(*(ref(name) for name in SEARCHABLE)), "what was found"),
-            Field("snippet", either(TEXT, NULL), "of parts the service's description of the hit, else null as in v3"),
+            Field("snippet", either(TEXT, NULL), "of parts the service's description, else null as in v3"),
         ),
         "SearchResult",
     ),
@@ -229,7 +229,9 @@ SEARCH = (
     Envelope(
         "SearchFacetResult",
         (
-            Field("facets", list_of(ref("FacetValue")), "the values, the most frequent first"),
+            Field(
+                "facets", list_of(ref("FacetValue")), "the values, the most frequent first; none where it cannot count"
+            ),
             Field("missing", COUNT, f"how many have no value, {_LISTS_ONLY}; 0 where nothing is found"),
             Field("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
         ),
@@ -242,7 +244,9 @@ SEARCH = (
             Field("count", WHOLE, "how many have it"),
         ),
     ),
-    Envelope("FacetCount", (Field("count", WHOLE, "how many hits pass the query"),)),
+    Envelope(
+        "FacetCount", (Field("count", COUNT, "how many hits pass the query; null where the service cannot tell"),)
+    ),
     Envelope(
         "SearchStatsResult",
         (

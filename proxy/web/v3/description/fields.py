@@ -47,7 +47,8 @@ def takes_specs(name: str, parameter: Parameter) -> bool:
 
 
 def _can(can: object, use: Use) -> bool:
-    return bool(getattr(can, use, None)) or (use == "filter" and bool(getattr(can, "stock", False)))
+    others = ("stock", "number") if use == "filter" else ()
+    return any(getattr(can, name, False) for name in (use, *others))
 
 
 def _is_number(book: loader.Rulebook, name: str, field: str) -> bool:

@@ -101,7 +101,11 @@ def _queries() -> Schema:
         key.name: {**(either(_schema(key), NULL) if key.kind != "any" else ANY), "description": key.meaning}
         for key in parameters.QUERY
     }
-    query = {"type": "object", "properties": properties, "description": "unknown keys are ignored"}
+    query = {
+        "type": "object",
+        "properties": properties,
+        "description": "unknown keys are ignored and named in X-V3-Unsupported",
+    }
     return {**list_of(query), "maxItems": model.MATCH_QUERIES_MAX}
 
 

@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
 from proxy.parameters import FALSE, TRUE
-from proxy.planning import criteria
+from proxy.planning import criteria, match, numbered
+from proxy.web.v3 import unsupported
 from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
 from proxy.web.v3.description.parameters import Parameter
 from proxy.web.v3.description.wording import anchor, code, default, joined, kind, table, value
@@ -40,11 +41,53 @@ lacks, a client sees the field's empty value. "Read from" is the path in the ser
 `$asked` the uid that was asked for, and `String` a plain value that the object is made from.
 
 """
-SEARCHES = """\
-The service searches parts: what it cannot do is a 400 that lists what it can. A `sortby` may end in `, score desc`.
-Names in filters are exact, to the letter, as facets show them. What surely finds nothing, such as a name or uid that
-nobody has, is answered without asking the service. Facets and statistics of specs need the plan feature TECH_SPECS.
-`<key>` is v3's name of a spec, such as `resistance`; [reference/spec-keys.md](reference/spec-keys.md) lists them.
+SEARCHES = f"""\
+The service searches parts. A filter that it cannot apply is a 400 that lists those it can: without it the result would
+be untrue. So is a field that v3 never had. A facet, a statistic or a sort key that v3 had and the service has not is
+served empty or ignored, and named in `{unsupported.HEADER}` (see below); so are those of specs where the application's
+plan lacks the feature TECH_SPECS. The service sorts by one field: the first that it can; `score desc` may follow.
+
+Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {criteria.PATTERNS_MAX}
+names of a filter at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
+the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
+[reference/spec-keys.md](reference/spec-keys.md) lists them.
+
+A filter by `mpn` is a supMultiMatch of up to {numbered.NUMBERS_MAX} numbers, whose parts are compared to the letter;
+other filters go with it. Of each number it asks for {match.CANDIDATES} candidates, or for `start` + `limit` if that is
+more, and for {match.PARTS_MAX} in all at most. All that it finds are billed, those of another punctuation too. Where
+there are more, and with `limit=0`, `hits` is the most there can be. Nothing is counted, the table says what sorts it,
+and `q` is empty or the number itself.
+
+"""
+UNSUPPORTED = f"""\
+What a response leaves out of account is named in the header `{unsupported.HEADER}`, kept responses included, and in the
+log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
+
+| item | what became of it |
+| --- | --- |
+| `facet[fields][<field>]` | the service cannot count it: no values |
+| `facet[queries]=<query>` | the service cannot filter by it: its count is null |
+| `stats[<field>]` | the service has no numbers of it: all null |
+| `spec_drilldown` | the plan has no technical data, or the search is by part number: nothing is suggested |
+| `sortby=<field>` | the service cannot sort by it, or sorts by another already: ignored |
+| `filter[fields][<field>]=<value>` | nothing has this uid or name: it finds nothing |
+| `filter[queries]=<field>:<value>` | the same |
+| `queries[<number>].<key>` | no key of a query in `/parts/match`: ignored; a query with no other key has an `error` |
+
+Everything but letters, digits and `-._~[]=` is percent-encoded as UTF-8. A name is cut at {unsupported.NAME_MAX}
+characters, the list at {unsupported.LENGTH_MAX}; `+3` at its end stands for three more.
+
+"""
+PATHS = """\
+A path that v3 does not have is a 404 that names the one like it: `/v3/part/match`, `/parts/match` and
+`/api/v4/parts/match` lead to `/parts/match`, `/v3/manufacturers/search` to `/brands/search`. Nothing is redirected.
+https:// on this port, and CONNECT, are refused with a message that says so.
+
+"""
+COMPACT = """\
+JSON is written compactly, in no order of keys. Two bodies recorded in 2018 and 2019 without `pretty_print` are indented
+by two and sorted; no JSON reader sees the difference. Written so, three recorded bodies of 16 to 19 kB would grow by 48
+to 112 % (13 to 27 % as gzip) and take 0.5 to 0.7 ms to write instead of 0.01 ms. `pretty_print` writes as v3 did.
 
 """
 LISTS = """\
@@ -72,12 +115,13 @@ def page(book: loader.Rulebook) -> str:
         ("Parameters of every endpoint", _globals(book)),
         *_actions(),
         ("What searches of parts can name", SEARCHES + _parts(book)),
+        ("What is left out of account", UNSUPPORTED),
         ("What other searches can name", LISTS + _lists(book)),
         ("Objects", COVERAGE + _counted(book)),
         *((name, _object(book, name)) for name in names),
-        ("Replies", "What stands around the objects. `show[]` and `hide[]` leave it as it is.\n\n"),
+        ("Replies", "What stands around the objects. `show[]` and `hide[]` leave it as it is.\n\n" + COMPACT),
         *((each.name, _envelope(each)) for each in envelopes.ALL),
-        ("Errors", _errors()),
+        ("Errors", _errors() + PATHS),
     ]
     below = {*names, *(each.name for each in envelopes.ALL)}
     contents = "".join(f"- {anchor(title)}\n" for title, _ in sections if title not in below)
@@ -151,7 +195,7 @@ def _table(some: tuple[Parameter, ...], first: str = "parameter") -> str:
 def _parts(book: loader.Rulebook) -> str:
     entries = {**book.tables.search, fields.SPECS: criteria.known(book.tables, fields.A_SPEC)}
     rows = [
-        (code([name]), _filter(name, can), _yes(can.facet), _yes(name == fields.SPECS), _yes(can.sort))
+        (code([name]), _filter(name, can), _yes(can.facet), _yes(name == fields.SPECS), _sort(can))
         for name, can in entries.items()
         if can is not None
     ]
@@ -161,11 +205,17 @@ def _parts(book: loader.Rulebook) -> str:
 def _filter(name: str, can: tables.SearchField) -> str:
     if can.stock:
         return "`[1 TO *]`: in stock"
+    if can.number:
+        return "numbers"
     if can.filter is None:
         return f"no: {can.instead}" if can.instead else "no"
     if can.name:
         return "names"
     return "uids" if can.uid else "values, `[1 TO 5]`" if name == fields.SPECS else "values"
+
+
+def _sort(can: tables.SearchField) -> str:
+    return "yes, beside `mpn` too" if can.sort and can.path else _yes(can.sort)
 
 
 def _yes(able: object) -> str:

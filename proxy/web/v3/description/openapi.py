@@ -11,7 +11,7 @@ from proxy import __version__
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.kit import encoding
 from proxy.mapping import loader
-from proxy.web.v3 import routes
+from proxy.web.v3 import routes, unsupported
 from proxy.web.v3.description import envelopes, inputs, parameters, refusals, shapes
 from proxy.web.v3.description.envelopes import TEXT, Schema, either, ref
 
@@ -24,6 +24,13 @@ HEADERS = {
     "X-Parts-Used": {"description": "parts used or in doubt in this period", "schema": {"type": "integer"}},
     "X-Parts-Limit": {"description": "parts of the period, where they are limited", "schema": {"type": "integer"}},
     "X-Parts-Reset": {"description": "seconds until the period begins anew", "schema": {"type": "integer"}},
+}
+UNSUPPORTED = {
+    str(unsupported.HEADER): {
+        "description": "parameters that the answer leaves out of account, comma-separated, percent-encoded; "
+        "`+3` at the end stands for three more",
+        "schema": {"type": "string", "pattern": r"^[A-Za-z0-9\-._~%\[\]=]+(, [A-Za-z0-9\-._~%\[\]=]+)*(, \+\d+)?$"},
+    }
 }
 LATER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
 
@@ -88,7 +95,7 @@ def _answered(endpoint: Endpoint) -> dict[str, Any]:
     errors = [ref(each.name) for each in envelopes.ERRORS]
     return {
         "description": "the answer; with suppress_status_codes also any error",
-        "headers": HEADERS,
+        "headers": HEADERS | UNSUPPORTED,
         "content": _content(either(envelopes.answer(endpoint), *errors)),
     }
 

@@ -125,8 +125,12 @@ _TOGETHER = f"; {search.FACETS_MAX} facets, facet queries and stats a request at
 SEARCH = (
     Parameter("q", "text", "words; empty finds everything", "§1.1", model.SearchRequest().q),
     Parameter("start", "whole", "results to leave out", "§1.1", model.SearchRequest().start, model.SEARCH_START_MAX),
-    Parameter("limit", "whole", "results at most", "§1.1", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
-    Parameter("sortby", "text", "`<field> asc` or `<field> desc`", "§1.1", model.SearchRequest().sortby),
+    Parameter(
+        "limit", "whole", "results at most; more is a 400", "§1.1", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX
+    ),
+    Parameter(
+        "sortby", "text", "`<field> asc` or `<field> desc`, several by comma", "§1.1", model.SearchRequest().sortby
+    ),
     Parameter(f"filter[fields][{FIELD}][]", "texts", "only what has one of these values", "§1.1"),
     Parameter(
         "filter[queries][]",

@@ -1,0 +1,35 @@
+"""X-V3-Unsupported: which parameters of a request the response leaves out of account.
+
+A list of names, comma-separated (RFC 9110 §5.6.1), each as in the query string without its last `[]`; a value follows
+after `=` where the name alone would not tell. Everything but letters, digits and `-._~[]=` is percent-encoded, so that
+nothing a client sends can end the header. The list is bounded; `+3` at its end stands for three more names.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from multidict import istr
+
+HEADER = istr("X-V3-Unsupported")
+SAFE = "[]="
+NAME_MAX = 200  # characters of one name; a longer one is cut
+LENGTH_MAX = 2_000  # characters of the header
+
+
+def header(names: Iterable[str]) -> dict[str, str]:
+    """The header that names these; none where there is nothing to name."""
+    encoded = list(dict.fromkeys(_encoded(name) for name in names))
+    shown, length = 0, 0
+    for name in encoded:
+        length += len(name) + 2
+        if length > LENGTH_MAX:
+            break
+        shown += 1
+    more = [f"+{len(encoded) - shown}"] if shown < len(encoded) else []
+    return {HEADER: ", ".join([*encoded[:shown], *more])} if encoded else {}
+
+
+def _encoded(name: str) -> str:
+    """Percent-encoded UTF-8; a name that is too long ends where a whole character does."""
+    encoded = quote(name[:NAME_MAX], safe=SAFE, errors="replace")
+    return encoded if len(encoded) <= NAME_MAX else encoded[:NAME_MAX].rpartition("%")[0]

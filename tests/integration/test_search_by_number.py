@@ -1,0 +1,122 @@
+"""parts/search filtered by part number, against the sandbox: exact, whole over its pages, and at its price."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House
+from support import running_proxy
+
+MPN = "filter[fields][mpn][]"
+NUMBER = "SN74S74N"
+
+
+async def search(house: House, status: int = 200, **parameters: Any) -> Any:
+    """A /parts/search; a list is a repeated parameter."""
+    pairs = [
+        (name, each) for name, value in parameters.items() for each in (value if isinstance(value, list) else [value])
+    ]
+    query = "&".join(f"{name}={quote(str(value))}" for name, value in pairs)
+    response = await house.proxy.get(f"/v3/parts/search?apikey={running_proxy.KEY}&{query}")
+    assert response.status == status, await response.text()
+    return await response.json()
+
+
+def found(reply: Any) -> list[tuple[str, str]]:
+    return [(result["item"]["mpn"], result["item"]["brand"]["name"]) for result in reply["results"]]
+
+
+async def by_match(house: House, number: str) -> set[str]:
+    """The uids of all parts that have this number to the letter, by the other endpoint."""
+    [result] = await house.results({"mpn": number, "limit": 20}, more="&exact_only=1")
+    return {item["uid"] for item in result["items"] if item["mpn"] == number}
+
+
+async def test_all_parts_of_a_number_are_found_and_no_other(house: House) -> None:
+    reply = await search(house, **{MPN: NUMBER, "limit": 100, "include[]": "specs"})
+    assert {mpn for mpn, _ in found(reply)} == {NUMBER}
+    assert {result["item"]["uid"] for result in reply["results"]} == await by_match(house, NUMBER)
+    assert reply["hits"] == len(reply["results"]) > 1
+    assert reply["request"]["filter"]["fields"] == {"mpn": [NUMBER]}
+    assert all(result["snippet"] for result in reply["results"])
+    assert all("specs" in result["item"] for result in reply["results"])
+
+
+@pytest.mark.parametrize("number", ["sn74s74n", "SN74-S74N", "SN74S74", "none-such"])
+async def test_another_spelling_of_a_number_is_another_number(house: House, number: str) -> None:
+    reply = await search(house, **{MPN: number})
+    assert (reply["results"], reply["hits"]) == ([], 0)
+
+
+async def test_pages_follow_each_other_and_cover_all_hits(house: House) -> None:
+    whole = await search(house, **{MPN: NUMBER})
+    pages = [await search(house, **{MPN: NUMBER, "start": start, "limit": 1}) for start in range(whole["hits"] + 1)]
+    assert [page["hits"] for page in pages] == [whole["hits"]] * len(pages)
+    assert [found(page) for page in pages] == [[each] for each in found(whole)] + [[]]
+
+
+async def test_each_filter_leaves_what_it_leaves_of_any_search(house: House) -> None:
+    whole = await search(house, **{MPN: NUMBER, "limit": 20})
+    for result in whole["results"]:
+        brand = result["item"]["brand"]["name"]
+        reply = await search(house, **{MPN: NUMBER, "filter[fields][manufacturer.displayname][]": brand})
+        assert {each["item"]["uid"] for each in reply["results"]} == {
+            each["item"]["uid"] for each in whole["results"] if each["item"]["brand"]["name"] == brand
+        }
+    seller = "Digi-Key"
+    reply = await search(house, **{MPN: NUMBER, "filter[fields][offers.seller.name][]": seller})
+    offered = [
+        each["item"]["uid"]
+        for each in whole["results"]
+        if any(offer["seller"]["name"] == seller for offer in each["item"]["offers"])
+    ]
+    assert [each["item"]["uid"] for each in reply["results"]] == offered
+
+
+async def test_filters_of_stock_and_specs_go_with_a_number(house: House) -> None:
+    resistors = await search(house, q="resistor", limit=20, **{"include[]": "specs"})
+    item = next(each["item"] for each in resistors["results"] if "case_package" in each["item"]["specs"])
+    [case] = item["specs"]["case_package"]["value"]
+    fitting = await search(house, **{MPN: item["mpn"], "filter[fields][specs.case_package.value][]": case})
+    other = await search(house, **{MPN: item["mpn"], "filter[fields][specs.case_package.value][]": "none-such"})
+    stocked = await search(house, **{MPN: item["mpn"], "filter[fields][avg_avail][]": "[1 TO *]"})
+    assert [each["item"]["uid"] for each in fitting["results"]] == [item["uid"]]
+    assert (other["results"], other["hits"]) == ([], 0)
+    in_stock = any(offer["in_stock_quantity"] > 0 for offer in item["offers"])
+    assert stocked["hits"] == int(in_stock)
+
+
+async def test_several_numbers_are_alternatives(house: House) -> None:
+    resistors = await search(house, q="resistor", limit=3)
+    numbers = [each["item"]["mpn"] for each in resistors["results"]]
+    reply = await search(house, **{MPN: [*numbers, "none-such"], "limit": 100})
+    assert [each["item"]["uid"] for each in reply["results"]] == [each["item"]["uid"] for each in resistors["results"]]
+    same = await search(house, **{"filter[queries][]": f"mpn:({' OR '.join(numbers)})", "limit": 100})
+    assert found(same) == found(reply)
+
+
+async def test_parts_are_sorted_by_what_is_known_of_them(house: House) -> None:
+    up, down = [
+        found(await search(house, **{MPN: NUMBER, "sortby": f"brand.name {direction}"}))
+        for direction in ("asc", "desc")
+    ]
+    brands = [brand for _, brand in up]
+    assert brands == sorted(brands, key=str.casefold)
+    assert [brand for _, brand in down] == brands[::-1]
+    assert len(set(brands)) > 1
+
+
+async def test_what_is_billed_is_what_the_service_finds(house: House) -> None:
+    reply = await search(house, **{MPN: NUMBER, "limit": 1})
+    assert (len(reply["results"]), house.billed) == (1, reply["hits"])
+    before = house.billed
+    assert (await search(house, **{MPN: NUMBER, "limit": 0}))["hits"] == reply["hits"]
+    assert (await search(house, **{MPN: "none-such"}))["hits"] == 0
+    assert house.billed == before
+
+
+async def test_words_beside_a_number_are_refused_unless_they_are_the_number(house: House) -> None:
+    same = await search(house, **{MPN: NUMBER, "q": "sn74-s74n"})
+    assert same["hits"] > 1
+    refused = await search(house, 400, **{MPN: NUMBER, "q": "flip-flop"})
+    assert "q and a filter by mpn cannot be asked for together" in refused["message"]

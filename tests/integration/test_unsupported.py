@@ -1,0 +1,147 @@
+"""X-V3-Unsupported: what a response leaves out of account is named, in its header and in the log, kept or not."""
+
+import io
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from integration.house import House, RawReply, Starts
+from support import running_proxy
+
+HEADER = "x-v3-unsupported"
+KEPT = {"seconds": 300}
+NOBODY = "ffffffffffffffff"
+# What a published shell script sends for every line of a parts list, but for its key.
+SCRIPT = (
+    "pretty_print=true&limit=5&include[]=descriptions&incude[]=short_description"
+    "&facet[fields][descriptions.value][include]=true&spec_drilldown[include]=true&spec_drilldown[limit]=100"
+    + "".join(
+        f"&facet[fields][specs.{key}.value][include]=true"
+        for key in (
+            "tripping_current",
+            "vdg_drain_to_gate_voltage",
+            "vds_drain_to_source_voltage",
+            "viewing_angle",
+            "voltage_nodes",
+            "voltage_rating_ac",
+            "voltage_rating_dc",
+            "voltage_rating_transient",
+            "wavelength",
+            "weight",
+            "wire_gauge",
+        )
+    )
+)
+
+
+async def get(house: House, path: str) -> RawReply:
+    return await house.get(f"/v3{path}{'&' if '?' in path else '?'}apikey={running_proxy.KEY}")
+
+
+def said(written: io.StringIO) -> list[str]:
+    """What the log names, a line each."""
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    return [line["parameters"] for line in lines if line["event"] == "parameters ignored"]
+
+
+async def test_a_script_that_counts_what_has_no_source_gets_its_parts(house: House, written: io.StringIO) -> None:
+    reply = await get(house, f"/parts/search?q=resistor&{SCRIPT}")
+    assert (reply.status, len(reply.json["results"])) == (200, 5)
+    fields = reply.json["facet_results"]["fields"]
+    assert fields["descriptions.value"]["facets"] == []
+    assert fields["specs.tripping_current.value"]["facets"] == []
+    named = reply.headers[HEADER].split(", ")
+    assert named[0] == "facet[fields][descriptions.value]"
+    assert "facet[fields][specs.tripping_current.value]" in named
+    assert said(written) == [reply.headers[HEADER]]
+
+
+async def test_what_the_service_counts_is_counted_beside_what_it_does_not(house: House) -> None:
+    counted = "facet[fields][brand.name][include]=1&stats[specs.resistance.value][include]=1"
+    more = "facet[fields][mpn][include]=1&stats[avg_price][include]=1&sortby=uid+asc"
+    path = f"/parts/search?q=resistor&limit=0&{counted}"
+    alone, beside = await get(house, path), await get(house, f"{path}&{more}")
+    counts, others = alone.json, beside.json
+    assert others["facet_results"]["fields"].pop("mpn")["facets"] == []
+    assert others["stats_results"].pop("avg_price")["count"] is None
+    for kind in ("hits", "facet_results", "stats_results", "spec_metadata"):
+        assert others[kind] == counts[kind]
+    assert "specs.resistance.value" in counts["stats_results"]
+    assert HEADER not in alone.headers
+    assert beside.headers[HEADER] == "facet[fields][mpn], stats[avg_price], sortby=uid"
+
+
+async def test_a_filter_without_a_source_is_refused(house: House) -> None:
+    for field in ("avg_price", "descriptions.value", "specs.test_text_attribute.value"):
+        reply = await get(house, f"/parts/search?q=resistor&filter[fields][{field}][]=1")
+        assert (reply.status, HEADER in reply.headers) == (400, False)
+        assert field.removeprefix("specs.").removesuffix(".value") in reply.json["message"]
+
+
+@pytest.mark.parametrize(
+    "path, named",
+    [
+        ("/parts/search?q=resistor&limit=1&sortby=uid+asc", "sortby=uid"),
+        (
+            f"/parts/search?q=resistor&filter[fields][category_uids][]={NOBODY}",
+            f"filter[fields][category_uids]={NOBODY}",
+        ),
+        (f"/categories/search?filter[fields][ancestor_uids][]={NOBODY}", f"filter[fields][ancestor_uids]={NOBODY}"),
+        ('/parts/match?queries=[{"mpn":"SN74S74N","mpm":"x"}]', "queries[0].mpm"),
+    ],
+)
+async def test_a_response_that_is_kept_says_it_each_time(
+    start: Starts, written: io.StringIO, path: str, named: str
+) -> None:
+    async with start(answers=KEPT) as house:
+        replies = [await get(house, path) for _ in range(4)]
+    assert [reply.headers[HEADER] for reply in replies] == [named] * 4
+    assert said(written) == [named] * 4
+    cached = [reply.headers.get("x-cache") for reply in replies]
+    assert cached in (["miss", "hit", "hit", "hit"], [None] * 4)  # lists cost nothing, and are not kept by request
+    assert (cached[0] is None) == path.startswith("/categories")
+
+
+async def test_compressed_and_plain_responses_say_it(start: Starts) -> None:
+    line = f"GET /v3/parts/search?q=resistor&limit=3&sortby=uid&apikey={running_proxy.KEY} HTTP/1.1".encode()
+    async with start(answers=KEPT) as house:
+        for headers in ([], [b"Accept-Encoding: gzip"]) * 3:
+            assert (await house.raw(line, *headers)).headers[HEADER] == "sortby=uid"
+
+
+@pytest.mark.parametrize(
+    "key", ["a, b", "a\r\nX-Evil: 1", "\r\n\r\n<script>", "é\u2028", 'quote"', "\x00", "+3", "%0d%0a"]
+)
+async def test_nothing_that_a_client_sends_ends_the_header(house: House, key: str) -> None:
+    reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', key: 1}]))}")
+    assert reply.status == 200
+    assert reply.headers[HEADER] == f"queries[0].{quote(key, safe='')}"
+    assert "x-evil" not in reply.headers
+
+
+async def test_the_header_is_bounded_and_counts_what_does_not_fit(house: House) -> None:
+    keys = {f"key_{number:03}": 1 for number in range(500)}
+    reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', **keys, 'x' * 5000: 1}]))}")
+    names = reply.headers[HEADER].split(", ")
+    assert len(reply.headers[HEADER]) <= 2_050
+    assert names[0] == "queries[0].key_000"
+    assert int(names[-1].removeprefix("+")) == 501 - (len(names) - 1)
+
+
+async def test_a_long_name_is_cut_between_characters(house: House) -> None:
+    reply = await get(house, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', 'é' * 300: 1}]))}")
+    name = reply.headers[HEADER].removeprefix("queries[0].")
+    assert 0 < len(name) < 200
+    assert name == "%C3%A9" * (len(name) // 6)
+
+
+async def test_what_is_answered_in_full_has_no_such_header(house: House) -> None:
+    replies: list[Any] = [
+        await get(house, '/parts/match?queries=[{"mpn":"SN74S74N","__class__":"PartsMatchQuery","reference":1}]'),
+        await get(
+            house, "/parts/search?q=resistor&limit=1&sortby=avg_price+asc,score+desc&facet[fields][uid][limit]=3"
+        ),
+        await get(house, "/categories/search?filter[fields][parent_uid][]=8a1e4714bb3951d9"),
+    ]
+    assert [HEADER in reply.headers for reply in replies] == [False] * 3
