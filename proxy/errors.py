@@ -119,8 +119,11 @@ class ServerError(BridgeError):
     """A fault inside, where no kind below says more: message and log have the request's id in common.
 
     `may_be_billed`: the request reached the GraphQL service, and nothing says that it returned no parts. Such a
-    request is not sent again, and its parts are in doubt.
+    request is not sent again, and its parts are in doubt. `backing_off`: the error is that of an earlier request, told
+    again without asking; waiting for the end of the back-off would keep the client waiting with it.
     """
+
+    backing_off = False
 
     def __init__(self, message: str, *, retry_after: int | None = None, may_be_billed: bool = False) -> None:
         super().__init__(message, retry_after=retry_after)

@@ -91,6 +91,9 @@ class Upstream(Settings, frozen=True):
     )
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
     timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
+    response_bytes: Annotated[
+        int, Meta(ge=65_536, le=1_073_741_824, description="bytes of an answer, 65536 to 1073741824")
+    ] = 33_554_432
     retries: Annotated[int, Meta(ge=0, le=10, description="repetitions of one request, 0 (off) to 10")] = 2
     breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
     proxy: Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from proxy import errors
+from proxy import errors, model
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
@@ -19,17 +19,20 @@ from proxy.planning.listing import Listing
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
 
-PAUSE_SECONDS = 60.0  # after a refresh that failed
+PAUSE_SECONDS = 60.0  # after a refresh that failed, or a list that may be incomplete
+SHRUNK = 0.5  # of the entries before: a list with fewer may be incomplete
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A list and when it is to be fetched again, in the clock's monotonic seconds."""
+    """A list, when it is to be fetched again, and until when a smaller one may be incomplete, in the clock's monotonic
+    seconds."""
 
     listing: Any
     due: float
+    believed: float
 
 
 class Directory:
@@ -88,23 +91,43 @@ class Directory:
 
     async def _fetch(self, name: str, credentials: Credentials) -> Any:
         catalogue = self._catalogues[name]
-        data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials)
+        beside: list[model.GraphQLError] = []
+        data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials, beside=beside)
         try:
             listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         if isinstance(listing, Listing) and listing.skipped:
             log.warning("entries of a list cannot be translated and are left out", list=name, entries=listing.skipped)
-        self._keep(name, listing, self._seconds)
-        return listing
+        return self._chosen(name, listing, len(beside))
+
+    def _chosen(self, name: str, listing: Any, failures: int) -> Any:
+        """The list that is kept: a new one that may be incomplete is not kept for long, and replaces none that is not.
+
+        It may be incomplete where errors came with it, where it is empty, or where it has shrunk by half. One that
+        stays small is believed when the list before has lived twice as long as usual.
+        """
+        before, now = self._kept.get(name), self._clock.monotonic()
+        entries, known = len(listing), len(before.listing) if before else 0
+        shrunk = entries < SHRUNK * known and before is not None and now < before.believed
+        if not (failures or not entries or shrunk):
+            self._keep(name, listing, self._seconds)
+            return listing
+        log.warning("list may be incomplete", list=name, entries=entries, before=known, errors=failures)
+        if before is None or (entries >= known and not failures):
+            self._kept[name] = Kept(listing, now + PAUSE_SECONDS, now)
+            return listing
+        self._kept[name] = Kept(before.listing, now + PAUSE_SECONDS, before.believed)
+        return before.listing
 
     async def _refresh(self, name: str, credentials: Credentials, kept: Kept) -> Any:
         try:
             return await self._fetch(name, credentials)
         except Exception as error:  # whatever it is, the list at hand is better than none
             log.warning("a list could not be refreshed and is kept", list=name, exc_info=error)
-            self._keep(name, kept.listing, PAUSE_SECONDS)
+            self._kept[name] = Kept(kept.listing, self._clock.monotonic() + PAUSE_SECONDS, kept.believed)
             return kept.listing
 
     def _keep(self, name: str, listing: Any, seconds: float) -> None:
-        self._kept[name] = Kept(listing, self._clock.monotonic() + seconds)
+        now = self._clock.monotonic()
+        self._kept[name] = Kept(listing, now + seconds, now + 2 * seconds)

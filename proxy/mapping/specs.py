@@ -92,14 +92,16 @@ class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
 
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Attribute] = ()) -> None:
-        """By the table, and by `attributes` of the service that it does not hold. Raises ValueError, naming the
-        attributes, where the table contradicts itself."""
+        """By the table, and by `attributes` of the service that it does not hold; `listed` is how many the service has.
+        Raises ValueError, naming the attributes, where the table contradicts itself."""
         self.names = names
+        self.listed = 0
         self._sources = _sources(names)
         self._spellings = _spellings(names)
         of_key = {shortname: self._sources[entry.key] for shortname, entry in names.items()}
         self._ranges = {shortname: source for shortname, source in of_key.items() if source.is_range}
         for each in attributes:
+            self.listed += 1
             source = Source(self.key(each.shortname, each.name), each.shortname)
             self._sources.setdefault(source.key, source)
             self._sources.setdefault(each.shortname, source)

@@ -109,6 +109,10 @@ class Tables(msgspec.Struct, frozen=True):
     listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
     v3_fields: frozenset[str] = frozenset()
 
+    def __len__(self) -> int:
+        """How many specs the service has."""
+        return self.specs.listed
+
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
         """The same with one list more."""
         return msgspec.structs.replace(self, listed={**self.listed, name: ids})

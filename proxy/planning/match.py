@@ -152,13 +152,13 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
 
 def read_multi_match(data: Any) -> list[Found]:
     """What each query found."""
-    return [Found(getattr(match, "parts", []), match.hits, match.error) for match in data.supMultiMatch]
+    return [Found(getattr(match, "parts", []), max(match.hits, 0), match.error) for match in data.supMultiMatch]
 
 
 def _read_search(name: str) -> Callable[[Any], list[Found]]:
     def read(data: Any) -> list[Found]:
         answer = getattr(data, name)
         results = answer.results or []
-        return [Found([r.part for r in results], answer.hits, None, [r.akaMpn for r in results])]
+        return [Found([r.part for r in results], max(answer.hits, 0), None, [r.akaMpn for r in results])]
 
     return read

@@ -177,4 +177,4 @@ def read(data: Any) -> list[Found]:
     """A result set as what was found; counts read it whole."""
     answer = data.supSearch
     parts = [result.part for result in getattr(answer, "results", None) or []]
-    return [Found(parts, answer.hits, whole=answer)]
+    return [Found(parts, max(answer.hits, 0), whole=answer)]

@@ -144,7 +144,7 @@ class Acquisition:
         except errors.ServerError as error:
             outcome = type(error).__name__
             log.warning("no token", application=credentials.name, exc_info=error)
-            raise (await self.pause(credentials, error)).error(self._clock.now()) from error
+            raise (await self.pause(credentials, error)).error(self._clock.now(), again=False) from error
         else:
             outcome = "ok"
         finally:

@@ -20,7 +20,7 @@ PART_LIMIT = "You have exceeded your part limit"
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
 TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
 # What says that the service is in trouble, not that it refuses the query (contract graphql.md §3.2, §3.3).
-TROUBLE_STATUSES = {502, 503, 504}
+TROUBLE_STATUSES = {500, 502, 503, 504}
 TROUBLE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed, or it took too long
 TROUBLE_MESSAGE = "Unexpected Execution Error"
 

@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import client_proto, http_exceptions
 from yarl import URL
 
+from proxy.upstream import bounded
 from proxy.upstream.session import Attempt
 
 
@@ -30,9 +31,12 @@ class Exchanges:
         self._head = f"POST {address.raw_path_qs} HTTP/1.1\r\n" + _lines(common)
 
     async def post(
-        self, body: bytes, headers: Mapping[str, str], total: float | None, attempt: Attempt
+        self, body: bytes, headers: Mapping[str, str], total: float | None, attempt: Attempt, most: int
     ) -> tuple[int, bytes, str | None]:
-        """Status, whole body, and Retry-After, within `total` seconds. The attempt learns that a head has come."""
+        """Status, whole body, and Retry-After, within `total` seconds. The attempt learns that a head has come.
+
+        Raises bounded.TooLargeError for a body of more than `most` bytes.
+        """
         head = f"{self._head}{_lines(headers)}Content-Length: {len(body)}\r\n\r\n"
         connection: aiohttp.connector.Connection | None = None
         try:
@@ -40,7 +44,8 @@ class Exchanges:
                 connection = await self._connect()
                 message, payload = await _answer(connection, head.encode() + body, self.timeout.sock_read)
                 attempt.answered = True
-                found = message.code, await payload.read(), message.headers.get("Retry-After")
+                read = await bounded.read(payload, most, message.headers.get("Content-Length"))
+                found = message.code, read, message.headers.get("Retry-After")
         except BaseException:
             if connection is not None:
                 connection.close()  # it may hold more of this answer

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import structlog
 
-from proxy import errors
+from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
@@ -22,6 +22,7 @@ T = TypeVar("T")
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 _INVALID = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
+RESPONSE_BYTES = 33_554_432  # that an answer may have, where the configuration does not say
 _LOGGED_LENGTH = 200
 
 log = structlog.get_logger()
@@ -41,7 +42,9 @@ class GraphQLClient:
         metrics: metering.Metrics,
         clock: clocks.Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        response_bytes: int = RESPONSE_BYTES,
     ) -> None:
+        self._response_bytes = response_bytes
         self._session = session
         self._url = url
         self._tokens = store
@@ -52,9 +55,14 @@ class GraphQLClient:
         self._sleep = sleep
 
     async def ask(
-        self, operation: classify.Operation[T], credentials: tokens.Credentials, since: float | None = None
+        self,
+        operation: classify.Operation[T],
+        credentials: tokens.Credentials,
+        since: float | None = None,
+        beside: list[model.GraphQLError] | None = None,
     ) -> T:
-        """The operation's data. Errors beside usable data are counted and logged.
+        """The operation's data. Errors beside usable data are counted and logged, and added to `beside` where that is
+        given: for lists, whose answer may have half of the bytes.
 
         Its time began at `since`, in the clock's monotonic seconds: with this call, or with an earlier one whose answer
         it completes.
@@ -67,7 +75,7 @@ class GraphQLClient:
         repeated = 0
         while True:
             try:
-                return await self._once(operation, credentials, started)
+                return await self._once(operation, credentials, started, beside)
             except errors.BridgeError as error:
                 wait = self._retry.wait(error, repeated, self._clock.monotonic() - started)
                 if wait is None:
@@ -76,7 +84,13 @@ class GraphQLClient:
             await self._sleep(wait)
             repeated += 1
 
-    async def _once(self, operation: classify.Operation[T], credentials: tokens.Credentials, started: float) -> T:
+    async def _once(
+        self,
+        operation: classify.Operation[T],
+        credentials: tokens.Credentials,
+        started: float,
+        beside: list[model.GraphQLError] | None,
+    ) -> T:
         """With a token that the service takes: the one that is kept, or a fresh one. Whatever is sent has what is left
         of the time since `started`."""
         refusal: str | None = None
@@ -85,11 +99,14 @@ class GraphQLClient:
             left = self._retry.left(self._clock.monotonic() - started)
             if left <= 0:  # sent all the same it would be billed, and nobody there to have the answer
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
-            reply = await self._send(operation, token, left)
+            most = self._response_bytes if beside is None else self._response_bytes // 2
+            reply = await self._send(operation, token, left, most)
             envelope = classify.read(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
             if refusal is None:
                 data = self._data(operation, reply, envelope)
+                if beside is not None and envelope is not None:
+                    beside += envelope.errors or ()
                 self._tokens.taken(credentials, token)
                 return data
             self._breaker.succeeded()
@@ -102,12 +119,12 @@ class GraphQLClient:
         await self._tokens.refused(credentials, token, error)
         raise error
 
-    async def _send(self, operation: classify.Operation[T], token: str, left: float) -> wire.Reply:
+    async def _send(self, operation: classify.Operation[T], token: str, left: float, most: int) -> wire.Reply:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
-        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, left)
+        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
         started = self._clock.monotonic()
         try:
             return await wire.post(self._session, request)

@@ -15,6 +15,7 @@ from proxy.upstream import lifetimes, wire
 
 SERVICE = "the identity service"
 WAIT_SECONDS = 60  # after a 429 without Retry-After
+ANSWER_BYTES = 65_536  # that an answer with a token may have
 
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 _BROKEN = {"server_error", "temporarily_unavailable"}
@@ -64,7 +65,8 @@ async def ask(session: aiohttp.ClientSession, token_url: str, scope: str, creden
         "client_secret": credentials.client_secret.reveal(),
         **({"scope": scope} if scope else {}),
     }
-    return await wire.post(session, wire.Request(token_url, SERVICE, urlencode(form).encode(), _HEADERS, False))
+    body = urlencode(form).encode()
+    return await wire.post(session, wire.Request(token_url, SERVICE, body, _HEADERS, False, most=ANSWER_BYTES))
 
 
 def understand(reply: wire.Reply, application: str, now: float) -> Grant:

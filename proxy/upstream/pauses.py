@@ -45,11 +45,13 @@ class Pause(msgspec.Struct, frozen=True):
         """Not where more of it is left than any pause is long: then the clock was put back."""
         return now < self.until <= now + max(REFUSED, TOLD_MAX)
 
-    def error(self, now: float) -> errors.ServerError:
-        """A fresh error for the next caller, with what is left of the wait."""
+    def error(self, now: float, *, again: bool = True) -> errors.ServerError:
+        """A fresh error for the next caller, with what is left of the wait. Not `again`: for the request that failed,
+        which may be sent anew after a first failure."""
         end = self.until if self.told is None else self.since + self.told
         fresh = _KINDS.get(self.kind, errors.ServerError)(self.message, retry_after=max(1, math.ceil(end - now)))
         fresh.status = self.status
+        fresh.backing_off = again or self.failures > 1
         return fresh
 
     def text(self) -> str:

@@ -76,7 +76,7 @@ class Retry:
 
 def is_safe(error: errors.BridgeError) -> bool:
     """Whether the same request can be sent again: it was never sent, or turned away before anything was returned."""
-    if isinstance(error, errors.BreakerOpen):
+    if isinstance(error, errors.BreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
         return False
     if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault):
         return not error.may_be_billed

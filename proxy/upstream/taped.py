@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import graphql as language
 import msgspec
 
-from proxy import errors
+from proxy import errors, model
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, graphql, tokens, wire
 
@@ -73,8 +73,8 @@ class NotingGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._tape = tape
 
-    async def _send(self, operation: classify.Operation[T], token: str, left: float) -> wire.Reply:
-        reply = await super()._send(operation, token, left)
+    async def _send(self, operation: classify.Operation[T], token: str, left: float, most: int) -> wire.Reply:
+        reply = await super()._send(operation, token, left, most)
         document, variables = _read(operation)
         self._tape.note(REQUEST_ID.get(), Noted(operation.name, variables, document, reply.status, reply.body))
         return reply
@@ -136,6 +136,7 @@ class PlayedGraphQLClient(graphql.GraphQLClient):
         operation: classify.Operation[T],
         credentials: tokens.Credentials,  # noqa: ARG002
         since: float | None = None,  # noqa: ARG002
+        beside: list[model.GraphQLError] | None = None,  # noqa: ARG002
     ) -> T:
         """The recorded data. Raises what the service's answer came to then, or UpstreamUnreadable."""
         noted = self._player.find(REQUEST_ID.get(), operation)

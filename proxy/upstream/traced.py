@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar
 
+from proxy import model
 from proxy.telemetry import tracing as tracers
 from proxy.upstream import classify, graphql, tokens
 
@@ -16,8 +17,12 @@ class TracedGraphQLClient(graphql.GraphQLClient):
         self._tracing = tracing
 
     async def ask(
-        self, operation: classify.Operation[T], credentials: tokens.Credentials, since: float | None = None
+        self,
+        operation: classify.Operation[T],
+        credentials: tokens.Credentials,
+        since: float | None = None,
+        beside: list[model.GraphQLError] | None = None,
     ) -> T:
         """The operation's data, as of the plain client."""
         with self._tracing.call(operation.name):
-            return await super().ask(operation, credentials, since)
+            return await super().ask(operation, credentials, since, beside)

@@ -13,10 +13,12 @@ from typing import NamedTuple
 import aiohttp
 
 from proxy import errors
-from proxy.upstream import exchange
+from proxy.upstream import bounded, exchange
 from proxy.upstream import session as sessions
 
 STALE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
+SMALL = 1_048_576  # bytes of an answer that is no list and no parts
+RETRY_MAX = 86_400  # seconds of a Retry-After that are passed on; more says nothing that a client could wait for
 FAIR = 0.5  # of the shorter limit for an answer: less says nothing about a service
 
 Poster = aiohttp.ClientSession | exchange.Exchanges  # aiohttp's session, or the shorter way for what is asked all day
@@ -26,7 +28,7 @@ class Request(NamedTuple):
     """What to post and where. `service` is the other side's name in errors.
 
     `billed`: an answer costs parts, so an error says whether it may have been given. `seconds` is what is left of the
-    caller's time, where it is not the whole.
+    caller's time, where it is not the whole. `most` is the number of bytes that the answer may have, unpacked.
     """
 
     url: str
@@ -35,6 +37,7 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
     billed: bool
     seconds: float | None = None
+    most: int = SMALL
 
 
 class Reply(NamedTuple):
@@ -78,13 +81,17 @@ async def _post(session: Poster, request: Request, attempt: sessions.Attempt) ->
     total = session.timeout.total if request.seconds is None else request.seconds
     try:
         if isinstance(session, exchange.Exchanges):
-            return Reply(*await session.post(request.body, request.headers, total, attempt))
+            return Reply(*await session.post(request.body, request.headers, total, attempt, request.most))
         limits = _shortened(session.timeout, total)
         async with session.post(
             request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
         ) as response:
             attempt.answered = True
-            return Reply(response.status, await response.read(), response.headers.get("Retry-After"))
+            body = await bounded.read(response.content, request.most, response.headers.get("Content-Length"))
+            return Reply(response.status, body, response.headers.get("Retry-After"))
+    except bounded.TooLargeError as error:
+        message = f"{request.service} sent an answer of more than {request.most} bytes"
+        raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from error
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_limit(error, attempt, session.timeout)}"
         kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.OutOfTime
@@ -145,14 +152,15 @@ def _broken_off(request: Request, attempt: sessions.Attempt) -> errors.UpstreamU
 
 
 def seconds(retry_after: str | None, now: float) -> int | None:
-    """Retry-After (RFC 9110 §10.2.3), a number or a date, as whole seconds from `now`; None if unreadable."""
+    """Retry-After (RFC 9110 §10.2.3), a number or a date, as whole seconds from `now`, at most a day; None if
+    unreadable."""
     if retry_after is None:
         return None
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
-        return int(text) if len(text) < 10 else None
+        return min(int(text[:10]), RETRY_MAX)
     try:
-        return max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now))
+        return min(max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now)), RETRY_MAX)
     except (ValueError, OverflowError):
         return None
 

@@ -72,5 +72,14 @@ def connect(
     if kind is None:
         kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
     poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
-    client = kind(poster, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock)
+    client = kind(
+        poster,
+        upstream.graphql_url,
+        kept,
+        retry=retry,
+        breaker=queries,
+        metrics=metrics,
+        clock=clock,
+        response_bytes=upstream.response_bytes,
+    )
     return Outside(http, kept, client, queries)

@@ -110,7 +110,7 @@ async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
         ({"errors": REFUSES}, REFUSED),
         ({"errors": REFUSES, "data": None}, REFUSED),
         (Answer({"errors": REFUSES}, 400), REFUSED),
-        (Answer({"errors": REFUSES}, 500), REFUSED),
+        (Answer({"errors": REFUSES}, 500), UNREADABLE),
         ({"errors": [{"message": "x" * 100_000}]}, REFUSED),
         ({"errors": BROKE, **GOOD}, REFUSED),
         (Answer(GOOD, 500), REFUSED),
@@ -278,3 +278,11 @@ async def test_no_value_in_no_place_makes_anything_but_a_v3_reply(name: str) -> 
                 assert b"Internal" not in reply.body
 
             await asyncio.to_thread(asks)
+
+
+async def test_a_number_of_hits_below_none_is_not_passed_on() -> None:
+    match = await reply_to(with_({**MATCH, "hits": -5, "parts": []}, "data", "supMultiMatch", 0))
+    assert (match.status, match.json["results"][0]["hits"]) == (200, 0)
+    search = {"data": {"supSearch": {**FOUND, "hits": -5}}}
+    found = await reply_to(search, asked="/v3/parts/search?apikey=EXAMPLE_KEY&q=x")
+    assert (found.status, found.json["hits"]) == (200, 0)

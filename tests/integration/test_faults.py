@@ -183,3 +183,20 @@ async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says
         house.upstream.says(GOOD)
         house.time.advance(30)
         assert (await house.reply()).status == 200
+
+
+async def test_while_the_identity_service_is_away_requests_fail_at_once() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        token_url = f"http://127.0.0.1:{closed.getsockname()[1]}/token"
+        chosen = running_proxy.settings("http://127.0.0.1:9/graphql", token_url, upstream={"retries": 2})
+        async with running_proxy.running(chosen, clock.ManualClock()) as proxy:
+            port = int(proxy.url.rpartition(":")[2])
+            asked = f"GET {target({'mpn': 'X'})} HTTP/1.1".encode()
+            first = await raw(port, asked)
+            async with asyncio.timeout(1):  # each waited for the end of the back-off, up to 15 seconds
+                replies = await asyncio.gather(*(raw(port, asked) for _ in range(20)))
+    assert {(reply.status, reply.json["message"]) for reply in (first, *replies)} == {
+        (503, "the identity service cannot be reached")
+    }
+    assert all(1 <= int(reply.headers["retry-after"]) <= 15 for reply in replies)

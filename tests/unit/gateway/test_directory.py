@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy import config, errors
+from proxy import config, errors, model
 from proxy.gateway import directory
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
@@ -28,16 +28,18 @@ class Upstream:
         self.error: Exception | None = None
         self.ids = ""  # what stands before the number of an id; anything spoils it
         self.asked: list[str] = []
+        self.failures = 0  # errors beside the data
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def ask(self, operation: Any, credentials: tokens.Credentials) -> Any:
+    async def ask(self, operation: Any, credentials: tokens.Credentials, *, beside: list[Any]) -> Any:
         assert credentials is WHO
         assert operation.parts_max == 0
         self.asked.append(operation.name)
         await self.gate.wait()
         if self.error is not None:
             raise self.error
+        beside += [model.GraphQLError("a field failed")] * self.failures
         return SimpleNamespace(supManufacturers=[maker(f"{self.ids}{n}", name) for n, name in enumerate(self.names)])
 
 
@@ -116,6 +118,53 @@ async def test_a_list_is_kept_when_its_refresh_fails_and_tried_again_after_a_pau
     assert (await size(kept), len(upstream.asked)) == (1, 3)
 
 
+@pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
+async def test_a_list_that_may_be_incomplete_does_not_replace_a_good_one_and_is_asked_for_again_soon(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+) -> None:
+    upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
+    await size(kept)
+    upstream.names, upstream.failures = names, failures
+    turned.advance(DAY)
+    for asked in (2, 3):
+        assert await size(kept) == 3
+        await settled()
+        assert (await size(kept), len(upstream.asked)) == (3, asked)
+        turned.advance(directory.PAUSE_SECONDS)
+    upstream.names, upstream.failures = ["Vishay", "Rohm"], 0
+    await size(kept)
+    await settled()
+    assert await size(kept) == 2
+
+
+async def test_a_list_that_stays_small_is_believed_after_a_second_life_of_the_one_before(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+) -> None:
+    upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
+    await size(kept)
+    upstream.names = ["Vishay"]
+    turned.advance(2 * DAY)
+    await size(kept)
+    await settled()
+    assert await size(kept) == 1
+
+
+@pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
+async def test_a_first_list_that_may_be_incomplete_is_used_and_asked_for_again_soon(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock, names: list[str], failures: int
+) -> None:
+    upstream.names, upstream.failures = names, failures
+    assert await size(kept) == len(names)
+    upstream.names, upstream.failures = ["Vishay", "Yageo"], 0
+    assert await size(kept) == len(names)
+    turned.advance(directory.PAUSE_SECONDS)
+    await size(kept)
+    await settled()
+    assert await size(kept) == 2
+    turned.advance(DAY - 1)
+    assert (await size(kept), len(upstream.asked)) == (2, 2)
+
+
 async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
     kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
 ) -> None:
@@ -131,7 +180,7 @@ async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
 async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_are_there(
     kept: directory.Directory, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def ask(operation: Any, credentials: tokens.Credentials) -> Any:
+    async def ask(operation: Any, credentials: tokens.Credentials, *, beside: list[Any]) -> Any:
         return SimpleNamespace(supManufacturers=[maker("1", "Yageo"), maker("none", "Odd"), maker("2", "Vishay")])
 
     monkeypatch.setattr(upstream, "ask", ask)

@@ -60,7 +60,7 @@ def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status, rest):
     assert (found.value.status, found.value.retry_after) == (429, TO_THE_FIRST)
 
 
-@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}])
 def test_what_the_service_refuses_it_says_in_its_own_words(status, rest):
     faults = [fault("start must be between 0 and 1000"), fault("limit must be between 0 and 100", path=["x"])]
@@ -105,7 +105,7 @@ def test_a_long_refusal_is_cut():
         (503, "Tue, 14 Nov 2023 22:13:50 GMT", 503, 30),
         (503, "Tue, 14 Nov 2000 22:13:50 GMT", 503, 0),
         (503, "after lunch", 503, None),
-        (503, "9" * 30, 503, None),
+        (503, "9" * 30, 503, 86_400),
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None}])

@@ -1,0 +1,31 @@
+"""Every row of docs/reference/upstream-responses.md, sent through the proxy over sockets."""
+
+from pathlib import Path
+
+import pytest
+from integration.test_faults import scene
+from support import upstream_responses
+from support.scripted_upstream import Answer
+
+from proxy import config
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "upstream-responses.md"
+NEVER = config.Breaker(failures=0)
+WORST = 6  # parts that the two queries of a request may cost
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    remedy = "python tests/support/upstream_responses.py > docs/reference/upstream-responses.md"
+    assert PAGE.read_text("utf-8") == upstream_responses.page(), remedy
+
+
+@pytest.mark.parametrize("row", upstream_responses.rows(), ids=lambda row: f"{row.status} {row.body}")
+async def test_a_response_becomes_what_the_page_says(row: upstream_responses.Row) -> None:
+    answer = Answer(upstream_responses.BODIES[row.body], row.status)
+    async with scene(answer, retries=1, breaker=NEVER) as house:
+        reply = await house.reply()
+        assert (reply.status, len(house.upstream.asked)) == (row.client, 2 if row.sent_again else 1)
+        assert reply.headers.get("x-parts-cost", "0") == str(WORST if row.uncertain else 0)
+    async with scene(answer, retries=0, breaker=config.Breaker(failures=1)) as house:
+        await house.reply()
+        assert (await house.metric('v3bridge_breaker_state{service="graphql"}') == 2.0) is row.failure

@@ -1,0 +1,107 @@
+"""The table of docs/reference/upstream-responses.md: what every status with every body of the GraphQL service becomes.
+
+`python tests/support/upstream_responses.py` prints the page, made by the code that classifies responses.
+"""
+
+import json
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import errors, model
+from proxy.upstream import classify, policies, wire
+
+STATUSES = (200, 301, 400, 401, 403, 404, 429, 500, 502, 503, 504)
+DATA = {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}
+
+
+def _error(message: str, code: str | None = None) -> dict[str, Any]:
+    return {"message": message, **({"extensions": {"code": code}} if code else {})}
+
+
+BODIES: dict[str, bytes] = {
+    "data": json.dumps({"data": DATA}).encode(),
+    "data and errors": json.dumps({"data": DATA, "errors": [_error("a field failed")]}).encode(),
+    "errors: a refused query": json.dumps({"data": None, "errors": [_error("no such seller")]}).encode(),
+    "errors: Unexpected Execution Error": json.dumps(
+        {"data": None, "errors": [_error("Unexpected Execution Error")]}
+    ).encode(),
+    "errors: part limit": json.dumps({"errors": [_error("You have exceeded your part limit of 10.")]}).encode(),
+    "errors: AuthInvalidToken": json.dumps({"errors": [_error("no", "AuthInvalidToken")]}).encode(),
+    "HTML": b"<html><body>a page</body></html>",
+    "empty": b"",
+    "JSON that is cut": b'{"data": {"supMulti',
+}
+HEAD = """# Responses of the GraphQL service
+
+What each HTTP status with each body becomes, made by the code that classifies responses (`proxy/upstream/classify.py`)
+and held by `tests/docs/test_upstream_responses.py`, which sends every one of them through the proxy.
+
+- *client*: the status of the v3 response. A refused query of /parts/match is a 200 with that query's own `error`.
+- *sent again*: whether the request may be sent again ([Faults](../faults.md#what-is-asked-again-and-what-never)).
+- *uncertain*: whether its parts are booked as uncertain usage, because they may have been billed.
+- *failure*: whether it counts as a failure of the service for the circuit breaker.
+
+| status | body | client | sent again | uncertain | failure |
+|---|---|---|---|---|---|
+"""
+
+
+class Row(NamedTuple):
+    """What one status with one body becomes."""
+
+    status: int
+    body: str
+    client: int
+    sent_again: bool
+    uncertain: bool
+    failure: bool
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: dict[str, msgspec.Raw] | None = None
+    errors: list[model.GraphQLError] | None = None
+
+
+@dataclass(frozen=True)
+class _Operation:
+    name: str = "match"
+    payload: bytes = b""
+    decode: Any = msgspec.json.Decoder(_Answer).decode
+
+
+def row(status: int, body: str) -> Row:
+    """By the classifying code alone."""
+    reply = wire.Reply(status, BODIES[body])
+    envelope = classify.read(_Operation(), reply)
+    if classify.token_refusal(reply, envelope) is not None:
+        return Row(status, body, 502, True, False, False)  # once, with a fresh token
+    try:
+        classify.data(reply, envelope, 0.0)
+    except errors.BridgeError as error:
+        client = 200 if isinstance(error, errors.QueryRefused) else error.status
+        uncertain = isinstance(error, errors.ServerError) and error.may_be_billed
+        failure = classify.is_failure(reply, error)
+        return Row(status, body, client, policies.is_safe(error), uncertain, failure)
+    return Row(status, body, 200, False, False, False)
+
+
+def rows() -> list[Row]:
+    """Every status with every body."""
+    return [row(status, body) for status, body in product(STATUSES, BODIES)]
+
+
+def page() -> str:
+    """The whole page."""
+    said = {True: "yes", False: "no"}
+    return HEAD + "".join(
+        f"| {each.status} | {each.body} | {each.client} | {said[each.sent_again]} | {said[each.uncertain]} "
+        f"| {said[each.failure]} |\n"
+        for each in rows()
+    )
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201
