@@ -1,38 +1,60 @@
 """/admin: faults are declared, listed and lifted, the journal is read and cleared, while the sandbox runs.
 
-JSON in and out. No authentication: a sandbox guards nothing. What is wrong with a request is a 400 that says what.
+JSON in and out; for browsers the same as pages, whose forms need the session's CSRF token. No authentication: a sandbox
+guards nothing. What is wrong with a request is a 400 that says what.
 """
+
+import datetime
+from collections.abc import Iterator
+from inspect import cleandoc
+from typing import Any
 
 import msgspec
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import journal
+from proxy.sandbox import accounts, declared, faults, journal, pages
+from proxy.sandbox.identity import forms, sessions, signing_in
 from proxy.sandbox.injection import declarations, injector
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"
 LAST = 100
+# Numbers of entries that the journal's page offers.
+CHOICES = (20, LAST, 500, 2_000)
+Figure = tuple[str, str, str]
 
 
 class Admin:
     """The handlers."""
 
-    def __init__(self, drawing: injector.Injector, kept: journal.Journal) -> None:
-        self._injector, self._journal = drawing, kept
+    def __init__(
+        self,
+        drawing: injector.Injector,
+        kept: journal.Journal,
+        known: accounts.Accounts,
+        shown: pages.Pages,
+        open_: sessions.Sessions,
+    ) -> None:
+        self._injector, self._journal, self._known, self._pages, self._sessions = drawing, kept, known, shown, open_
+        shown.add_filter("moment", _moment)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Other methods are 405."""
+        """Other methods are 405. POST is for the forms of the pages."""
         router.add_get(FAULTS_PATH, self.faults)
         router.add_put(FAULTS_PATH, self.replace)
         router.add_delete(FAULTS_PATH, self.lift)
-        router.add_get(JOURNAL_PATH, self.journal)
+        router.add_post(FAULTS_PATH, self.change_faults)
+        router.add_get(JOURNAL_PATH, self.entries)
         router.add_delete(JOURNAL_PATH, self.clear)
+        router.add_post(JOURNAL_PATH, self.clear_by_form)
 
-    async def faults(self, _request: web.Request) -> web.Response:
+    async def faults(self, request: web.Request) -> web.Response:
         """What is declared now, with the number of requests that each will still strike (null: no end)."""
-        declared = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.left()]
-        return _reply({"faults": declared})
+        if pages.wanted(request) and request.method == "GET":
+            return self._faults_page(request)
+        listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.left()]
+        return _reply({"faults": listed})
 
     async def replace(self, request: web.Request) -> web.Response:
         """The list in the body takes the place of what was declared; nothing changes if any of it is wrong."""
@@ -49,13 +71,30 @@ class Admin:
         self._injector.lift()
         return await self.faults(request)
 
-    async def journal(self, request: web.Request) -> web.Response:
-        """The totals, and the `last` entries, oldest first."""
+    async def change_faults(self, request: web.Request) -> web.Response:
+        """From the page: one more fault, or none at all with `lift`. A mistake is on the page that comes back."""
+        form = await forms.sent(request)
+        typed = form.get("fault", "").strip()
+        if not self._is_own(request, form):
+            return self._faults_page(request, typed, signing_in.STALE)
+        try:
+            if "lift" in form:
+                self._injector.lift()
+            else:
+                self._injector.add(declarations.parse(typed))
+        except ValueError as error:
+            return self._faults_page(request, typed, str(error))
+        return _see_other(FAULTS_PATH)
+
+    async def entries(self, request: web.Request) -> web.Response:
+        """The totals, and the `last` entries: as JSON oldest first, on the page newest first."""
         last = request.query.get("last", str(LAST))
         if not (last.isascii() and last.isdigit()):
-            return _reply({"error": f"last must be a number of entries, 0 or more; it is {last!r}"}, 400)
+            return self._bad_last(request, f"last must be a number of entries, 0 or more; it is {last!r}")
         # A number of more digits than Python converts is more than are kept.
         entries = self._journal.last(int(last[:10]))
+        if pages.wanted(request):
+            return self._journal_page(request, entries, last)
         return _reply({"totals": self._journal.totals, "entries": entries})
 
     async def clear(self, _request: web.Request) -> web.Response:
@@ -63,6 +102,83 @@ class Admin:
         self._journal.clear()
         return _reply({"totals": self._journal.totals, "entries": []})
 
+    async def clear_by_form(self, request: web.Request) -> web.Response:
+        """From the page: as `clear`."""
+        if not self._is_own(request, await forms.sent(request)):
+            return self._journal_page(request, self._journal.last(LAST), str(LAST), signing_in.STALE)
+        self._journal.clear()
+        return _see_other(JOURNAL_PATH)
+
+    def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
+        listed = [(declarations.text(fault), left) for fault, left in self._injector.left()]
+        return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
+
+    def _journal_page(
+        self, request: web.Request, entries: list[journal.Entry], last: str, mistake: str = ""
+    ) -> web.Response:
+        return self._page(
+            request,
+            "journal.html",
+            mistake,
+            entries=entries[::-1],
+            totals=self._journal.totals,
+            names={account.application_id: account.name for account in self._known.all},
+            last=last,
+            choices=CHOICES,
+        )
+
+    def _page(self, request: web.Request, template: str, mistake: str, **values: Any) -> web.Response:
+        session = self._sessions.begin(request)
+        response = self._pages.render(
+            template,
+            status=400 if mistake else 200,
+            mistake=mistake,
+            path=request.path,
+            csrf=self._sessions.csrf_token(session),
+            **values,
+        )
+        self._sessions.keep(request, response, session)
+        return response
+
+    def _bad_last(self, request: web.Request, text: str) -> web.Response:
+        if not pages.wanted(request):
+            return _reply({"error": text}, 400)
+        return self._pages.render(
+            "message.html",
+            status=400,
+            heading="Bad request",
+            text=text,
+            code="",
+            link=JOURNAL_PATH,
+            link_text="Journal",
+        )
+
+    def _is_own(self, request: web.Request, form: dict[str, str]) -> bool:
+        return self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD))
+
+
+def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
+    """Word, meaning and figures of each kind; a figure has its name, what it accepts and its default."""
+    for name, kind in faults.KINDS.items():
+        figures = [
+            (field.name, declared.accepted(kind, field.name), "" if field.required else str(field.default))
+            for field in msgspec.structs.fields(kind)
+        ]
+        yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures
+
+
+def _moment(seconds: float) -> str:
+    """Seconds since 1970 as a time in UTC, to the millisecond."""
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03}"
+
+
+def _see_other(path: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": path, **pages.HEADERS})
+
 
 def _reply(body: object, status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(body) + b"\n", status=status, content_type="application/json")
+    headers = {"Vary": "Accept"}
+    return web.Response(
+        body=orjson.dumps(body) + b"\n", status=status, content_type="application/json", headers=headers
+    )

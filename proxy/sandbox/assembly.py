@@ -119,8 +119,11 @@ def _joined(shared: Shared, key: keys.SigningKey | None) -> web.Application:
     design = _design(app, shared, identity)
     _queries(app, shared, identity, design)
     legacy = _legacy(app, shared)
-    admin.Admin(shared.faults, shared.journal).add_routes(app.router)
-    index.Index(identity.pages, lambda: design.client.urls).add_routes(app.router)
+    control = admin.Admin(shared.faults, shared.journal, shared.accounts, identity.pages, identity.sessions)
+    control.add_routes(app.router)
+    offer = index.Offer(shared.settings, shared.accounts, shared.people, legacy.apikeys)
+    index.Index(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
+    app.middlewares.append(identity.pages.not_found)
     cross_origin.open_to_all(app, (*transport.PATHS, *discovery.FOR_PAGES))
     app.cleanup_ctx.append(shared.accounting.writing)
     app[SERVICES] = Services(shared, identity, design, legacy)
@@ -190,6 +193,7 @@ def _ide(shared: Shared, identity: identities.Identity) -> running_ide.Ide:
         watch=shared.watch,
         clock=shared.clock,
         issuer=shared.settings.issuer,
+        token_required=not shared.settings.no_auth,
     )
 
 

@@ -1,11 +1,18 @@
-"""The sandbox's front door: what there is and where, as JSON for programs and as a page for people."""
+"""The sandbox's front page: addresses as JSON for programs; for people also commands to copy, and credentials.
 
+The page shows only credentials that the sandbox was started with: a secret that was made or changed since is in the
+portal, behind a sign-in.
+"""
+
+import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import admin, pages
+from proxy.sandbox import accounts, admin, pages, people, settings
 from proxy.sandbox.design import files
 from proxy.sandbox.graphql import transport
 from proxy.sandbox.identity import admin as identity_admin
@@ -33,14 +40,60 @@ PATHS = {
     "legacy": legacy_endpoints.PREFIXES[0],
     "disturbances": legacy_admin.PATH,
 }
+# Continues a command on the next line.
+NEXT = " \\\n  "
+# For sed: a token response becomes its access token.
+EXTRACTION = r's/.*"access_token":"\([^"]*\)".*/\1/'
+QUERY = '{ supSearchMpn(q: "LM358", limit: 1) { hits results { part { mpn shortDescription } } } }'
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is ready to be used: applications and users as the sandbox was started with, API keys of the old service."""
+
+    chosen: settings.Settings
+    known: accounts.Accounts
+    users: people.People
+    apikeys: tuple[str, ...]
+
+    @property
+    def applications(self) -> tuple[accounts.Account, ...]:
+        """Applications that still have their first id and secret, as they are now."""
+        now = [self.known.by_application(first.application_id) for first in self.chosen.accounts]
+        pairs = zip(self.chosen.accounts, now, strict=True)
+        return tuple(one for first, one in pairs if one and one.client_secret == first.client_secret)
+
+    @property
+    def credentials(self) -> list[tuple[str, dict[str, str]]]:
+        """By owner, what the page shows with copy buttons."""
+        old = [("Old v3 service", {"API key": apikey}) for apikey in self.apikeys]
+        applications = [
+            (one.name, {"Client id": one.client_id, "Client secret": one.client_secret}) for one in self.applications
+        ]
+        users = [(user.name, {"E-mail": user.email, "Password": password}) for user, password in self.users.demo]
+        return old + applications + users
+
+    def commands(self, origin: str) -> list[tuple[str, str]]:
+        """Titles and commands for a POSIX shell with curl, each of which gets parts."""
+        found = [("GraphQL query service", command) for command in self._queries(origin)]
+        return found + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
+
+    def _queries(self, origin: str) -> list[str]:
+        if self.chosen.no_auth:
+            return [_query(origin, ())]
+        able = (
+            one
+            for one in self.applications
+            if {accounts.CLIENT_CREDENTIALS} <= one.flows and accounts.SUPPLY_SCOPE in one.scopes
+        )
+        return [f"{_token(origin, one)}\n{_query(origin, ('Authorization: Bearer $TOKEN',))}" for one in able][:1]
 
 
 class Index:
     """Answers at `/`. `design_urls` gives the addresses of the design services by name, once they listen."""
 
-    def __init__(self, shown: pages.Pages, design_urls: Callable[[], Mapping[str, str]]) -> None:
-        self._pages = shown
-        self._design_urls = design_urls
+    def __init__(self, shown: pages.Pages, offer: Offer, design_urls: Callable[[], Mapping[str, str]]) -> None:
+        self._pages, self._offer, self._design_urls = shown, offer, design_urls
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """The one."""
@@ -48,12 +101,44 @@ class Index:
 
     async def show(self, request: web.Request) -> web.Response:
         """JSON, and a page for browsers."""
-        if "text/html" in request.headers.get("Accept", ""):
-            return self._pages.render("home.html", portal=visits.PATH, ide=transport.PATHS[0])
+        if not pages.wanted(request):
+            body = orjson.dumps({"service": "sandbox", **self._addresses(request)})
+            return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})
+        return self._pages.render(
+            "home.html",
+            copies=True,
+            path=request.path,
+            commands=self._offer.commands(str(request.url.origin())),
+            credentials=self._offer.credentials,
+            paths=PATHS,
+        )
+
+    def _addresses(self, request: web.Request) -> dict[str, str]:
         origin = str(request.url.origin())
-        body = {
-            "service": "sandbox",
-            **{name: origin + path for name, path in PATHS.items()},
-            **{f"design_{name}": url for name, url in self._design_urls().items()},
+        own = {name: origin + path for name, path in PATHS.items()}
+        return own | {f"design_{name}": url for name, url in self._design_urls().items()}
+
+
+def _token(origin: str, account: accounts.Account) -> str:
+    form = urlencode(
+        {
+            "grant_type": accounts.CLIENT_CREDENTIALS,
+            "client_id": account.client_id,
+            "client_secret": account.client_secret,
         }
-        return web.Response(body=orjson.dumps(body), content_type="application/json")
+    )
+    address, taken = shlex.quote(origin + discovery.TOKEN_PATH), shlex.quote(EXTRACTION)
+    return f"TOKEN=$(curl -s {address}{NEXT}-d {shlex.quote(form)} |\n  sed {taken})"
+
+
+def _query(origin: str, headers: tuple[str, ...]) -> str:
+    address, body = shlex.quote(origin + transport.PATHS[0]), shlex.quote(orjson.dumps({"query": QUERY}).decode())
+    # In double quotes, because the shell fills in the token.
+    sent = "".join(f'{NEXT}-H "{header}"' for header in headers)
+    return f"curl -s {address}{sent}{NEXT}-H 'Content-Type: application/json'{NEXT}-d {body}"
+
+
+def _legacy(origin: str, apikey: str) -> str:
+    asked = {"apikey": apikey, "queries": '[{"mpn":"LM358N"}]', "pretty_print": "true"}
+    options = "".join(f"{NEXT}--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in asked.items())
+    return f"curl -sG {shlex.quote(f'{origin}{legacy_endpoints.PREFIXES[0]}/parts/match')}{options}"

@@ -1,7 +1,8 @@
 """The sandbox's pages for browsers: jinja2 templates in one frame with one stylesheet, and headers that let nothing
-else in. Login, consent and account pages are made with it, and the portal's.
+else in. Login, consent and account pages are made with it, the portal's, the journal and the faults.
 
-No JavaScript, nothing from elsewhere; what a page may load or send to is its Content-Security-Policy.
+Every page works without JavaScript; copy buttons are the one script, on pages that are rendered with `copies`. What a
+page may load or send to is its Content-Security-Policy.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,9 +11,12 @@ from urllib.parse import urlsplit
 
 import jinja2
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 FOLDER = Path(__file__).parent / "templates"
-STYLE_PATH = "/assets/sandbox.css"
+ASSETS = "/assets"
+# Files of FOLDER that pages load, and their types.
+FILES = {"sandbox.css": "text/css", "copy.js": "text/javascript"}
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -32,33 +36,53 @@ class Pages:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        self._environment.globals["style_path"] = STYLE_PATH
-        self._style = (FOLDER / "sandbox.css").read_bytes()
+        self._environment.globals["assets"] = ASSETS
+        self._files = {name: (FOLDER / name).read_bytes() for name in FILES}
 
     def add_filter(self, name: str, made: Callable[..., str]) -> None:
         """A filter for templates."""
         self._environment.filters[name] = made
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """The stylesheet."""
-        router.add_get(STYLE_PATH, self.style)
+        """The files that pages load."""
+        for name in FILES:
+            router.add_get(f"{ASSETS}/{name}", self.file)
 
-    async def style(self, _request: web.Request) -> web.Response:
-        """The stylesheet of all pages."""
-        return web.Response(body=self._style, content_type="text/css", charset="utf-8")
+    async def file(self, request: web.Request) -> web.Response:
+        """A stylesheet or script of all pages."""
+        name = request.path.rpartition("/")[2]
+        return web.Response(body=self._files[name], content_type=FILES[name], charset="utf-8")
 
     def render(
-        self, template: str, *, status: int = 200, leads_to: Sequence[str] = (), **values: object
+        self, template: str, *, status: int = 200, leads_to: Sequence[str] = (), copies: bool = False, **values: object
     ) -> web.Response:
-        """A page. `leads_to`: addresses elsewhere to which its forms may lead, by a redirect."""
-        text = self._environment.get_template(template).render(values)
-        headers = {**HEADERS, "Content-Security-Policy": _policy(leads_to)}
+        """A page. `leads_to`: addresses elsewhere to which its forms may lead, by a redirect. `copies`: it has copy
+        buttons."""
+        text = self._environment.get_template(template).render(copies=copies, **values)
+        headers = {**HEADERS, "Vary": "Accept", "Content-Security-Policy": _policy(leads_to, copies)}
         return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
+    @web.middleware
+    async def not_found(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """A page for browsers at paths that lead nowhere; other programs get the plain 404."""
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            if not wanted(request):
+                raise
+            return self.render("not_found.html", status=404, path=request.path)
 
-def _policy(leads_to: Sequence[str]) -> str:
+
+def wanted(request: web.Request) -> bool:
+    """Whether the sender is a browser that has not asked for JSON by `?format=json`."""
+    return request.query.get("format") != "json" and "text/html" in request.headers.get("Accept", "")
+
+
+def _policy(leads_to: Sequence[str], copies: bool) -> str:
     forms = " ".join(["'self'", *map(_source, leads_to)])
-    return f"default-src 'none'; style-src 'self'; form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
+    script = "script-src 'self'; " if copies else ""
+    own = f"default-src 'none'; {script}style-src 'self'"
+    return f"{own}; form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
 
 
 def _source(address: str) -> str:

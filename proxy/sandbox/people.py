@@ -78,6 +78,7 @@ USERS = (
     ),
 )
 PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
+PASSWORDS = {USERS[0].id: PASSWORD, USERS[1].id: "sandbox-grace"}
 # What the password of an address that nobody has is held against: nothing makes it.
 NOBODYS = "scrypt$16384$8$1$MDEyMzQ1Njc4OWFiY2RlZg==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
@@ -142,6 +143,12 @@ class People:
         """The user with this address."""
         folded = email.strip().casefold()
         return next((user for user in self._users.values() if user.email.casefold() == folded), None)
+
+    @property
+    def demo(self) -> tuple[tuple[User, str], ...]:
+        """The users of `USERS` that still have their first password, each with it."""
+        first = {user.id: user.password for user in USERS}
+        return tuple((user, PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
 
     def add_organisation(self, organisation: Organisation) -> None:
         """A new organisation. Raises ValueError where its id is taken."""

@@ -156,7 +156,7 @@ def test_the_user_who_is_printed_can_sign_in(opens):
     shown = opens()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with browser.open(shown.values["account_url"], timeout=30) as page:
-        address, form = page.url, html_forms.only_form(page.read().decode())
+        address, form = page.url, html_forms.first_form(page.read().decode())
     filled = form.fields | {"email": shown.values["user_email"], "password": shown.values["user_password"]}
     with browser.open(
         urllib.parse.urljoin(address, form.action), urllib.parse.urlencode(filled).encode(), timeout=30

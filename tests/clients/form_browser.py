@@ -31,7 +31,7 @@ class FormBrowser:
                     return target
                 answer = self._session.get(target, allow_redirects=False)
                 continue
-            form = html_forms.only_form(answer.text)
+            form = html_forms.first_form(answer.text)
             filled = {"email": user.email, "password": password} if "password" in form.fields else {"decision": "allow"}
             fields = {**form.fields, **filled}
             answer = self._session.post(urljoin(answer.url, form.action), data=fields, allow_redirects=False)

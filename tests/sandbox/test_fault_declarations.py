@@ -99,3 +99,17 @@ def test_what_is_left_of_counts_is_said_in_the_order_of_declaration() -> None:
     drawing = injector.Injector(declared, random.Random(1), ())
     drawing.draw("graphql")
     assert drawing.left() == [(declared[0], 1), (declared[1], None), (declared[2], 8)]
+
+
+@pytest.mark.parametrize("text", ["latency", "5xx share=0.25 count=3 status=502 retry_after=0", "quota at=0", "quota"])
+def test_a_fault_is_written_as_it_is_read(text: str) -> None:
+    (fault,) = declarations.parse(text)
+    assert declarations.text(fault) == text
+
+
+def test_every_kind_is_written_so_that_it_can_be_read_again() -> None:
+    missing = faults.MissingField(field="SupPart.mpn", on="graphql")
+    plain = [kind() for kind in faults.KINDS.values() if kind not in (faults.MissingField, faults.Mixed)]
+    for fault in (missing, *plain, *faults.Mixed().faults()):
+        assert isinstance(fault, faults.Fault)
+        assert declarations.parse(declarations.text(fault)) == (fault,)

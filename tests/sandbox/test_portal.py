@@ -381,7 +381,7 @@ async def test_a_browser_is_shown_where_everything_is(office: Office) -> None:
 
 
 async def test_pages_let_nothing_in_from_elsewhere(office: Office) -> None:
-    for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organisation", "/"):
+    for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organisation"):
         seen = await office.visitor.open(path)
         assert "<script" not in seen.page
         assert "style=" not in seen.page

@@ -22,8 +22,7 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        if tag == "form":
-            assert given["method"] == "post"
+        if tag == "form" and given["method"] == "post":
             self._open = Form(given["action"])
             self.forms.append(self._open)
         elif self._open is None:
@@ -49,13 +48,12 @@ class _Reader(HTMLParser):
 
 
 def all_forms(page: str) -> list[Form]:
-    """The forms of a page, first to last."""
+    """The forms of a page that post something, first to last."""
     reader = _Reader()
     reader.feed(page)
     return reader.forms
 
 
-def only_form(page: str) -> Form:
-    """The form of a page that has one."""
-    (form,) = all_forms(page)
-    return form
+def first_form(page: str) -> Form:
+    """The form that a page begins with."""
+    return all_forms(page)[0]

@@ -24,7 +24,7 @@ class Visitor:
     def __init__(self, url: str) -> None:
         self.url = yarl.URL(url)
         self.jar = aiohttp.CookieJar(unsafe=True)  # addresses of this machine have cookies too
-        self._session = aiohttp.ClientSession(cookie_jar=self.jar)
+        self._session = aiohttp.ClientSession(cookie_jar=self.jar, headers={"Accept": "text/html, */*;q=0.8"})
 
     async def __aenter__(self) -> "Visitor":
         return self
@@ -37,8 +37,8 @@ class Visitor:
         return await self._go("GET", self.url.join(yarl.URL(path)).extend_query(query))
 
     async def send(self, seen: Seen, **fields: str) -> Seen:
-        """Fill in the form of a page and send it."""
-        form = html_forms.only_form(seen.page)
+        """Fill in the first form of a page and send it."""
+        form = html_forms.first_form(seen.page)
         return await self._go("POST", self.url.join(yarl.URL(form.action)), {**form.fields, **fields})
 
     async def fill(self, seen: Seen, action: str, fields: dict[str, str] | None = None, *, without: str = "") -> Seen:

@@ -37,9 +37,10 @@ class Access:
         counted: accounting.Accounting,
         asking: tokens.Asking,
         issuer: str | None,
+        token_required: bool,
     ) -> None:
         self._sessions, self._known, self._users, self._counted = kept, known, users, counted
-        self._asking, self._issuer = asking, issuer
+        self._asking, self._issuer, self._token_required = asking, issuer, token_required
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """All that the page asks for."""
@@ -52,6 +53,7 @@ class Access:
         session, user = self._sessions.of(request), self._sessions.user(request)
         links = {"sign_in": signing_in.login_url(IDE_PATH), "account": signing_in.ACCOUNT_PATH, "portal": PORTAL_PATH}
         said: dict[str, Any] = {"user": None, "organisation": None, "application": None, "csrf": None, "links": links}
+        said["token_required"] = self._token_required
         if session is not None and user is not None:
             organisation = self._users.organisation(user.organisation)
             account = self._known.ide_application(user.organisation)

@@ -12,7 +12,7 @@ from proxy.sandbox.injection import exchanges
 
 
 class Ide:
-    """All of it. `issuer` None: the address that the page came from."""
+    """All of it. `issuer` None: the address that the page came from. `token_required`: queries need a token."""
 
     def __init__(
         self,
@@ -24,11 +24,18 @@ class Ide:
         watch: exchanges.Watch,
         clock: clocks.Clock,
         issuer: str | None,
+        token_required: bool,
     ) -> None:
         asking = tokens.Asking(identity.token, watch, clock, random.SystemRandom())
         self._page, self._assets = page.Page(), assets.Assets()
         self._access = access.Access(
-            kept=identity.sessions, known=known, users=users, counted=counted, asking=asking, issuer=issuer
+            kept=identity.sessions,
+            known=known,
+            users=users,
+            counted=counted,
+            asking=asking,
+            issuer=issuer,
+            token_required=token_required,
         )
 
     def add_routes(self, router: web.UrlDispatcher) -> None:

@@ -144,6 +144,7 @@ class SigningIn:
             application=leads[0] if leads else "",
             mistake=mistake,
             email=email,
+            demo=self._users.demo,
             return_to=return_to,
             action=LOGIN_PATH,
             csrf=self._sessions.csrf_token(session),

@@ -3,6 +3,8 @@
 Every mistake is a ValueError that names the word and the value. Whether a field is in the schema is not known here.
 """
 
+import msgspec
+
 from proxy.sandbox import declared, faults
 
 _KINDS: declared.Kinds[faults.Fault | faults.Mixed] = declared.Kinds("fault", tuple(faults.KINDS.values()))
@@ -16,6 +18,16 @@ def parse(text: str) -> tuple[faults.Fault, ...]:
 def read(given: object) -> tuple[faults.Fault, ...]:
     """The faults of a JSON list, whose items are texts as above or objects with a `kind`."""
     return tuple(fault for one in _KINDS.read(given) for fault in _faults(one))
+
+
+def text(fault: faults.Fault) -> str:
+    """A fault as `parse` reads it, without the figures that have their defaults."""
+    given = {
+        field.name: getattr(fault, field.name)
+        for field in msgspec.structs.fields(fault)
+        if field.required or getattr(fault, field.name) != field.default
+    }
+    return " ".join((declared.word(type(fault)), *(f"{name}={value}" for name, value in given.items())))
 
 
 def _faults(one: faults.Fault | faults.Mixed) -> tuple[faults.Fault, ...]:

@@ -60,6 +60,13 @@ class Injector:
         self._others = [one for one in self._drawn if not isinstance(one.fault, faults.Latency)]
         self.active = bool(self._drawn)
 
+    def add(self, more: Collection[faults.Fault]) -> None:
+        """These beside what is declared, whose counts go on. Raises ValueError as `replace` does."""
+        before = self._drawn
+        self.replace((*self.declared, *more))
+        for old, new in zip(before, self._drawn, strict=False):
+            new.left = old.left
+
     def lift(self) -> None:
         """No faults from now on. A token that was ended stays so."""
         self.replace(())

@@ -1,0 +1,130 @@
+"""The sandbox's own pages in Chromium: copy buttons, demo users by keyboard, narrow windows, light and dark."""
+
+from collections.abc import Iterator
+
+import pytest
+from browser.background import Background
+from browser.contrast import PALE
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from proxy.sandbox import accounts, app, people, settings
+from proxy.sandbox.injection import declarations
+
+PATIENCE = 20
+MOST_TABS = 40
+PATHS = ("/", "/account/login", "/admin/journal", "/admin/faults", "/nothing/here")
+CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+
+
+@pytest.fixture(scope="module")
+def sandbox(background: Background) -> app.Sandbox:
+    faults = declarations.parse("429 count=1") + declarations.parse("quota")
+    applications = (accounts.READY, accounts.READY_DESIGN)
+    running = background.enter(app.running(settings.Settings(accounts=applications, faults=faults)))
+    entry = running.journal.open("design")
+    entry.operation, entry.fields = "collaboration GET /" + "x" * 60, ("some", "fields")
+    running.journal.close(entry, whole=False)
+    return running
+
+
+@pytest.fixture
+def window(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
+    """A browser whose user is not signed in; at the end as wide as before."""
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    blocked = [line["message"] for line in browser.get_log("browser") if "Policy" in line["message"]]
+    assert blocked == []
+
+
+def _leads_to(browser: webdriver.Chrome, name: str) -> None:
+    """Press Tab until what has the focus is called this."""
+    for _ in range(MOST_TABS):
+        focused = browser.switch_to.active_element
+        if focused.accessible_name == name:
+            assert focused.value_of_css_property("outline-style") == "solid"
+            return
+        focused.send_keys(Keys.TAB)
+    raise AssertionError(f"no key leads to {name!r}")
+
+
+def _copied(browser: webdriver.Chrome) -> str:
+    return str(browser.execute_async_script("navigator.clipboard.readText().then(arguments[0], arguments[0])"))
+
+
+def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
+    window: webdriver.Chrome, sandbox: app.Sandbox
+) -> None:
+    window.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": sandbox.url})
+    window.get(sandbox.url)
+    buttons = window.find_elements(By.CSS_SELECTOR, "button[data-copies]")
+    assert len(buttons) == 2 + 1 + 2 * 2 + 2 * 2
+    for button in buttons:
+        text = window.find_element(By.ID, button.get_attribute("data-copies") or "").text
+        button.send_keys(Keys.ENTER)
+        WebDriverWait(window, PATIENCE).until(lambda _, button=button: button.text == "Copied")
+        assert _copied(window) == text
+    _leads_to(window, "Copy Client secret of Sandbox application")
+    window.switch_to.active_element.send_keys(Keys.SPACE)
+    WebDriverWait(window, PATIENCE).until(lambda page: _copied(page) == accounts.READY.client_secret)
+    assert window.find_element(By.ID, "copied").text == "Copied."
+
+
+def test_a_page_that_has_no_clipboard_copies_the_older_way(window: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+    window.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": sandbox.url})
+    window.get(sandbox.url)
+    window.execute_script("navigator.clipboard.writeText = () => Promise.reject(new Error('not here'))")
+    window.find_element(By.CSS_SELECTOR, "[aria-label='Copy Password of Grace Sandbox']").click()
+    WebDriverWait(window, PATIENCE).until(lambda page: page.find_element(By.ID, "copied").text != "")
+    assert _copied(window) == "sandbox-grace"
+
+
+def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+    window.get(sandbox.url)
+    window.delete_all_cookies()
+    window.get(sandbox.account_url)
+    _leads_to(window, "Sign in as Grace Sandbox")
+    window.switch_to.active_element.send_keys(Keys.ENTER)
+    WebDriverWait(window, PATIENCE).until(lambda page: "Your account" in page.title)
+    assert people.USERS[1].email in window.find_element(By.TAG_NAME, "main").text
+    window.delete_all_cookies()
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_no_page_is_wider_than_its_window(window: webdriver.Chrome, sandbox: app.Sandbox, width: int) -> None:
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    for path in PATHS:
+        window.get(sandbox.url + path)
+        assert window.execute_script("return document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_in_light_and_dark(window: webdriver.Chrome, sandbox: app.Sandbox, scheme: str) -> None:
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    window.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    for path in PATHS:
+        window.get(sandbox.url + path)
+        window.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert window.execute_script(PALE) == [], path
+
+
+def test_a_fault_is_declared_by_keyboard_and_its_mistake_is_announced(
+    window: webdriver.Chrome, sandbox: app.Sandbox
+) -> None:
+    window.get(f"{sandbox.url}/admin/faults")
+    _leads_to(window, "Fault")
+    window.switch_to.active_element.send_keys("latency ms=fast", Keys.ENTER)
+    alert = WebDriverWait(window, PATIENCE).until(lambda page: page.find_element(By.CSS_SELECTOR, "[role=alert]"))
+    assert alert.text == "fault 'latency ms=fast': ms must be milliseconds, 1 to 600000; it is 'fast'"
+    field = window.switch_to.active_element
+    assert (field.get_attribute("value"), field.get_attribute("aria-invalid")) == ("latency ms=fast", "true")
+    field.clear()
+    field.send_keys("latency ms=5", Keys.ENTER)
+    WebDriverWait(window, PATIENCE).until(
+        lambda page: "latency ms=5" in page.find_element(By.CSS_SELECTOR, ".rows").text
+    )
+    assert len(sandbox.faults.declared) == 3

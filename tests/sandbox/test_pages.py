@@ -1,0 +1,216 @@
+"""The sandbox's pages without a browser: sign-in, front page, journal, faults, and what is at no path."""
+
+import asyncio
+import dataclasses
+import html
+import re
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from support.sandbox_caller import Caller, Starts
+from support.visitor import Seen, Visitor
+
+from proxy.sandbox import accounts, people
+
+ADA, GRACE = people.USERS
+FREE = '{ supSellers(ids: ["459"]) { name } }'
+HOSTILE = "<script>alert(1)</script>"
+SHOWN = html.escape(HOSTILE)
+
+
+@pytest.fixture
+async def visitor(caller: Caller) -> AsyncIterator[Visitor]:
+    async with Visitor(caller.sandbox.url) as ready:
+        yield ready
+
+
+def _commands(seen: Seen) -> list[str]:
+    return [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", seen.page, re.DOTALL)]
+
+
+async def _typed(command: str) -> str:
+    """What a shell shows for a command."""
+    process = await asyncio.create_subprocess_exec("sh", "-c", command, stdout=asyncio.subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visitor: Visitor) -> None:
+    for number, user in enumerate(people.USERS, 1):
+        seen = await visitor.open("/account/login", return_to="/portal")
+        form = re.findall(r"<form.*?</form>", seen.page, re.DOTALL)[number]
+        assert f'aria-label="Sign in as {user.name}"' in form
+        fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
+        landed = await visitor.post("/account/login", **fields)
+        assert (landed.status, landed.address.path) == (200, "/portal")
+        assert user.email in landed.page
+        visitor.jar.clear()
+
+
+async def test_only_users_with_their_first_password_are_offered(caller: Caller, visitor: Visitor) -> None:
+    caller.sandbox.people.replace(dataclasses.replace(ADA, password=people.hashed("other", b"salt")))
+    caller.sandbox.people.replace(dataclasses.replace(GRACE, name=HOSTILE))
+    page = (await visitor.open("/account/login")).page
+    assert ADA.email not in page
+    assert GRACE.email in page
+    assert HOSTILE not in page
+    assert SHOWN in page
+    caller.sandbox.people.remove(GRACE.id)
+    assert "Demo users" not in (await visitor.open("/account/login")).page
+
+
+async def test_the_commands_of_the_front_page_get_parts(
+    needs_program: Callable[[str], str], caller: Caller, visitor: Visitor
+) -> None:
+    needs_program("curl")
+    queries, legacy = _commands(await visitor.open("/"))
+    assert '"mpn":"LM358"' in await _typed(queries)
+    assert '"LM358N"' in await _typed(legacy)
+    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 1
+
+
+async def test_no_secret_breaks_out_of_a_command_or_of_the_page(
+    needs_program: Callable[[str], str], start: Starts
+) -> None:
+    needs_program("curl")
+    secret = f"a'b\"c$(exit 3)&d=e+f%20\\{HOSTILE}"
+    account = dataclasses.replace(accounts.READY, client_secret=secret, name=HOSTILE)
+    async with start(accounts=(account,)) as caller, Visitor(caller.sandbox.url) as visitor:
+        seen = await visitor.open("/")
+        assert HOSTILE not in seen.page
+        assert html.escape(secret, quote=False) in seen.page.replace("&#34;", '"').replace("&#39;", "'")
+        assert '"mpn":"LM358"' in await _typed(_commands(seen)[0])
+
+
+async def test_without_authorization_the_command_has_no_token(
+    needs_program: Callable[[str], str], start: Starts
+) -> None:
+    needs_program("curl")
+    async with start(no_auth=True) as caller, Visitor(caller.sandbox.url) as visitor:
+        command = _commands(await visitor.open("/"))[0]
+        assert "TOKEN" not in command
+        assert '"mpn":"LM358"' in await _typed(command)
+
+
+async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: Caller, visitor: Visitor) -> None:
+    account = caller.sandbox.account
+    assert account.client_secret in (await visitor.open("/")).page
+    caller.sandbox.accounts.replace(dataclasses.replace(account, client_secret="rotated-secret"))
+    seen = await visitor.open("/")
+    assert "rotated-secret" not in seen.page
+    assert account.client_secret not in seen.page
+    assert len(_commands(seen)) == 1
+
+
+@pytest.mark.parametrize("path", ["/", "/admin/journal", "/admin/faults"])
+async def test_every_page_has_json_beside_it(caller: Caller, visitor: Visitor, path: str) -> None:
+    page = await visitor.open(path)
+    assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert "format=json" in page.page
+    beside = await visitor.open(path, format="json")
+    async with caller.session.get(caller.sandbox.url + path) as plain:
+        types = {plain.headers["Content-Type"], beside.headers["Content-Type"]}
+        assert types == {"application/json"}
+        assert {page.headers["Vary"], plain.headers["Vary"]} == {"Accept"}
+        assert await plain.text() == beside.page
+
+
+async def test_scripts_run_only_on_the_page_with_copy_buttons(visitor: Visitor) -> None:
+    for path in ("/", "/account/login", "/admin/journal", "/admin/faults", "/nothing"):
+        seen = await visitor.open(path)
+        policy = seen.headers["Content-Security-Policy"]
+        assert ("script-src 'self'" in policy) == ("<script" in seen.page) == (path == "/")
+        assert policy.startswith("default-src 'none'")
+        assert re.findall(r"<script[^>]*>\s*[^<\s]|\son\w+=|\sstyle=", seen.page) == []
+
+
+async def test_the_journal_page_shows_requests_newest_first(caller: Caller, visitor: Visitor) -> None:
+    for query in (FREE, '{ supSearchMpn(q: "LM358", limit: 2) { results { part { mpn } } } }', "{ nonsense }"):
+        await caller.ask(query)
+    page = (await visitor.open("/admin/journal", last="3")).page
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in page.split("<tr>")[2:]]
+    texts = [[re.sub(r"<[^>]+>", "", cell).strip() for cell in row] for row in rows]
+    assert [(row[0], row[2], row[3], row[5]) for row in texts] == [
+        ("4", "graphql", "nonsense", "0"),
+        ("3", "graphql", "supSearchMpn", "2"),
+        ("2", "graphql", "supSellers", "0"),
+    ]
+    assert {row[1] for row in texts} == {"2023-11-14 22:13:20.000"}
+    assert texts[1][4] == caller.sandbox.account.name
+
+
+async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: Caller, visitor: Visitor) -> None:
+    account = caller.sandbox.account
+    caller.sandbox.accounts.replace(dataclasses.replace(account, name=HOSTILE))
+    entry = caller.sandbox.journal.open("design")
+    entry.operation, entry.fields, entry.application = HOSTILE, (HOSTILE,), account.application_id
+    page = (await visitor.open("/admin/journal")).page
+    assert HOSTILE not in page
+    assert page.count(SHOWN) >= 3
+    assert "under way" in page
+
+
+async def test_the_journal_is_cleared_by_its_own_form_only(caller: Caller, visitor: Visitor) -> None:
+    await caller.ask(FREE)
+    refused = await visitor.post("/admin/journal", csrf="guessed")
+    assert refused.status == 400
+    assert caller.sandbox.journal.totals.requests["graphql"] == 1
+    seen = await visitor.fill(await visitor.open("/admin/journal"), "/admin/journal")
+    assert (seen.status, seen.address.path) == (200, "/admin/journal")
+    assert "No requests yet" in seen.page
+    assert caller.sandbox.journal.entries == ()
+
+
+async def test_a_wrong_number_of_entries_is_named_on_a_page(visitor: Visitor) -> None:
+    seen = await visitor.open("/admin/journal", last="<b>")
+    assert seen.status == 400
+    assert "it is &#39;&lt;b&gt;&#39;" in seen.page
+
+
+async def test_faults_are_declared_and_lifted_on_their_page(caller: Caller, visitor: Visitor) -> None:
+    page = await visitor.open("/admin/faults")
+    page = await visitor.send(page, fault="429 count=3")
+    assert await _status(caller) == 429
+    page = await visitor.fill(page, "/admin/faults", {"fault": "5xx share=0.5 status=502"})
+    listed = re.findall(r"<li><code>(.*?)</code><span[^>]*>(.*?)</span>", page.page)
+    # The first goes on counting when another is declared.
+    assert listed == [("429 count=3", "2 more"), ("5xx share=0.5 status=502", "until it is lifted")]
+    page = await visitor.post("/admin/faults", **_csrf(page), lift="all")
+    assert "None: every request" in page.page
+    assert await _status(caller) == 200
+
+
+async def test_a_mistake_in_a_fault_is_named_and_changes_nothing(caller: Caller, visitor: Visitor) -> None:
+    page = await visitor.open("/admin/faults")
+    for typed in ("latency ms=0", HOSTILE, ""):
+        page = await visitor.send(page, fault=typed)
+        assert page.status == 400
+        assert 'role="alert"' in page.page
+        assert HOSTILE not in page.page
+        assert f'value="{html.escape(typed)}"' in page.page
+    foreign = await visitor.post("/admin/faults", csrf="guessed", fault="429")
+    assert foreign.status == 400
+    assert caller.sandbox.faults.declared == ()
+
+
+async def test_a_path_that_leads_nowhere_has_a_page_for_browsers_only(caller: Caller, visitor: Visitor) -> None:
+    path = "/nothing/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
+    seen = await visitor.open(path)
+    assert (seen.status, seen.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert HOSTILE not in seen.page
+    assert f"/nothing/{SHOWN}" in seen.page
+    assert 'href="/"' in seen.page
+    async with caller.session.get(caller.sandbox.url + "/nothing") as plain:
+        assert (plain.status, plain.content_type) == (404, "text/plain")
+    legacy = await visitor.open("/v3/nothing", apikey="EXAMPLE_KEY")
+    assert (legacy.status, legacy.headers["Content-Type"].split(";")[0]) == (404, "application/json")
+
+
+async def _status(caller: Caller) -> int:
+    async with caller.session.get(caller.sandbox.graphql_url, params={"query": "{ __typename }"}) as response:
+        return response.status
+
+
+def _csrf(seen: Seen) -> dict[str, str]:
+    found = re.search(r'name="csrf" value="([^"]+)"', seen.page)
+    assert found is not None
+    return {"csrf": found[1]}
