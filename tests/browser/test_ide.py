@@ -67,6 +67,70 @@ def test_the_ready_document_runs_at_once(window: IdeWindow) -> None:
     assert len(window.answer('"hits"')["data"]["supSearchMpn"]["results"]) == 3
 
 
+def test_an_empty_response_panel_says_what_to_do(window: IdeWindow) -> None:
+    window.said(RESPONSE, "Sign in to run operations.")
+    window.press("Execute query (Ctrl-Enter)")
+    window.said(".ide-hint [role=alert]", "You are not signed in.")
+    assert window.written(RESPONSE) == ""
+    assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
+    window.press("Watch comments")  # a subscription goes another way, and is told the same
+    window.press("Execute query (Ctrl-Enter)")
+    window.said(".ide-hint [role=alert]", "You are not signed in.")
+    window.press("Sign in", ".ide-hint")
+    window.press("Sign in as Ada Sandbox")
+    window.said(".ide-hint", "Run the operation with the ▶ button or Ctrl-Enter.")
+    window.press("Search by words")
+    window.press("Execute query (Ctrl-Enter)")
+    window.answer('"hits"')
+    assert window.browser.find_elements("css selector", ".ide-hint") == []
+
+
+def test_what_needs_no_token_runs_before_anybody_signs_in(window: IdeWindow) -> None:
+    window.press("New document")
+    window.write(OPERATIONS, "{ __typename }")
+    window.press("Execute query (Ctrl-Enter)")
+    assert window.answer("__typename")["data"] == {"__typename": "Query"}
+
+
+def test_a_sandbox_without_authorization_asks_nobody_to_sign_in(
+    browser: webdriver.Chrome, background: Background
+) -> None:
+    open_to_all = background.enter(app.running(settings.Settings(no_auth=True)))
+    browser.set_window_size(1400, 900)
+    window = IdeWindow(browser, open_to_all)
+    window.said(RESPONSE, "Run the operation with the ▶ button or Ctrl-Enter.")
+    window.press("Execute query (Ctrl-Enter)")
+    assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_it_can_be_used_in_a_narrow_window(window: IdeWindow, width: int) -> None:
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    window.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        window.browser.execute_script("localStorage.clear()")
+        window.open()
+        _signed_in(window)
+        assert _widths(window, OPERATIONS, RESPONSE) == [True, True]
+        window.press("Execute query (Ctrl-Enter)")
+        window.answer('"hits"')
+        window.press("Show Schema Reference")
+        assert _widths(window, OPERATIONS, RESPONSE, "[aria-label='Schema Reference']") == [True] * 3
+        for button in window.browser.find_elements("css selector", "button, .ide-bar a"):
+            if button.is_displayed():
+                assert 0 <= button.rect["x"] <= width - button.rect["width"], button.accessible_name
+        assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        window.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def _widths(window: IdeWindow, *selectors: str) -> list[bool]:
+    """Whether each of these has most of the window's width, all of it within the window."""
+    script = "const { left, right } = arguments[0].getBoundingClientRect(); return [left, right, innerWidth]"
+    found = [window.browser.execute_script(script, window.find(selector)) for selector in selectors]
+    return [left >= 0 and right <= inner and right - left > inner * 0.75 for left, right, inner in found]
+
+
 def test_mistakes_are_marked_while_typing(window: IdeWindow) -> None:
     window.write(OPERATIONS, '{ supSearchMpn(q: "x") { hits nothing } }')
     mark = f"{OPERATIONS} .CodeMirror-lint-mark-error"

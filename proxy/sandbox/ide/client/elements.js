@@ -1,7 +1,7 @@
 // React's words for all panels: there is no build step, so elements are made by calls.
 export const { createElement: h, useEffect, useMemo, useRef, useState, useSyncExternalStore } = window.React;
 export const graphql = window.GraphiQL.GraphQL;
-export const { useEditorContext, usePluginContext, useSchemaContext } = window.GraphiQL.React;
+export const { useEditorContext, useExecutionContext, usePluginContext, useSchemaContext } = window.GraphiQL.React;
 
 // An icon of lines in the size that the sidebar wants.
 export function icon(...paths) {

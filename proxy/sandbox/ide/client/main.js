@@ -4,11 +4,14 @@ import { Bar } from "./bar.js";
 import { definition } from "./definition.js";
 import { documents } from "./documents.js";
 import { h, useEffect, useMemo } from "./elements.js";
+import { Hint } from "./hint.js";
 import { agree } from "./kept.js";
 import { reference } from "./reference.js";
 import { Session, useSession } from "./session.js";
 
 const { GraphiQL } = window;
+// As in ide.css.
+const NARROW = "(max-width: 48rem)";
 const NEW = "# Type a query: Ctrl-Space completes it, Ctrl-Enter runs it.\n";
 
 // A library of GraphiQL's makes a stylesheet while a dialog is open; the page's policy knows it by this.
@@ -23,13 +26,14 @@ function Ide({ session, examples }) {
     {
       fetcher: ask,
       plugins,
-      visiblePlugin: "Documents",
+      // Where panels are above the editors, they open when they are wanted.
+      visiblePlugin: window.matchMedia(NARROW).matches ? undefined : "Documents",
       defaultQuery: NEW,
       defaultEditorToolsVisibility: "variables",
       shouldPersistHeaders: false,
     },
     h(GraphiQL.Logo, null, h(Bar, { session })),
-    h(GraphiQL.Footer, null, h(Last, { session })),
+    h(GraphiQL.Footer, null, h(Hint, { session }), h(Last, { session })),
   );
 }
 

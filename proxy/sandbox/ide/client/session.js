@@ -10,7 +10,7 @@ export class Session {
   #listeners = new Set();
 
   constructor() {
-    this.state = { loading: true, user: null, application: null, links: {}, token: null, problem: "", last: "" };
+    this.state = { loading: true, user: null, application: null, links: {}, token: null, problem: "", last: "", refused: false };
     this.ready = this.#begin();
   }
 
