@@ -5,7 +5,6 @@ which differences count, and why they came about, is for others.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -76,8 +75,8 @@ def _objects(pair: Pair) -> tuple[list[Difference], list[Pair]]:
 
     found = [Difference("missing", *at(key), old=old[key]) for key in old if key not in new]
     found += [Difference("extra", *at(key), new=new[key]) for key in new if key not in old]
-    shared = [(key, value, new[key]) for key, value in old.items() if key in new]
-    return found, [Pair(was, now, *at(key), key, pair.name) for key, was, now in shared if not exact.same(was, now)]
+    changed = [key for key, was in old.items() if key in new and not exact.same(was, new[key])]
+    return found, [Pair(old[key], new[key], *at(key), key, pair.name) for key in changed]
 
 
 def _lists(pair: Pair) -> tuple[list[Difference], list[Pair]]:
@@ -115,17 +114,20 @@ def _inside(element: Pair) -> Iterator[Pair]:
 
 
 def _labels(pair: Pair, matched: matching.Matching, known: identity.Identity) -> tuple[list[Label], dict[int, Label]]:
-    """Those of all old elements, and of those that only the new side has; no two are the same."""
+    """Those of the old elements as far as they are named, and of those that only the new side has; all differ."""
     if known.by_position:
         return [(str(at), 1) for at in range(len(pair.old))], {at: (str(at), 1) for at in matched.extra}
-    turns: Counter[str | None] = Counter()
+    turns: dict[str | None, int] = {}
 
     def next_of(element: Any) -> Label:
         label = known.label(element)
-        turns[label] += 1
-        return label, turns[label]
+        turns[label] = turn = turns.get(label, 0) + 1
+        return label, turn
 
-    return [next_of(each) for each in pair.old], {at: next_of(pair.new[at]) for at in matched.extra}
+    named = len(pair.old)
+    if not matched.moved and not matched.extra:
+        named = 1 + max((*matched.missing, *(was for was, _ in matched.changed)), default=-1)
+    return [next_of(each) for each in pair.old[:named]], {at: next_of(pair.new[at]) for at in matched.extra}
 
 
 def _kind(old: Any, new: Any, name: str) -> Kind:

@@ -13,9 +13,10 @@ PLAIN = frozenset((str, int, bool, type(None)))  # where type and == say all
 
 def same(old: Any, new: Any) -> bool:
     """Whether both say the same in the same way. The order of an object's keys says nothing."""
-    if type(old) is not type(new) or old != new:
+    kind = type(old)
+    if kind is not type(new) or old != new:
         return False
-    return type(old) in PLAIN or form(old) == form(new)
+    return kind in PLAIN or form(old) == form(new)
 
 
 def form(value: Any) -> bytes | str:

@@ -71,22 +71,26 @@ class _Rest:
         """
         if len(self.old_left) == 1 == len(self.new_left):
             return []
-        if len(self.old_left) * len(self.new_left) <= ALIKE_MAX and not self._any_equal():
+        all_or_none = self._identity.by_position and len(self._old) == len(self._new)
+        few = len(self.old_left) * len(self.new_left) <= ALIKE_MAX
+        if few and not self._any_equal(self.old_left[:1] if all_or_none else self.old_left):
             return []  # which is quicker to see than what else they are
         left = self.old_left, self.new_left
         found = self.by(exact.form)
-        if self._identity.by_position and len(self._old) == len(self._new) and self.old_left:
+        if all_or_none and self.old_left:
             self.old_left, self.new_left = left
             return []
         return found
 
-    def _any_equal(self) -> bool:
-        return any(self._old[old] == self._new[new] for old in self.old_left for new in self.new_left)
+    def _any_equal(self, olds: Sequence[int]) -> bool:
+        return any(self._old[old] == self._new[new] for old in olds for new in self.new_left)
 
     def by(self, key: Callable[[Any], Hashable]) -> Pairs:
         """What has an equal key; where several have it, what is most alike."""
         if not self.old_left or not self.new_left:
             return []
+        if len(self.old_left) == 1 == len(self.new_left):
+            return self._lone(key)
         waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
         asking: defaultdict[Hashable, list[int]] = defaultdict(list)
         for place in self.new_left:
@@ -95,6 +99,12 @@ class _Rest:
             asking[key(self._old[place])].append(place)
         both = ((places, waiting[each]) for each, places in asking.items() if each is not None and each in waiting)
         return self._take([pair for olds, news in both for pair in self._alike(olds, news)])
+
+    def _lone(self, key: Callable[[Any], Hashable]) -> Pairs:
+        """As `by`, for one on each side: what most changes leave over."""
+        old, new = self.old_left[0], self.new_left[0]
+        known = key(self._old[old])
+        return self._take([(old, new)]) if known is not None and known == key(self._new[new]) else []
 
     def _alike(self, olds: list[int], news: list[int]) -> Pairs:
         """Elements that a key does not tell apart, those with the most fields in common first."""
@@ -112,6 +122,8 @@ class _Rest:
 
     def leftover(self) -> Pairs:
         """What stands at the same place, or, where nothing identifies it on a side, comes in the same turn."""
+        if not self.old_left or not self.new_left:
+            return []
         if self._identity.by_position:
             places = set(self.new_left)
             return self._take([(place, place) for place in self.old_left if place in places])
@@ -138,6 +150,8 @@ class _Rest:
         return len(places)
 
     def _take(self, found: Pairs) -> Pairs:
+        if not found:
+            return found
         olds, news = {old for old, _ in found}, {new for _, new in found}
         self.old_left = [place for place in self.old_left if place not in olds]
         self.new_left = [place for place in self.new_left if place not in news]
