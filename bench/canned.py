@@ -1,6 +1,10 @@
-"""One answer of the service, the same for everybody: 3 parts, 6 sellers each, 110 price breaks, about 13 KB."""
+"""One answer of the service to every query: 3 parts, 6 sellers each, 110 price breaks, about 13 KB.
+
+A search gets parts with the number that it looks for: other parts are no matches, and the proxy leaves them out.
+"""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
@@ -19,6 +23,15 @@ def answer(queries: int = 1) -> dict[str, Any]:
 def body(queries: int = 1) -> bytes:
     """The same as the service would send it."""
     return json.dumps(answer(queries), separators=(",", ":")).encode()
+
+
+def search_body(numbers: Sequence[str], names: Sequence[str]) -> bytes:
+    """The answer to a supSearchMpn query for each number, under these names."""
+    found = (
+        b'"%s":%s' % (name.encode(), SEARCH.replace(MPN, b'"mpn":"%s"' % number.encode()))
+        for number, name in zip(numbers, names, strict=True)
+    )
+    return b'{"data":{%s},"extensions":{"requestId":"a43cf3e2-e319-4453-a1e9-59063ef113b4"}}' % b",".join(found)
 
 
 def _part(number: int) -> dict[str, Any]:
@@ -64,3 +77,9 @@ def _offer(company: str) -> dict[str, Any]:
         "orderMultiple": 1,
         "multipackQuantity": None,
     }
+
+
+MPN = b'"mpn":"SN74S74N"'
+SEARCH = json.dumps(
+    {"hits": 3, "results": [{"akaMpn": None, "part": _part(number)} for number in range(3)]}, separators=(",", ":")
+).encode()

@@ -1,7 +1,8 @@
 """Two answers of 255 KB compared: 48 parts with 288 offers, the keys of one side in another order, five changes.
 
-Goal: 2 ms, for the quickest of many rounds: it is the code's own, what is above it is taken by others on the machine.
-Beside it reading the two, which every comparison does just before: the old side's answer is written with spaces.
+Goal: 2 ms of wall time at the median of many rounds; the quickest is beside it, because others on the machine take
+from the median. Beside it reading the two, which every comparison does just before: the old side's answer is written
+with spaces.
 """
 
 import json
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from bench import canned
+from bench.goals import Goal
 from proxy import model
 from proxy.compare import diff, replies
 from proxy.kit import shipped
@@ -18,12 +20,13 @@ from proxy.mapping import loader
 from proxy.planning import library
 
 ROUNDS, RESULTS = 60, 16
+GOALS = {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}
 
 T = TypeVar("T")
 
 
 def run() -> dict[str, float]:
-    """Milliseconds of CPU time, and the comparison's share of reading; medians of all rounds but where it says best."""
+    """Milliseconds of wall time, and the share of reading; medians of all rounds but where it says best."""
     same, new_body = _answer(), json.dumps(_changed(_answer()), separators=(",", ":")).encode()
     old_body = json.dumps(same, sort_keys=True).encode()
     equal_body = json.dumps(same).encode()
@@ -39,8 +42,8 @@ def run() -> dict[str, float]:
         times.append((few, none, reading))
     few, none, reading = (statistics.median(column) for column in zip(*times, strict=True))
     return {
-        "diff of a 255 KB pair, few changes, best (ms)": min(ours for ours, _, _ in times),
         "diff of a 255 KB pair, few changes (ms)": few,
+        "the same, best (ms)": min(ours for ours, _, _ in times),
         "diff of the pair without any (ms)": none,
         "reading the pair (ms)": reading,
         "diff, few changes / reading": statistics.median(ours / read for ours, _, read in times),
@@ -67,6 +70,6 @@ def _changed(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _timed(job: Callable[[], T]) -> tuple[T, float]:
-    started = time.thread_time()
+    started = time.perf_counter()
     done = job()
-    return done, (time.thread_time() - started) * 1e3
+    return done, (time.perf_counter() - started) * 1e3

@@ -11,10 +11,11 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-DOCUMENT = """query supMultiMatch($queries: [SupPartMatchQuery!]!, $country: String!, $currency: String!) { supMultiMatch(queries:
-$queries, country: $country, currency: $currency) { hits error parts { manufacturer { homepageUrl id name } mpn octopartUrl sellers {
-company { displayFlag homepageUrl id name } isAuthorized offers { clickUrl eligibleRegion factoryLeadDays factoryPackQuantity
-inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku updated } } v3uid } } }"""
+DOCUMENT = """query supSearchMpn($q: String!, $country: String!, $currency: String!, $start: Int!, $limit: Int!) { supSearchMpn(q: $q,
+country: $country, currency: $currency, start: $start, limit: $limit) { hits results { part { manufacturer { homepageUrl id name } mpn
+octopartUrl sellers { company { displayFlag homepageUrl id name } isAuthorized offers { clickUrl eligibleRegion factoryLeadDays
+factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku
+updated } } v3uid } } } }"""
 KEYS = {"EXAMPLE_KEY"}
 NOTHING = {
     "mpn": None,
@@ -75,19 +76,23 @@ def part(p):
     }  # fmt: skip
 
 
+async def search(app, q):
+    variables = {"q": q["mpn"], "start": q["start"], "limit": q["limit"], "country": "US", "currency": "USD"}
+    payload = orjson.dumps({"query": DOCUMENT, "variables": variables})
+    headers = {"Authorization": "Bearer x", "Content-Type": "application/json"}
+    async with app["session"].post(app["url"], data=payload, headers=headers) as answer:
+        found = orjson.loads(await answer.read())["data"]["supSearchMpn"]["results"]
+    return [each["part"] for each in found if each["part"]["mpn"] == q["mpn"]]
+
+
 async def match(request):
     started = time.monotonic()
     if request.query.get("apikey") not in KEYS:
         return web.json_response({"__class__": "ClientErrorResponse", "message": "Forbidden request"}, status=403)
     queries = [{**NOTHING, **q} for q in orjson.loads(request.query["queries"])]
-    asked = [{"mpn": q["mpn"], "start": q["start"], "limit": q["limit"]} for q in queries]
-    payload = orjson.dumps({"query": DOCUMENT, "variables": {"queries": asked, "country": "US", "currency": "USD"}})
-    headers = {"Authorization": "Bearer x", "Content-Type": "application/json"}
-    async with request.app["session"].post(request.app["url"], data=payload, headers=headers) as answer:
-        matches = orjson.loads(await answer.read())["data"]["supMultiMatch"]
     results = [
-        {"__class__": "PartsMatchResult", "items": [part(p) for p in m["parts"]], "hits": m["hits"], "error": m["error"],
-         "reference": q["reference"]} for q, m in zip(queries, matches, strict=True)
+        {"__class__": "PartsMatchResult", "items": [part(p) for p in parts], "hits": len(parts), "error": None,
+         "reference": q["reference"]} for q in queries for parts in [await search(request.app, q)]
     ]  # fmt: skip
     echo = {
         "__class__": "PartsMatchRequest",

@@ -10,12 +10,14 @@ from collections.abc import Callable
 import orjson
 
 from bench import canned, floor
+from bench.goals import Goal
 from proxy import model
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
 
 ROUNDS, REPEATS = 40, 200
+GOALS = {"mapper, compiled / by hand": Goal("≤", 1.3)}
 
 
 def run() -> dict[str, float]:

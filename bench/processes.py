@@ -10,26 +10,23 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import IO, Any, NamedTuple
 from urllib.parse import quote
+
+import yaml
+
+from proxy.kit import shipped
 
 CONNECTIONS = 64
 TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNUMBER"}]')
 SAME = TARGET.replace("NUMBER", "74N")
-CONFIG = """
-listen: {{port: 0}}
-store: "sqlite:{folder}/state.sqlite"
-upstream: {{graphql_url: "http://127.0.0.1:{port}/graphql", token_url: "http://127.0.0.1:{port}/connect/token"}}
-applications: {{bench: {{client_id: bench, client_secret: "bench-secret", apikeys: [EXAMPLE_KEY]{application}}}}}
-translation: {{single_query: supMultiMatch}}
-sharing: {{enabled: {sharing}}}
-answers: {{seconds: {seconds}}}
-log: {{level: warning}}
-{more}
-"""
+# What a row changes of the shipped configuration, by dotted key.
+Changes = Mapping[str, object]
+ALONE: Changes = {"sharing.enabled": False, "answers.seconds": 0}
 
 
 class Server(NamedTuple):
@@ -89,16 +86,44 @@ def old_service(mode: str) -> Iterator[Server]:
 
 
 @contextmanager
-def service(
-    behind: Server, folder: Path, sharing: bool, seconds: int, *, application: str = "", more: str = ""
-) -> Iterator[Server]:
-    """The whole service, with a ledger in a file of its own; more of its configuration where it is given."""
+def service(behind: Server, folder: Path, changes: Changes = MappingProxyType({})) -> Iterator[Server]:
+    """The whole service as it is shipped but for addresses and `changes`, with a ledger in a file of its own. Its log,
+    on standard error, goes to a file, as a service manager would have it."""
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
-    values = {"port": behind.port, "sharing": str(sharing).lower(), "seconds": seconds, "folder": own}
-    file.write_text(CONFIG.format(application=application, more=more, **values))
-    with _process("proxy", "serve", "--config", str(file), core=0) as (line, pid):
+    file.write_text(yaml.safe_dump(configuration(behind.port, own, changes)), encoding="utf-8")
+    with (
+        (own / "log").open("wb") as log,
+        _process("proxy", "serve", "--config", str(file), core=0, log=log) as (line, pid),
+    ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
+
+
+def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
+    """config.yaml, before the canned upstream at `port`, with its state in `folder`."""
+    settings: dict[str, Any] = yaml.safe_load(shipped.path("config.yaml").read_text("utf-8"))
+    addresses = {
+        "listen.port": 0,
+        "store": f"sqlite:{folder}/state.sqlite",
+        "upstream": {
+            "graphql_url": f"http://127.0.0.1:{port}/graphql",
+            "token_url": f"http://127.0.0.1:{port}/connect/token",
+        },
+        "applications.demo.client_id": "bench",
+        "applications.demo.client_secret": "bench-secret",
+    }
+    for key, value in {**addresses, **changes}.items():
+        *blocks, name = key.split(".")
+        inner = settings
+        for block in blocks:
+            inner = inner[block]
+        inner[name] = value
+    return settings
+
+
+def written(changes: Changes) -> str:
+    """The settings that a row is about, as they are in config.yaml."""
+    return ", ".join(f"{key}: {json.dumps(value)}" for key, value in changes.items()) or "as shipped"
 
 
 class Load(NamedTuple):
@@ -129,14 +154,14 @@ def _pin(pid: int, core: int) -> None:
 
 
 @contextmanager
-def _process(module: str, *arguments: str, core: int) -> Iterator[tuple[str, int]]:
+def _process(module: str, *arguments: str, core: int, log: IO[bytes] | None = None) -> Iterator[tuple[str, int]]:
     """A process: the first line it prints, and its id."""
-    process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        _pin(process.pid, core)
-        yield line, process.pid
-    finally:
-        process.terminate()
-        process.wait()
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            _pin(process.pid, core)
+            yield line, process.pid
+        finally:
+            process.terminate()

@@ -1,4 +1,4 @@
-"""The canned upstream: a token, and to every query the same bytes, as cheaply as a server can.
+"""The canned upstream: a token, and to every query the same bytes but for its part number, as cheaply as a server can.
 
 Run as `python -m bench.upstream [MS]`, answering after so many milliseconds; prints its port. Written on asyncio's
 protocols so that it is never what is measured. `GET /count` tells the requests and parts so far, and forgets them.
@@ -9,8 +9,10 @@ import functools
 import json
 import sys
 import time
+from typing import Any
 
 import jwt
+import orjson
 
 from bench import canned
 
@@ -25,6 +27,16 @@ def response(body: bytes) -> bytes:
 @functools.cache
 def _answer(queries: int) -> bytes:
     return response(canned.body(queries))
+
+
+def _answered(variables: dict[str, Any]) -> tuple[int, bytes]:
+    """The number of queries of a request, and the response: supMultiMatch, or searches, alone or under aliases."""
+    if "queries" in variables:
+        return len(variables["queries"]), _answer(len(variables["queries"]))
+    if "q" in variables:
+        return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"]))
+    numbers = [variables[f"q{n}"] for n in range(sum(name[0] == "q" for name in variables))]
+    return len(numbers), response(canned.search_body(numbers, [f"a{n}" for n in range(len(numbers))]))
 
 
 LIFE = 86_400  # seconds
@@ -61,13 +73,13 @@ class Canned(asyncio.Protocol):
             self._transport.write(response(json.dumps(self._asked).encode()))
             self._asked[:] = 0, 0
         else:
-            queries = body.count(b'"limit":')
+            queries, answer = _answered(orjson.loads(body)["variables"])
             self._asked[0] += 1
             self._asked[1] += PARTS * queries
             if self._seconds:
-                asyncio.get_running_loop().call_later(self._seconds, self._transport.write, _answer(queries))
+                asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answer)
             else:
-                self._transport.write(_answer(queries))
+                self._transport.write(answer)
 
 
 async def main(seconds: float) -> None:

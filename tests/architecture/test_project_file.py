@@ -1,6 +1,8 @@
 """pyproject.toml, constraints.txt and LICENSE agree with each other."""
 
+import ast
 import hashlib
+import importlib.metadata
 import re
 import tomllib
 
@@ -10,6 +12,10 @@ from packaging.utils import canonicalize_name
 
 # sha256 of the text at apache.org/licenses/LICENSE-2.0.txt
 APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+
+
+# Of the tests' own dependencies, those that are commands or plugins; all others are imported somewhere.
+NOT_IMPORTED = {"hatchling", "import-linter", "mypy", "ruff", "pytest-asyncio", "pytest-socket", "pytest-xdist"}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +45,28 @@ def test_every_dependency_has_a_lower_bound(project):
     extras = project["optional-dependencies"].values()
     lines = [*project["dependencies"], *(line for group in extras for line in group)]
     assert [line for line in lines if ">=" not in line] == []
+
+
+def _imported(modules):
+    """Top-level names of all imports of the project, those within functions too."""
+    for node in (node for module in modules for node in module.nodes):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_every_dependency_of_the_tests_is_used(project, modules):
+    names = set(_imported(modules))
+    used = {
+        canonicalize_name(dist)
+        for module, dists in importlib.metadata.packages_distributions().items()
+        if module in names
+        for dist in dists
+    }
+    asked = {canonicalize_name(Requirement(line).name) for line in project["optional-dependencies"]["test"]}
+    stubs = {name for name in asked if name.startswith("types-")}
+    assert asked - used - stubs - NOT_IMPORTED == set()
 
 
 def test_the_licence_is_apache_2(root, project):

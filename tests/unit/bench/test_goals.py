@@ -1,0 +1,80 @@
+"""When a goal is met, and that a run with a missed one ends with exit code 1 and says so."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bench import __main__ as runs
+from bench import goals
+from bench.goals import Goal
+
+
+@pytest.mark.parametrize(
+    "goal, figure, outcome",
+    [
+        (Goal("≤", 2.0), 2.0, "met"),
+        (Goal("≤", 2.0), 2.004, "missed"),  # which is printed as 2.00
+        (Goal("≥", 0.85), 0.85, "met"),
+        (Goal("≥", 0.85), 0.849, "missed"),
+        (Goal("≤", 2.0), math.nan, "not measured"),
+        (Goal("≤", "by chance"), 1.1, "met"),
+        (Goal("≤", "by chance"), 1.3, "missed"),
+        (Goal("≤", "no such row"), 1.0, "not measured"),
+    ],
+)
+def test_a_goal_is_held_to_the_figure_itself(goal: Goal, figure: float, outcome: str) -> None:
+    assert goal.outcome(figure, {"by chance": 1.2}) == outcome
+
+
+def test_every_figure_has_a_row_and_so_has_every_goal_without_a_figure() -> None:
+    made = goals.rows({"fast (ms)": 1.5, "size": 3.0}, {"fast (ms)": Goal("≤", 1.0), "gone": Goal("≥", 2.0)})
+    assert made == [
+        ("fast (ms)", "1.50", "≤ 1.00", "missed"),
+        ("size", "3", "", ""),
+        ("gone", "", "≥ 2.00", "not measured"),
+    ]
+    assert [row.failed for row in made] == [True, False, True]
+    assert goals.table(made).splitlines()[2] == "| fast (ms) | 1.50 | ≤ 1.00 | missed |"
+
+
+def _bench(monkeypatch: pytest.MonkeyPatch, results: Path, **figures: float) -> None:
+    """Benches by these names, each with one figure below 2 or not."""
+    benches = {
+        name: SimpleNamespace(run=lambda name=name, figure=figure: {name: figure}, GOALS={name: Goal("≤", 2.0)})
+        for name, figure in figures.items()
+    }
+    monkeypatch.setattr(runs, "BENCHES", benches)
+    monkeypatch.setattr(runs, "RESULTS", results)
+
+
+def test_a_whole_run_writes_its_results_and_fails_where_a_goal_is_missed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "RESULTS.md"
+    _bench(monkeypatch, results, quick=1.0, slow=3.0)
+    assert runs.main([]) == 1
+    assert capsys.readouterr().err == "missed: slow is 3, the goal is ≤ 2.00\n"
+    assert results.read_text("utf-8").endswith("| quick | 1 | ≤ 2.00 | met |\n| slow | 3 | ≤ 2.00 | missed |\n")
+    _bench(monkeypatch, results, quick=1.0)
+    assert runs.main([]) == 0
+    assert "slow" not in results.read_text("utf-8")
+
+
+def test_a_run_of_some_benches_prints_and_leaves_the_results_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "RESULTS.md"
+    _bench(monkeypatch, results, quick=1.0, slow=3.0)
+    assert (runs.main(["quick"]), runs.main(["slow"]), runs.main(["quik"])) == (0, 1, 2)
+    shown = capsys.readouterr()
+    assert "quick" in shown.out
+    assert "no bench quik; there are quick, slow" in shown.err
+    assert not results.exists()
+
+
+def test_every_bench_has_goals_or_says_that_it_has_none() -> None:
+    stated = {name: bench.GOALS for name, bench in runs.BENCHES.items()}
+    assert {name for name, found in stated.items() if not found} == {"latency", "bom"}
+    assert stated["diff"] == {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}
