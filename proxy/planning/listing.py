@@ -14,45 +14,48 @@ from typing import Any, NamedTuple
 from proxy import model
 from proxy.planning import counting, lucene, wildcards
 from proxy.planning.lucene import Condition
+from proxy.planning.unknown_uids import UnknownUid
 
 WORD = re.compile(r"\w+")
+UIDS = re.compile(r"uids?\Z")  # how fields that hold uids end
 
 
 class Entry(NamedTuple):
-    """One object: the service's record, all of its v3 fields, its names in lower case, its own first, and the uid that
-    it had while no other was known."""
+    """One object: the service's record, all of its v3 fields, its names in lower case, v3's first, and all uids that
+    lead to it."""
 
     record: Any
     v3: dict[str, Any]
     names: tuple[str, ...]
-    computed: str
+    uids: list[str]
 
 
 class Listed(NamedTuple):
-    """The outcome of a search: records of the page, all hits, and v3's counts."""
+    """The outcome of a search: records of the page, all hits, v3's counts, and the uids in filters that nobody has."""
 
     records: list[Any]
     hits: int
     facet_results: dict[str, dict[str, Any]]
     stats_results: dict[str, Any]
+    unknown_uids: tuple[UnknownUid, ...] = ()
 
 
 class Listing:
     """All objects of one kind, by uid and by word."""
 
     def __init__(
-        self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], computed: Callable[[str], str]
+        self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
     ) -> None:
         """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are.
 
-        `computed` makes the uid of a numeric id that was given out while no other was known: it goes on being good.
-        `ids` are the service's ids by name, to the letter.
+        `accepted` are the uids that lead to a numeric id and name: those of earlier years, and the one that was given
+        out while no other was known. `ids` are the service's ids by name, v3's and its own, to the letter.
         """
-        self._entries = list(_entries(records, to_v3, computed))
+        self._entries = list(_entries(records, to_v3, accepted))
         self.skipped = len(records) - len(self._entries)
         if records and not self._entries:
             raise ValueError("no record can be translated")
-        self._by_uid = {entry.computed: entry for entry in self._entries}
+        self._by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids = _ids(self._entries)
         self._by_word: dict[str, set[int]] = defaultdict(set)
@@ -76,7 +79,7 @@ class Listing:
         for field in _fields(request):
             self._check(field)
         found = self._matching(request.q)
-        conditions = [*_conditions(request.filters), *_queried(request.filter_queries)]
+        conditions = self._of_today([*_conditions(request.filters), *_queried(request.filter_queries)])
         hits = _sorted(self._passing(found, conditions), request.sortby)
         page = hits[request.start : request.start + request.limit]
 
@@ -90,9 +93,10 @@ class Listing:
             for facet in request.facets
             if facet.include
         }
-        queries = {text: {"count": len(self._passing(hits, lucene.conditions(text)))} for text in request.facet_queries}
+        queries = {text: {"count": len(self._passing(hits, self._queried(text)))} for text in request.facet_queries}
         stats = {name: counting.stats(name, without(name) if apart else objects) for name, apart in request.stats}
-        return Listed([entry.record for entry in page], len(hits), {"fields": fields, "queries": queries}, stats)
+        counts = {"fields": fields, "queries": queries}
+        return Listed([entry.record for entry in page], len(hits), counts, stats, self._unknown(conditions))
 
     def _matching(self, q: str) -> list[Entry]:
         """What a text finds, best first."""
@@ -126,17 +130,43 @@ class Listing:
             self._check(condition.field)
         return [entry for entry in entries if all(counting.passes(each, entry.v3) for each in conditions)]
 
+    def _of_today(self, conditions: Iterable[Condition]) -> list[Condition]:
+        """The conditions with the uids that are sent in place of older ones."""
+        return [
+            each._replace(values=tuple(map(self._sent, each.values))) if UIDS.search(each.field) else each
+            for each in conditions
+        ]
+
+    def _unknown(self, conditions: Iterable[Condition]) -> tuple[UnknownUid, ...]:
+        """The uids in conditions that lead to none of the objects."""
+        found = (
+            UnknownUid(each.field, value)
+            for each in conditions
+            if UIDS.search(each.field)
+            for value in each.values
+            if wildcards.ANY not in value and value not in self._by_uid
+        )
+        return tuple(dict.fromkeys(found))
+
+    def _queried(self, text: str) -> list[Condition]:
+        return self._of_today(lucene.conditions(text))
+
+    def _sent(self, uid: str) -> str:
+        entry = self._by_uid.get(uid)
+        return uid if entry is None else str(entry.v3["uid"])
+
     def _check(self, field: str) -> None:
         if self._entries:
             counting.check_field(field, self._entries[0].v3)
 
 
 def _entries(
-    records: list[Any], to_v3: Callable[[Any], dict[str, Any]], computed: Callable[[str], str]
+    records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
 ) -> Iterator[Entry]:
     for record in records:
         try:
-            yield Entry(record, to_v3(record), _names(record), computed(record.id))
+            v3 = to_v3(record)
+            yield Entry(record, v3, _names(v3, record), accepted(record.id, record.name))
         except (ValueError, OverflowError):  # an id or a time that is none
             continue
 
@@ -144,12 +174,14 @@ def _entries(
 def _ids(entries: list[Entry]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for entry in entries:
-        found[entry.record.name] = (*found.get(entry.record.name, ()), entry.record.id)
+        for name in {entry.v3["name"], entry.record.name}:
+            found[name] = (*found.get(name, ()), entry.record.id)
     return found
 
 
-def _names(record: Any) -> tuple[str, ...]:
-    return tuple(name.casefold() for name in (record.name, *getattr(record, "aliases", ())))
+def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
+    names = (v3["name"], record.name, *getattr(record, "aliases", ()))
+    return tuple(dict.fromkeys(name.casefold() for name in names))
 
 
 def _rank(entry: Entry, text: str) -> int:

@@ -43,6 +43,7 @@ class Companies:
             "display_flag": company.display_flag,
             "has_ecommerce": only_v3.sells_online(company),
             **_named(company),
+            "name": self.uids.seller_name(company.id, company.name),
             "__class__": "Seller",
             "id": company.id,
             "uid": self.uids.of("Seller", company.id, company.name),
@@ -63,7 +64,7 @@ class Companies:
 
     def _credited(self, name: str) -> Object:
         """An Attribution: one source, though its name is not always known."""
-        source = {"uid": self.uids.of_source(name), "__class__": "Source", "name": name}
+        source = {"uid": self.uids.of_source(name), "__class__": "Source", "name": self.uids.source_name(name)}
         return {"sources": [source], "__class__": "Attribution", "first_acquired": None}
 
 
