@@ -144,12 +144,16 @@ class Tables(msgspec.Struct, frozen=True):
             "category_uids": self._category_uids,
             "parent_uid": self._parent_uid,
             "seller_name": self.uids["Seller"].name,
-            "source_uid": self.uids["Source"].source,
+            "source_uid": self._source_uid,
             "source_name": self._source_name,
             "spec_key": self.specs.key,
             "spec_datatype": self.specs.datatype,
             "spec_values": self.specs.values,
         }
+
+    def _source_uid(self, name: str) -> Uid:
+        """The uid of a source by either of its names."""
+        return self.uids["Source"].source(name, self._source_name(name))
 
     def _source_name(self, name: str) -> str:
         """v3's name of a source, which is a seller for the most part."""

@@ -120,10 +120,11 @@ class Uids:
         """The service's id of whom v3 or the service called exactly so; None where that is not known."""
         return self._ids.get(name)
 
-    def _source(self, name: str) -> Uid:
-        """16 hex digits for a source, of which the service knows only the name."""
-        known = self._by_name.get(name.casefold())
-        return known or f"{self._tag}{blake2b(name.encode(), digest_size=5).hexdigest()}"
+    def _source(self, name: str, called: str | None = None) -> Uid:
+        """16 hex digits for a source, of which the service knows only the name; v3 may have `called` it otherwise."""
+        called = called or name
+        known = self._by_name.get(called.casefold()) or self._by_name.get(name.casefold())
+        return known or f"{self._tag}{blake2b(called.encode(), digest_size=5).hexdigest()}"
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """All uids that lead to an object; the one that is sent is the last."""

@@ -10,6 +10,14 @@ from proxy.sandbox.catalog import records, store
 from proxy.sandbox.legacy_v3 import only_v3, uids
 
 Object = dict[str, Any]
+# v3's names of sellers that had several or that the catalog calls otherwise, by numeric id: the name that was shown
+# last, then others on record (recordings of 2015 to 2018, and the names by which KiCost picks offers).
+_SELLERS = {
+    "14": ("Allied Electronics & Automation", "Allied Electronics"),
+    "1106": ("Arrow Electronics", "Arrow Electronics, Inc.", "Arrow"),
+    "3261": ("RS Components",),
+    "4089": ("Chip One Stop Japan",),
+}
 
 
 class Companies:
@@ -21,11 +29,19 @@ class Companies:
         self.manufacturer = lru_cache(maxsize=None)(self._manufacturer)
         self.seller = lru_cache(maxsize=None)(self._seller)
         self.category = lru_cache(maxsize=None)(self._category)
-        self.credited = lru_cache(maxsize=1024)(self._credited)
+        self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(known.source_name(name)))
 
     def category_uid(self, category: records.Category) -> str:
         """Its uid."""
         return self.uids.of("Category", category.id, category.name)
+
+    def seller_name(self, company: records.Company) -> str:
+        """v3's name of a seller."""
+        return _SELLERS.get(company.id, (company.name,))[0]
+
+    def other_names(self, company: records.Company) -> tuple[str, ...]:
+        """Names by which a filter may call the seller, too."""
+        return (company.name, *_SELLERS.get(company.id, ())[1:])
 
     def category_line(self, category: records.Category) -> list[str]:
         """The uids from the root to the category itself."""
@@ -43,7 +59,7 @@ class Companies:
             "display_flag": company.display_flag,
             "has_ecommerce": only_v3.sells_online(company),
             **_named(company),
-            "name": self.uids.seller_name(company.id, company.name),
+            "name": self.seller_name(company),
             "__class__": "Seller",
             "id": company.id,
             "uid": self.uids.of("Seller", company.id, company.name),
@@ -63,9 +79,9 @@ class Companies:
         }
 
     def _credited(self, name: str) -> Object:
-        """An Attribution: one source, though its name is not always known."""
-        source = {"uid": self.uids.of_source(name), "__class__": "Source", "name": self.uids.source_name(name)}
-        return {"sources": [source], "__class__": "Attribution", "first_acquired": None}
+        """An Attribution: one source, or none where nobody is named."""
+        sources = [{"uid": self.uids.of_source(name), "__class__": "Source", "name": name}] if name else []
+        return {"sources": sources, "__class__": "Attribution", "first_acquired": None}
 
 
 def _named(company: records.Company) -> Object:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from proxy.sandbox.legacy_v3 import asked, counting, criteria, refusal
@@ -16,10 +16,11 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object with its names in lower case, its own first."""
+    """An object with its names in lower case, its own first. `also` are names by which a filter may call it, too."""
 
     object: Object
     names: tuple[str, ...]
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class Found:
 class Listing:
     """All objects of one class."""
 
-    def __init__(self, objects: Iterable[tuple[Object, Iterable[str]]]) -> None:
-        """Objects with their aliases."""
-        self._all = [Listed(each, _lower(each["name"], aliases)) for each, aliases in objects]
+    def __init__(self, objects: Iterable[tuple[Object, Iterable[str], tuple[str, ...]]]) -> None:
+        """Objects with their aliases, and the other names that filters may use."""
+        self._all = [Listed(each, _lower(each["name"], (*aliases, *also)), also) for each, aliases, also in objects]
         self._by_uid = {each.object["uid"]: each.object for each in self._all}
 
     def get(self, uid: str) -> Object | None:
@@ -80,7 +81,8 @@ class Listing:
     def _passing(self, found: list[Listed], wanted: list[criteria.Criterion]) -> list[Listed]:
         for each in wanted:
             values = self._value(each.field)
-            found = [one for one in found if any(map(each.holds, counting.several(values(one))))]
+            also = attrgetter("also") if each.field == "name" else _nothing
+            found = [one for one in found if any(map(each.holds, (*counting.several(values(one)), *also(one))))]
         return found
 
     def _value(self, field: str) -> Callable[[Listed], Any]:
@@ -100,6 +102,10 @@ class Listing:
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
             raise refusal.bad(f"stats: {field[:60]} has no numbers")
         return counting.stats(Counter(values), len(over) - len(values))
+
+
+def _nothing(_listed: Listed) -> tuple[str, ...]:
+    return ()
 
 
 def _lower(name: str, aliases: Iterable[str]) -> tuple[str, ...]:

@@ -53,9 +53,11 @@ class Objects:
         """Brands, sellers and categories, by class."""
         known, catalog = self._companies, self._catalog
         return {
-            "Brand": listing.Listing((known.brand(each), each.aliases) for each in catalog.manufacturers()),
-            "Seller": listing.Listing((known.seller(each), (each.name, *each.aliases)) for each in catalog.sellers()),
-            "Category": listing.Listing((known.category(each), ()) for each in catalog.categories()),
+            "Brand": listing.Listing((known.brand(each), each.aliases, ()) for each in catalog.manufacturers()),
+            "Seller": listing.Listing(
+                (known.seller(each), each.aliases, known.other_names(each)) for each in catalog.sellers()
+            ),
+            "Category": listing.Listing((known.category(each), (), ()) for each in catalog.categories()),
         }
 
     @cached_property

@@ -95,8 +95,6 @@ class PartFields:
             return _spec_filter(field.key, wanted)
         if not field.key or wanted.is_range:
             return None
-        if field.name.endswith(("uid", "uids")):
-            wanted = wanted._replace(values=tuple(map(self._known.uids.current, wanted.values)))
         named: dict[Counted, Iterable[Named]] = {
             "maker": self._catalog.manufacturers(),
             "seller": self._catalog.sellers(),
@@ -131,7 +129,7 @@ class PartFields:
             sort = "manufacturer.displayname" if name.endswith(".name") else ""
             yield Field(name, "maker", "manufacturer_id", sort, shown, partial(_of_maker, shown))
         sellers: list[tuple[str, Callable[[records.Company], str]]] = [
-            ("offers.seller.name", lambda company: str(known.seller(company)["name"])),
+            ("offers.seller.name", known.seller_name),
             ("offers.seller.uid", lambda company: str(known.seller(company)["uid"])),
             ("offers.seller.id", lambda company: company.id),
         ]

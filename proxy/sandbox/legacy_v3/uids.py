@@ -27,7 +27,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Uids:
-    """The uid and the name of everything but parts, whose own the catalog has."""
+    """The uid of everything but parts, whose own the catalog has, and the names of sources."""
 
     def __init__(self, path: Path = RECORDED) -> None:
         decode = msgspec.json.Decoder(Line).decode
@@ -46,11 +46,6 @@ class Uids:
         """Of who is credited for something."""
         recorded = self._newest.get(("Source", name.casefold()))
         return recorded.uid if recorded else _digest("Source", name)
-
-    def seller_name(self, number: str, name: str) -> str:
-        """What v3 called a seller."""
-        recorded = self._newest.get(("Seller", number))
-        return recorded.name if recorded else name
 
     def source_name(self, name: str) -> str:
         """What v3 called a source: as it called the seller of that name where nothing else is on record."""
