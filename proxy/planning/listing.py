@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 from proxy import model
 from proxy.planning import counting, lucene, wildcards
 from proxy.planning.lucene import Condition
-from proxy.planning.unknown_uids import UnknownUid
 
 WORD = re.compile(r"\w+")
-UIDS = re.compile(r"uids?\Z")  # how fields that hold uids end
+UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
 
 
 class Entry(NamedTuple):
@@ -31,13 +30,12 @@ class Entry(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The outcome of a search: records of the page, all hits, v3's counts, and the uids in filters that nobody has."""
+    """The outcome of a search: records of the page, all hits, and v3's counts."""
 
     records: list[Any]
     hits: int
     facet_results: dict[str, dict[str, Any]]
     stats_results: dict[str, Any]
-    unknown_uids: tuple[UnknownUid, ...] = ()
 
 
 class Listing:
@@ -95,8 +93,7 @@ class Listing:
         }
         queries = {text: {"count": len(self._passing(hits, self._queried(text)))} for text in request.facet_queries}
         stats = {name: counting.stats(name, without(name) if apart else objects) for name, apart in request.stats}
-        counts = {"fields": fields, "queries": queries}
-        return Listed([entry.record for entry in page], len(hits), counts, stats, self._unknown(conditions))
+        return Listed([entry.record for entry in page], len(hits), {"fields": fields, "queries": queries}, stats)
 
     def _matching(self, q: str) -> list[Entry]:
         """What a text finds, best first."""
@@ -133,20 +130,9 @@ class Listing:
     def _of_today(self, conditions: Iterable[Condition]) -> list[Condition]:
         """The conditions with the uids that are sent in place of older ones."""
         return [
-            each._replace(values=tuple(map(self._sent, each.values))) if UIDS.search(each.field) else each
+            each._replace(values=tuple(map(self._sent, each.values))) if each.field in UIDS else each
             for each in conditions
         ]
-
-    def _unknown(self, conditions: Iterable[Condition]) -> tuple[UnknownUid, ...]:
-        """The uids in conditions that lead to none of the objects."""
-        found = (
-            UnknownUid(each.field, value)
-            for each in conditions
-            if UIDS.search(each.field)
-            for value in each.values
-            if wildcards.ANY not in value and value not in self._by_uid
-        )
-        return tuple(dict.fromkeys(found))
 
     def _queried(self, text: str) -> list[Condition]:
         return self._of_today(lucene.conditions(text))

@@ -13,7 +13,6 @@ from proxy.mapping import tables
 from proxy.model import Context, Drilldown, FacetField, SearchRequest
 from proxy.planning import criteria, facets, lucene
 from proxy.planning.operations import Ask, Document, Found, Outcome
-from proxy.planning.unknown_uids import UnknownUid, of_parts
 
 NOTHING = Found([], 0, whole=SimpleNamespace(hits=0))  # what stands for the answer to what need not be asked
 
@@ -26,7 +25,6 @@ class Searched(NamedTuple):
     facet_results: dict[str, dict[str, Any]]
     stats_results: dict[str, Any]
     spec_metadata: dict[str, Any]
-    unknown_uids: tuple[UnknownUid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,6 @@ class SearchPlan:
             *(condition for field, values in request.filters for condition in lucene.field_conditions(field, values)),
             *(condition for text in request.filter_queries for condition in lucene.conditions(text)),
         ]
-        self.unknown_uids = of_parts(book, self._conditions)
         # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
         self._names_specs = any(criteria.spec_key(field) is not None for field in counted)
@@ -106,7 +103,7 @@ class SearchPlan:
         counts = {text: {"count": one.hits} for text, one in queries}
         snippets = [result.description for result in getattr(found[0].whole, "results", None) or []]
         results = {"fields": facets.ranked(fields, drilled), "queries": counts}
-        return Searched(snippets, found[0].hits, results, stats, metadata, self.unknown_uids)
+        return Searched(snippets, found[0].hits, results, stats, metadata)
 
     def _together(self) -> Counted:
         """What is counted under the request's own criteria."""

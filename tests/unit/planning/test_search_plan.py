@@ -123,25 +123,3 @@ def test_only_the_page_can_cost_parts_and_nothing_leaves_the_services_ranges(
 def test_what_cannot_be_expressed_is_refused_before_anything_is_asked(request_: Any) -> None:
     with pytest.raises(errors.BadRequest):
         planned(**request_)
-
-
-@pytest.mark.parametrize(
-    "field, uid, unknown",
-    [
-        ("brand.uid", "2239e3330e2df5fe", False),
-        ("brand.uid", "b4a2d0000000026d", False),  # computed
-        ("brand.uid", "40f985f368ed933e", True),  # a manufacturer's
-        ("offers.seller.uid", "029cc79618fcd15b", False),  # of an earlier year
-        ("offers.seller.uid", "0123456789abcdef", True),
-        ("category_uids", "cd01000bfc2916c6", False),  # by name, which the list has
-        ("category_uids", "87a44aaeb6be5c63", True),  # by name, which the list has not
-        ("category_uids", "no uid", True),
-        ("brand.name", "0123456789abcdef", False),  # a name
-    ],
-)
-def test_uids_in_filters_that_lead_to_nobody_are_named(field: str, uid: str, unknown: bool) -> None:
-    book = TABLES.with_list("Category", {"Resistors": ("4163",)}).with_list("Brand", {})
-    request = SearchRequest(filters=((field, (uid,)),), filter_queries=(f'{field}:"{uid}"',))
-    plan = search.SearchPlan(request, book, frozenset())
-    assert plan.unknown_uids == (((field, uid),) if unknown else ())
-    assert plan.outcome({}).beside.unknown_uids == plan.unknown_uids
