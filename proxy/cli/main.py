@@ -5,7 +5,7 @@ import sys
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, usage
+from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, uids, usage
 
 app = typer.Typer(
     name="v3bridge",
@@ -22,6 +22,7 @@ app.command("usage")(usage.usage)
 app.command("compare")(compare.compare)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
+app.add_typer(uids.app, name="uids")
 
 
 @app.callback(invoke_without_command=True)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.compare import replies
+from proxy.compare import replies, unknown_uids
 from proxy.compare.calls import Call
 from proxy.compare.replies import Document, Reply
 
@@ -25,15 +25,16 @@ class Body(msgspec.Struct, frozen=True):
 
 
 class Side(NamedTuple):
-    """A reply and its body, read once."""
+    """A reply and its body, read once. `asked` are the uids that its request is about."""
 
     reply: Reply
     body: Body
+    asked: frozenset[str] = frozenset()
 
 
 def side(call: Call, reply: Reply) -> Side:
     """A side's reply to a call, ready to be compared."""
-    return Side(reply, read(call, reply))
+    return Side(reply, read(call, reply), unknown_uids.requested(call))
 
 
 def read(call: Call, reply: Reply) -> Body:

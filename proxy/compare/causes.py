@@ -5,11 +5,12 @@ is field `id` of the object Seller, because Part says what offers are made of, a
 around v3's objects (hits, facets, the echo of the request) are in no mapping; nothing is known of them.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from proxy import endpoints
-from proxy.compare import patterns
+from proxy.compare import patterns, unknown_uids
 from proxy.compare.differences import ABSENT, Cause, Difference, Kind
 from proxy.mapping import coverage
 from proxy.mapping.loader import Rulebook
@@ -31,6 +32,8 @@ WHY: dict[Cause, str] = {
     "missing part": "the old side returns parts that the new one does not",
     "extra part": "the new side returns parts that the old one does not",
     "status": "the sides answer with different HTTP statuses",
+    "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
+    "unknown uid requested": "the request is by a uid that one side cannot know; `v3bridge uids learn` makes a table",
     "latency": "the new side takes longer than the settings allow",
 }
 
@@ -98,10 +101,8 @@ class Causes:
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
         """The cause. `refused`: both sides answer with an error."""
-        if difference.kind == "latency":
-            return "latency"
-        if difference.kind == "status":
-            return _of_status(endpoint, difference)
+        if difference.kind in _OF_KIND:
+            return _OF_KIND[difference.kind](endpoint, difference)
         if refused:
             return "error shape"
         if patterns.is_whole(difference.path):
@@ -173,6 +174,10 @@ def _is_count(endpoint: str, difference: Difference) -> bool:
     return counted and found is not None and found.object == "Part" and patterns.steps(difference.path)[-1] in COUNTS
 
 
+def _of_uid(_: str, difference: Difference) -> Cause:
+    return "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
+
+
 def _of_status(endpoint: str, difference: Difference) -> Cause:
     """One part that only one side knows is a part that is missing, or that is extra."""
     found = _endpoint(endpoint)
@@ -197,3 +202,10 @@ def _inside(value: Any, steps: tuple[str, ...]) -> Any:
 
 def _same(one: Any, other: Any) -> bool:
     return one is other or (one is not ABSENT and other is not ABSENT and type(one) is type(other) and one == other)
+
+
+_OF_KIND: dict[Kind, Callable[[str, Difference], Cause]] = {
+    "latency": lambda *_: "latency",
+    "uid not known": _of_uid,
+    "status": _of_status,
+}

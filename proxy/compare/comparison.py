@@ -8,7 +8,8 @@ from proxy.compare.differences import Finding
 
 class Comparison(msgspec.Struct, frozen=True):
     """`findings` are what is left when rules and data that has moved are out; `moved` is that data, which is shown and
-    counts against nobody; `hidden` says how many differences each rule took, by the rule's name; `wavers` are the paths
+    counts against nobody, and `unknown_uids` are objects under uids that differ because v3's is on no record, of which
+    the same holds; `hidden` says how many differences each rule took, by the rule's name; `wavers` are the paths
     at which the old side disagreed with itself, None for a call outside the sample that is asked twice to know that.
 
     `trouble` is why there is nothing to compare, and of which side. Seconds are of each side's first answer, None where
@@ -27,6 +28,7 @@ class Comparison(msgspec.Struct, frozen=True):
     new_seconds: float | None = None
     parts: int = 0
     price: int | None = None
+    unknown_uids: tuple[Finding, ...] = ()
 
     @property
     def equivalent(self) -> bool:

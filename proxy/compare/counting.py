@@ -72,7 +72,11 @@ class GroupCount(msgspec.Struct, frozen=True):
 
 
 def _earlier(one: Kept, other: Kept) -> Kept:
-    return min(one, other, key=lambda kept: (kept.at, kept.place, str(kept.old), str(kept.new), kept.call.origin))
+    return min(
+        one,
+        other,
+        key=lambda kept: (kept.at, kept.place, str(kept.old), str(kept.new), kept.call.origin, kept.call.times),
+    )
 
 
 class Pattern(msgspec.Struct, frozen=True):

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from proxy.compare import exact, identity, matching, paths, spelling
+from proxy.compare import exact, identity, matching, paths, spelling, unknown_uids
 from proxy.compare.differences import Difference, Kind
 from proxy.compare.replies import Document
 
 UID = re.compile(r"[0-9a-f]{16}")
+OWN = frozenset(("uid", "parent_uid"))  # fields whose uids v3bridge computes where v3's is not known
 # What only looks like a number in these is a name: the part numbers 1.5 and 1.50 are two.
 NAMES = frozenset(("uid", "mpn", "sku", "id", "_naive_id", "name", "reference", "q", "mpn_or_sku", "brand", "seller"))
 JSON_TYPES = {dict: "object", list: "list", str: "text", int: "number", Decimal: "number", bool: "boolean"}
@@ -76,7 +77,9 @@ def _objects(pair: Pair) -> tuple[list[Difference], list[Pair]]:
     found = [Difference("missing", *at(key), old=old[key]) for key in old if key not in new]
     found += [Difference("extra", *at(key), new=new[key]) for key in new if key not in old]
     changed = [key for key, was in old.items() if key in new and not exact.same(was, new[key])]
-    return found, [Pair(old[key], new[key], *at(key), key, pair.name) for key in changed]
+    apart = {key for key in changed if key in OWN and unknown_uids.same_object(key, old, new, pair.name)}
+    found += [Difference(unknown_uids.KIND, *at(key), old[key], new[key]) for key in old if key in apart]
+    return found, [Pair(old[key], new[key], *at(key), key, pair.name) for key in changed if key not in apart]
 
 
 def _lists(pair: Pair) -> tuple[list[Difference], list[Pair]]:
@@ -88,8 +91,12 @@ def _lists(pair: Pair) -> tuple[list[Difference], list[Pair]]:
     def at(label: Label) -> tuple[str, str]:
         return path, paths.element(pair.place, *label)
 
-    found = [Difference("missing", *at(old[each]), old=pair.old[each]) for each in matched.missing]
-    found += [Difference("extra", *at(label), new=pair.new[each]) for each, label in new.items()]
+    missing, extra = ({n: pair.old[n] for n in matched.missing}, {n: pair.new[n] for n in matched.extra})
+    if unknown_uids.same_list(pair.name, pair.within, missing, extra):
+        found = [Difference(unknown_uids.KIND, path, f"{pair.place}[*]", [*missing.values()], [*extra.values()])]
+    else:
+        found = [Difference("missing", *at(old[each]), old=was) for each, was in missing.items()]
+        found += [Difference("extra", *at(label), new=pair.new[each]) for each, label in new.items()]
     if matched.moved:
         before, after = ([paths.element(paths.ROOT, *old[each]) for each in order] for order in matched.orders())
         found.append(Difference("order", pair.path, pair.place, before, after))

@@ -14,6 +14,7 @@ Kind = Literal[
     "format",  # the same number or moment, written in another way
     "order",  # the same elements in another order
     "twice",  # a key stands twice in an object of one side
+    "uid not known",  # the same object under v3's uid and one that v3bridge computed; or a request by such a uid
     "latency",  # the new side takes longer than it may
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -28,6 +29,8 @@ Cause = Literal[
     "missing part",
     "extra part",
     "status",
+    "uid not known",  # an object has a uid of its own on each side; it does not count
+    "unknown uid requested",  # a request by a uid that only one side knows; it counts
     "latency",
     "unexplained",
 ]

@@ -1,7 +1,8 @@
 """What identifies the elements of v3's lists, so that one which has moved is known again. Used by matching.
 
-Parts by uid, else by number and maker; offers by seller and SKU; price breaks by quantity; results by reference and
-position; all else by the first that it has of a row of usual fields. Texts and numbers identify themselves.
+Parts by uid, else by number and maker; offers by seller (uid, else id, else name) and SKU; price breaks by quantity;
+results by reference and position; all else by the first that it has of a row of usual fields. Texts and numbers
+identify themselves.
 """
 
 import json
@@ -66,6 +67,11 @@ def _offer(seller: str, names: Sequence[str], element: Any) -> Hashable:
     return sku and (text(_at(element, "seller", seller)), sku, *(text(_at(element, name)) for name in names))
 
 
+def _offer_known(seller: str, names: Sequence[str], element: Any) -> Hashable:
+    """Where the seller is known by that field."""
+    return _offer(seller, names, element) if text(_at(element, "seller", seller)) else None
+
+
 def _offer_label(offer: Any) -> str | None:
     seller = text(_at(offer, "seller", "name")) or text(_at(offer, "seller", "uid"))
     return " ".join(each for each in (seller, text(_at(offer, "sku"))) if each) or None
@@ -97,6 +103,12 @@ def _seller_name(element: Any) -> Hashable:
     return text(_at(element, "seller", "name"))
 
 
+def _source(element: Any) -> Hashable:
+    """A source without a name is one, too."""
+    name = _at(element, "name")
+    return ("source", name) if type(name) is str else None
+
+
 def _found(key: Key, element: Any) -> Hashable:
     return key(_at(element, "item"))
 
@@ -118,20 +130,26 @@ def _nowhere(_: Any) -> None:
 
 
 USUAL_KEYS: tuple[Key, ...] = tuple(partial(_field, name) for name in USUAL)
+VARIANT = ("packaging", "eligible_region")
 PART: tuple[Key, ...] = (partial(_field, "uid"), _maker)
 BREAKS = _identity(_quantity, label=_quantity_label)
 ASKED = _identity(partial(_field, "reference"), label=_nowhere, by_position=True)
-FOUND = _identity(*(partial(_found, key) for key in (*PART, *USUAL_KEYS)))
+NUMBERED: Key = partial(_field, "id")
+FOUND = _identity(*(partial(_found, key) for key in (*PART, NUMBERED, *USUAL_KEYS)))
 NAMED = {
     "items": _identity(*PART, *USUAL_KEYS),
     "queries": ASKED,
     "offers": _identity(
-        partial(_offer, "uid", ("packaging", "eligible_region")),
+        partial(_offer, "uid", VARIANT),
+        partial(_offer_known, "id", VARIANT),
+        partial(_offer_known, "name", VARIANT),
         partial(_offer, "uid", ()),
+        partial(_offer_known, "id", ()),
         partial(_offer, "name", ()),
         label=_offer_label,
     ),
     "imagesets": _identity(_image),
+    "sources": _identity(partial(_field, "uid"), _source),
     "broker_listings": _identity(_seller_name, *USUAL_KEYS),
 }
 ANYTHING = _identity(*USUAL_KEYS)

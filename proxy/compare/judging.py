@@ -4,7 +4,7 @@ Pure but for what it is handed: how JSON values are compared, and how keys are t
 was asked a second time is handed in with the first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from proxy import endpoints
@@ -18,6 +18,10 @@ from proxy.compare.replies import Document, Reply
 from proxy.compare.rules import Applied, Rules
 from proxy.compare.settings import Settings
 from proxy.compare.trimming import Trimming
+from proxy.compare.unknown_uids import UnknownUids
+from proxy.mapping.uids import Uids
+
+NONE_KNOWN: Mapping[str, Uids] = {}
 
 Diff = Callable[[Document, Document], list[Difference]]  # diff.documents
 
@@ -39,12 +43,16 @@ class Judge:
         causes: Causes,
         diff: Diff,
         redact: Callable[[str], str],
+        *,
+        uids: Mapping[str, Uids] = NONE_KNOWN,
     ) -> None:
+        """`uids` are those on record, by kind."""
         self._settings = settings
         self.rules = rules
         self.causes = causes
         self._diff = diff
         self._trimming = Trimming(redact)
+        self._uids = UnknownUids(uids)
 
     def asks_twice(self, call: Call) -> bool:
         """Whether a call is of the sample that the old side is asked twice, whatever comes of it."""
@@ -69,14 +77,16 @@ class Judge:
         applied = self._applied(call, old, new)
         moved = self._moved((old, new), later, applied.left)
         refused = old.body.refused and new.body.refused
+        found = [
+            self._finding(each, self.causes.of(call.endpoint, each, refused=refused))
+            for each in applied.left
+            if _key(each) not in moved
+        ]
         return Comparison(
             call,
             at,
-            findings=tuple(
-                self._finding(each, self.causes.of(call.endpoint, each, refused=refused))
-                for each in applied.left
-                if _key(each) not in moved
-            ),
+            findings=tuple(each for each in found if each.cause != "uid not known"),
+            unknown_uids=tuple(each for each in found if each.cause == "uid not known"),
             moved=tuple(self._finding(each, "moved") for each in applied.left if _key(each) in moved),
             hidden=applied.hidden,
             wavers=self._wavers(call, old, later[0]) if self.asks_twice(call) else None,
@@ -99,10 +109,10 @@ class Judge:
         """All differences of two replies that can be compared."""
         found = _whole(old, new)
         if old.reply.status != new.reply.status and not (old.body.refused and new.body.refused):
-            return found
+            return self._uids.explained(found, old.asked)
         if old.body.problem is None and new.body.problem is None:
             found += self._diff(old.body.document, new.body.document)
-        return found
+        return self._uids.explained(found, old.asked)
 
     def _wavers(self, call: Call, old: Side, again: Side | None) -> tuple[str, ...] | None:
         """Where the old side disagrees with itself; None without a second answer to go by."""

@@ -24,6 +24,7 @@ def lasting(comparison: Comparison, redaction: Redaction) -> Comparison:
         call=call(comparison.call, redaction),
         findings=tuple(map(_finding, comparison.findings)),
         moved=tuple(map(_finding, comparison.moved)),
+        unknown_uids=tuple(map(_finding, comparison.unknown_uids)),
     )
 
 

@@ -28,6 +28,7 @@ from proxy.compare.tally import Tally
 from proxy.compare.thresholds import Subject, Threshold
 
 DAY = 86_400.0
+UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are shown and count against nobody
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,12 +83,12 @@ class Summary:
         )
 
     def _counting(self, tally: Tally) -> frozenset[str]:
-        """The groups that count against their calls: not what has moved, and not what is noise."""
+        """The groups that count against their calls: not what has moved, what is noise, or uids that are not known."""
         compared = _compared(tally)
         return frozenset(
             key
             for key, group in tally.groups.items()
-            if group.cause != "moved" and self._exceeds(tally, group, compared[group.endpoint])
+            if group.cause not in UNCOUNTED and self._exceeds(tally, group, compared[group.endpoint])
         )
 
     def _exceeds(self, tally: Tally, group: GroupCount, compared: int) -> bool:
@@ -160,7 +161,8 @@ class Summary:
 
     def _calls(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
         """Calls with a difference that a threshold is about. A call with several of them counts once."""
-        about = {key for key in counts if self._is_about(threshold, tally.groups[key])}
+        looked_at = counts | {key for key, group in tally.groups.items() if group.cause == threshold.uncounted}
+        about = {key for key in looked_at if self._is_about(threshold, tally.groups[key])}
         patterns = (pattern for row in tally.rows.values() for pattern in row.patterns.values())
         known = sum(pattern.calls for pattern in patterns if about.intersection(pattern.groups))
         return max([known, *(tally.groups[key].calls for key in about)])
@@ -195,5 +197,12 @@ def _times(tally: Tally) -> Iterable[Times]:
 def _notes(tally: Tally, run: Run) -> Iterable[str]:
     if run.seconds and run.seconds < DAY:
         yield f"the source covers {run.seconds / 3600:.1f} hours: a month's cost is a guess until it covers days"
+    unknown = [group for group in tally.groups.values() if group.cause == "uid not known"]
+    if unknown:
+        differences, calls = sum(group.differences for group in unknown), max(group.calls for group in unknown)
+        yield (
+            f"{differences} uids are not known (in {calls} calls or more): v3bridge sends others for the same objects. "
+            "This does not count; programs that store uids need a table of them, which v3bridge uids learn writes"
+        )
     if tally.rest:
         yield f"{tally.rest} differences of further sorts are counted against their calls, and not listed"

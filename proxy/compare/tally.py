@@ -135,7 +135,7 @@ def _one(comparison: Comparison) -> Tally:
         first=comparison.at,
         last=comparison.at,
     )
-    tally._take_groups({**groups, **_grouped(comparison, comparison.moved)})
+    tally._take_groups({**groups, **_grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
     if comparison.wavers is not None:
         tally.twice = {endpoint: 1}
         wavers = {digest(endpoint, path): WaverCount(endpoint, path, 1) for path in comparison.wavers}

@@ -19,7 +19,8 @@ SUBJECTS = (
     *OBJECTS,
     *("offer", "price", "stock", "spec", "datasheet", "description", "facet", "hits", "envelope", "other"),
 )
-WORDS = tuple(dict.fromkeys((*KINDS, *(cause.replace(" ", "-") for cause in CAUSES if cause != "moved"))))
+WORDS = tuple(dict.fromkeys(word.replace(" ", "-") for word in (*KINDS, *CAUSES) if word != "moved"))
+UNKNOWN_UIDS: Cause = "uid not known"
 
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
@@ -36,7 +37,13 @@ class Threshold(msgspec.Struct, frozen=True):
     def is_about(self, endpoint: str, path: str, kind: Kind, cause: Cause, subject: Subject) -> bool:
         """Whether differences of this sort are what it is about."""
         about = subject_of(endpoint, path, subject)
-        return self.name in (about, kind, f"{kind}-{about}", cause.replace(" ", "-"))
+        kind_, cause_ = (word.replace(" ", "-") for word in (kind, cause))
+        return self.name in (about, kind_, f"{kind_}-{about}", cause_)
+
+    @property
+    def uncounted(self) -> Cause | None:
+        """The cause that it is about although differences of it do not count, where it names it."""
+        return UNKNOWN_UIDS if self.name == UNKNOWN_UIDS.replace(" ", "-") else None
 
     def broken(self, calls: int, of: int) -> str | None:
         """What to say where too many calls have it."""

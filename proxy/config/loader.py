@@ -39,6 +39,7 @@ class _Reader(Blocks):
             store=self._store(blocks.get("store")),
             listen=self.block(settings.Listen, blocks.get("listen"), ("listen",)),
             upstream=upstream,
+            uids=self._uids(blocks.get("uids")),
             translation=self.block(settings.Translation, blocks.get("translation"), ("translation",)),
             sharing=self.block(settings.Sharing, blocks.get("sharing"), ("sharing",)),
             answers=self.block(settings.Answers, blocks.get("answers"), ("answers",)),
@@ -61,6 +62,9 @@ class _Reader(Blocks):
 
     def _store(self, raw: Any) -> secret.StoreUrl:
         return self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
+
+    def _uids(self, raw: Any) -> secret.File | None:
+        return None if raw is None else self.value(secret.File, raw, ("uids",))
 
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.Application]:
         at = ("applications",)

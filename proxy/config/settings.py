@@ -255,6 +255,7 @@ class Config(Settings, frozen=True):
     ] = StoreUrl("sqlite")
     listen: Listen = Listen()
     upstream: Literal["sandbox"] | Upstream = "sandbox"
+    uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: Translation = Translation()
     sharing: Sharing = Sharing()
     answers: Answers = Answers()

@@ -12,7 +12,7 @@ import msgspec
 
 from proxy import errors
 from proxy.kit import located_yaml
-from proxy.mapping import specs, tables, transforms
+from proxy.mapping import specs, tables, transforms, uids
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import Schema
 from proxy.model import Path as FieldPath
@@ -57,8 +57,8 @@ class Rulebook:
         return self.hidden[name]
 
 
-def load(folder: Path, site: str = "octopart") -> Rulebook:
-    """Read and check a mappings folder, with `{site}` filled in.
+def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> Rulebook:
+    """Read and check a mappings folder, with `{site}` filled in, and a site's own table of uids.
 
     Raises MappingError, which names file, line and what is wrong.
     """
@@ -74,7 +74,7 @@ def load(folder: Path, site: str = "octopart") -> Rulebook:
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
-    book = tables_of(folder)
+    book = tables_of(folder, own_uids)
     v3_specs = (f"specs.{key}.value" for key in book.v3_specs)
     book = msgspec.structs.replace(book, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / "schema.graphql", site))
@@ -87,17 +87,13 @@ def _read(file: Path, site: str) -> str:
     return file.read_text(encoding="utf-8").replace("{site}", site)
 
 
-def tables_of(folder: Path) -> tables.Tables:
+def tables_of(folder: Path, own_uids: Path | None = None) -> tables.Tables:
     """The tables of a mappings folder."""
-    known = _table(folder / "uids.yaml", list[tables.KnownUid])
     names = _table(folder / "spec_names.yaml", specs.SpecName)
     keys = _table(folder / "spec_keys.yaml", str | None)
     fields = _table(folder / "search.yaml", tables.SearchField)
-    uids = {kind: tables.Uids(kind, known.get(kind, [])) for kind in tables.KINDS}
-    if unknown := ", ".join(known.keys() - uids.keys()):
-        raise errors.MappingError(f"uids.yaml: {unknown}: no such kind; there are {', '.join(uids)}")
     try:
-        return tables.Tables(uids, specs.SpecNames(names), fields, keys)
+        return tables.Tables(uids_of(folder, own_uids), specs.SpecNames(names), fields, keys)
     except ValueError as error:
         raise errors.MappingError(f"spec_names.yaml: {error}") from error
 
@@ -112,9 +108,34 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
             yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
-def _table(file: Path, kind: Any) -> dict[str, Any]:
-    """One table; its entries one by one, so that a mistake is found at its own line."""
+def uids_of(folder: Path, own: Path | None = None) -> dict[str, uids.Uids]:
+    """The uids of a mappings folder and of a site's own table, by kind. Raises MappingError."""
+    known = _uids(folder / "uids.yaml")
+    theirs = _uids(own) if own else {}
+    return {kind: uids.Uids(kind, known.get(kind, []), theirs.get(kind, [])) for kind in uids.KINDS}
+
+
+def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
+    """One table of uids, in which each uid stands for one object; of sources, several share one on record."""
     located = located_yaml.load(file, errors.MappingError)
+    read = _table(file, list[uids.KnownUid], located)
+    for kind, entries in read.items():
+        if kind not in uids.KINDS:
+            raise errors.MappingError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(uids.KINDS)}")
+        first: dict[str, int] = {}
+        for at, entry in enumerate(entries):
+            if wrong := entry.mistake():
+                raise errors.MappingError(f"{located.place((kind, at, wrong[0]))}: {wrong[1]}")
+            earlier = first.setdefault(entry.uid, at)
+            if earlier != at and kind != "Source":
+                line = located.place((kind, earlier))
+                raise errors.MappingError(f"{located.place((kind, at))}: uid {entry.uid} is already given in {line}")
+    return read
+
+
+def _table(file: Path, kind: Any, read: located_yaml.Located | None = None) -> dict[str, Any]:
+    """One table; its entries one by one, so that a mistake is found at its own line."""
+    located = read or located_yaml.load(file, errors.MappingError)
     entries = _convert(located.data, dict[str, Any], located, ())
     return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 

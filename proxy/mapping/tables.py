@@ -1,75 +1,17 @@
 """The tables of mappings/: v3 uids of companies and categories, what searches can name, and v3's names of specs.
 
-A company or category has no v3 uid upstream (contract graphql.md §1.5). Known ones stand in uids.yaml; every other
-gets one from its numeric id: a tag of six hex digits for its kind, then the id in ten. That can be turned back.
+uids.py holds the uids and how others are computed.
 """
 
-import re
 from collections.abc import Callable, Mapping
-from hashlib import blake2b
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from proxy.mapping.specs import SpecNames
+from proxy.mapping.uids import Uid, Uids
 
-TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
-KINDS = (*TAGS, "Source")  # what uids.yaml can list
 LISTS = {"Manufacturer": "Brand"}  # v3's makers have two uids each, but are one list
-
-Uid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
-
-
-class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of uids.yaml."""
-
-    uid: str
-    name: str
-    id: str | None = None
-
-
-class Identity(NamedTuple):
-    """Whom a uid stands for: by numeric id, or by name where the id is not known."""
-
-    id: str | None
-    name: str | None
-
-
-class Uids:
-    """v3 uids of one kind of object, both ways."""
-
-    def __init__(self, kind: str, known: list[KnownUid]) -> None:
-        self._tag = TAGS.get(kind)
-        self._by_id = {entry.id: entry.uid for entry in known if entry.id}
-        self._by_name = {entry.name: entry.uid for entry in known if not entry.id}
-        self._named = {entry.name: entry.id for entry in known if entry.id}
-        self._identities = {entry.uid: Identity(entry.id, entry.name) for entry in known}
-
-    def uid(self, numeric_id: str, name: str) -> Uid:
-        """16 hex digits. Raises ValueError where the service's id is not a number below 2^40."""
-        return self._by_id.get(numeric_id) or self._by_name.get(name) or self.computed(numeric_id)
-
-    def computed(self, numeric_id: str) -> Uid:
-        """The one that can be turned back, whether or not another is known."""
-        number = int(numeric_id)
-        if not 0 <= number < 1 << 40:
-            raise ValueError("an id of the service does not fit into a v3 uid")
-        return f"{self._tag}{number:010x}"
-
-    def named(self, name: str) -> str | None:
-        """The service's id of whom v3 called exactly so; None where that is not known."""
-        return self._named.get(name)
-
-    def source(self, name: str) -> Uid:
-        """16 hex digits for a source, of which the service knows only the name: a digest where it is not known."""
-        return self._by_name.get(name) or blake2b(name.encode(), digest_size=8).hexdigest()
-
-    def identity(self, uid: str) -> Identity | None:
-        """Whom a uid stands for; None where it is neither known nor one of ours."""
-        known = self._identities.get(uid)
-        if known or not re.fullmatch(rf"{self._tag}[0-9a-f]{{10}}", uid):
-            return known
-        return Identity(str(int(uid[6:], 16)), None)
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,7 +88,9 @@ class Tables(msgspec.Struct, frozen=True):
             "category_line": self._category_line,
             "category_uids": self._category_uids,
             "parent_uid": self._parent_uid,
-            "source_uid": self.uids["Source"].source,
+            "seller_name": self.uids["Seller"].name,
+            "source_uid": self._source_uid,
+            "source_name": self._source_name,
             "spec_key": self.specs.key,
             "spec_name": self.specs.name,
             "spec_shown": self.specs.is_shown,
@@ -156,6 +100,15 @@ class Tables(msgspec.Struct, frozen=True):
             "spec_high": self.specs.high,
             "spec_display": self.specs.display,
         }
+
+    def _source_uid(self, name: str) -> Uid:
+        """The uid of a source by either of its names."""
+        return self.uids["Source"].source(name, self._source_name(name))
+
+    def _source_name(self, name: str) -> str:
+        """v3's name of a source, which is a seller for the most part."""
+        known = self.uids["Source"].name("", name)
+        return known if known != name else self.uids["Seller"].name(self.uids["Seller"].named(name) or "", name)
 
     def _parent_uid(self, ancestors: list[Any]) -> Uid | None:
         """The uid of the last of them; null for the root, which has none."""

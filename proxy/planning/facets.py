@@ -146,16 +146,19 @@ def _buckets(book: tables.Tables, field: str, entry: tables.SearchField, found: 
     if entry.facet == "inStockAgg":
         return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
     part = "category" if entry.facet == "categoryAgg" else "company"
-    shown = _shown(book, field, entry)
+    shown = _shown(book, entry)
     return [(shown(getattr(bucket, part)), bucket.count or 0) for bucket in buckets]
 
 
-def _shown(book: tables.Tables, field: str, entry: tables.SearchField) -> Callable[[Any], str]:
+def _shown(book: tables.Tables, entry: tables.SearchField) -> Callable[[Any], str]:
     """How a company or category is named in this field's facet: by uid, id or name."""
     if entry.uid:
         uid = book.uids[entry.uid].uid
         return lambda named: uid(named.id, named.name)
-    return (lambda named: named.id) if field.endswith(".id") else (lambda named: named.name)
+    if entry.name:
+        name = book.uids[entry.name].name
+        return lambda named: name(named.id, named.name)
+    return lambda named: named.id
 
 
 def _specs(book: tables.Tables, field: str, found: Any) -> list[Any]:

@@ -130,10 +130,10 @@ class Library:
         whole = compiler.compile_object(self._rulebook, name, every, needs)
         nowhere = Context("", "")
 
-        computed = self._rulebook.tables.uids[name].computed
+        uids = self._rulebook.tables.uids[name]
 
         def build(data: Any) -> Listing:
-            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), computed)
+            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), uids.accepted)
 
         return Catalogue(documents.listing(root, whole), build)
 

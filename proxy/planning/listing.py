@@ -20,13 +20,13 @@ UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fie
 
 
 class Entry(NamedTuple):
-    """One object: the service's record, all of its v3 fields, its names in lower case, its own first, and the uid that
-    it had while no other was known."""
+    """One object: the service's record, all of its v3 fields, its names in lower case, v3's first, and all uids that
+    lead to it."""
 
     record: Any
     v3: dict[str, Any]
     names: tuple[str, ...]
-    computed: str
+    uids: list[str]
 
 
 class Listed(NamedTuple):
@@ -44,18 +44,18 @@ class Listing:
     """All objects of one kind, by uid and by word."""
 
     def __init__(
-        self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], computed: Callable[[str], str]
+        self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
     ) -> None:
         """Records that cannot be translated are left out, `skipped` of them. Raises ValueError where all are.
 
-        `computed` makes the uid of a numeric id that was given out while no other was known: it goes on being good.
-        `ids` are the service's ids by name, to the letter.
+        `accepted` are the uids that lead to a numeric id and name: those of earlier years, and the one that was given
+        out while no other was known. `ids` are the service's ids by name, v3's and its own, to the letter.
         """
-        self._entries = list(_entries(records, to_v3, computed))
+        self._entries = list(_entries(records, to_v3, accepted))
         self.skipped = len(records) - len(self._entries)
         if records and not self._entries:
             raise ValueError("no record can be translated")
-        self._by_uid = {entry.computed: entry for entry in self._entries}
+        self._by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids = _ids(self._entries)
         self._by_word: dict[str, set[int]] = defaultdict(set)
@@ -80,7 +80,7 @@ class Listing:
             self._check(field)
         found = self._matching(request.q)
         filters = support.filters(request)
-        conditions = [each.condition for each in filters]
+        conditions = self._of_today(each.condition for each in filters)
         hits = _sorted(self._passing(found, conditions), request.sortby)
         page = hits[request.start : request.start + request.limit]
 
@@ -94,7 +94,7 @@ class Listing:
             for facet in request.facets
             if facet.include
         }
-        queries = {text: {"count": len(self._passing(hits, lucene.conditions(text)))} for text in request.facet_queries}
+        queries = {text: {"count": len(self._passing(hits, self._queried(text)))} for text in request.facet_queries}
         stats = {name: counting.stats(name, without(name) if apart else objects) for name, apart in request.stats}
         unknown = tuple(self._unknown(filters))
         return Listed(
@@ -143,17 +143,32 @@ class Listing:
                     if value not in self._by_uid and wildcards.ANY not in value
                 )
 
+    def _of_today(self, conditions: Iterable[Condition]) -> list[Condition]:
+        """The conditions with the uids that are sent in place of older ones."""
+        return [
+            each._replace(values=tuple(map(self._sent, each.values))) if each.field in UIDS else each
+            for each in conditions
+        ]
+
+    def _queried(self, text: str) -> list[Condition]:
+        return self._of_today(lucene.conditions(text))
+
+    def _sent(self, uid: str) -> str:
+        entry = self._by_uid.get(uid)
+        return uid if entry is None else str(entry.v3["uid"])
+
     def _check(self, field: str) -> None:
         if self._entries:
             counting.check_field(field, self._entries[0].v3)
 
 
 def _entries(
-    records: list[Any], to_v3: Callable[[Any], dict[str, Any]], computed: Callable[[str], str]
+    records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
 ) -> Iterator[Entry]:
     for record in records:
         try:
-            yield Entry(record, to_v3(record), _names(record), computed(record.id))
+            v3 = to_v3(record)
+            yield Entry(record, v3, _names(v3, record), accepted(record.id, record.name))
         except (ValueError, OverflowError):  # an id or a time that is none
             continue
 
@@ -161,12 +176,14 @@ def _entries(
 def _ids(entries: list[Entry]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for entry in entries:
-        found[entry.record.name] = (*found.get(entry.record.name, ()), entry.record.id)
+        for name in {entry.v3["name"], entry.record.name}:
+            found[name] = (*found.get(name, ()), entry.record.id)
     return found
 
 
-def _names(record: Any) -> tuple[str, ...]:
-    return tuple(name.casefold() for name in (record.name, *getattr(record, "aliases", ())))
+def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
+    names = (v3["name"], record.name, *getattr(record, "aliases", ()))
+    return tuple(dict.fromkeys(name.casefold() for name in names))
 
 
 def _rank(entry: Entry, text: str) -> int:

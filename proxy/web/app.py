@@ -5,6 +5,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -53,7 +54,8 @@ async def _compose(
     upstream = settings.upstream
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
-    rulebook = loader.load(shipped.path("mappings"), upstream.site)
+    own_uids = Path(settings.uids) if settings.uids else None
+    rulebook = loader.load(shipped.path("mappings"), upstream.site, own_uids)
     served = applications.Applications(settings.applications)
     views = _views(rulebook, served)
     spans = _tracing(settings.tracing, opened)

@@ -113,7 +113,7 @@ async def _shadow(
     known = loader.load(file, os.environ)  # here, so that a mistake stops the start; the process does anew
 
     async def order() -> messages.Order:
-        return messages.Order(None if file is None else str(file), outside.site, await place.resume())
+        return messages.Order(None if file is None else str(file), outside.site, await place.resume(), settings.uids)
 
     judging = judge.JudgingProcess(order)
     limit = own.parts if isinstance(own.parts, int) else None

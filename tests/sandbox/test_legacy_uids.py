@@ -1,12 +1,13 @@
-"""The uids of the old service: those on record, the formula for all others, and the proxy's table beside them."""
+"""The uids of the old service: those on record, what all others have, and the proxy's table beside them."""
 
-import hashlib
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 
+from proxy.mapping import uids as proxys
 from proxy.sandbox.legacy_v3 import uids
 
 MAPPINGS = Path(__file__).parents[2] / "mappings"
@@ -16,31 +17,45 @@ def test_a_uid_on_record_is_found_by_number_else_by_name() -> None:
     known = uids.Uids()
     assert known.of("Seller", "459", "Whoever") == "2c3be9310496fffc"
     assert known.of("Category", "4163", "Resistors") == "5c6a91606d4187ad"
+    assert known.of("Brand", "212", "KEMET") == "6991a89b4423be56"
     assert known.of("Brand", "370", "Texas Instruments") != known.of("Manufacturer", "370", "Texas Instruments")
 
 
-@pytest.mark.parametrize(
-    "kind, uid",
-    [
-        ("Seller", "5e11e400000003e8"),
-        ("Brand", "b4a2d000000003e8"),
-        ("Manufacturer", "3a2fac00000003e8"),
-        ("Category", "ca7e6000000003e8"),
-    ],
-)
-def test_every_other_uid_says_what_it_is_of_and_its_number(kind: uids.Kind, uid: str) -> None:
-    assert uids.Uids().of(kind, "1000", "Nobody on record") == uid
-
-
-def test_a_source_that_is_not_on_record_is_a_digest_of_its_name() -> None:
+def test_the_newest_of_several_uids_is_sent_and_all_lead_to_it() -> None:
     known = uids.Uids()
+    assert known.of("Seller", "3917", "Freelance Electronics") == "a1fc64f687d7723b"
+    found = map(known.current, ("029cc79618fcd15b", "a1fc64f687d7723b", "cd01000bfc2916c6", "0123456789abcdef"))
+    assert list(found) == ["a1fc64f687d7723b", "a1fc64f687d7723b", "5c6a91606d4187ad", "0123456789abcdef"]
+
+
+@pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
+def test_no_other_uid_says_what_it_is_of_or_is_one_that_the_proxy_computes(kind: uids.Kind) -> None:
+    known, theirs = uids.Uids(), proxys.Uids(kind, [])
+    made = [known.of(kind, str(number), "Nobody on record") for number in range(500)]
+    assert len(set(made)) == len({uid[:6] for uid in made}) == 500
+    assert all(re.fullmatch("[0-9a-f]{16}", uid) for uid in made)
+    assert [uid for uid in made if theirs.identity(uid)] == []
+
+
+def test_a_source_that_is_not_on_record_has_a_digest_of_its_own() -> None:
+    known, theirs = uids.Uids(), proxys.Uids("Source", [])
     assert known.of_source("Farnell") == "58989d9272cd8b5f"
-    assert known.of_source("Nobody") == hashlib.blake2b(b"Nobody", digest_size=8).hexdigest()
+    assert known.of_source("Nobody") == known.of_source("Nobody") != known.of_source("Somebody")
+    assert known.of_source("Nobody") != theirs.source("Nobody")
+
+
+def test_sources_have_the_names_that_v3_had() -> None:
+    names = [uids.Uids().source_name(name) for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")]
+    assert names == ["RS Components", "Chip One Stop Japan", "Arrow Electronics", "Zoro"]
 
 
 def test_the_old_services_record_and_the_proxys_table_say_the_same() -> None:
     """Neither reads the other's: whoever learns a uid writes it into both."""
     lines = [msgspec.json.decode(line, type=uids.Line) for line in uids.RECORDED.read_bytes().splitlines()]
     table = yaml.safe_load((MAPPINGS / "uids.yaml").read_text("utf-8"))
-    listed = {(kind, each["uid"], each["name"], each.get("id")) for kind, entries in table.items() for each in entries}
-    assert {(line.kind, line.uid, line.name, line.id) for line in lines} == listed
+    listed = {
+        (kind, each["uid"], each["name"], tuple(each.get("also", ())), each.get("id"), each.get("year", 0))
+        for kind, entries in table.items()
+        for each in entries
+    }
+    assert {(line.kind, line.uid, line.name, line.also, line.id, line.year) for line in lines} == listed

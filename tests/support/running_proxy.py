@@ -37,6 +37,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
             site=changes.pop("site", "octopart"),
             **{"retries": 0, "timeouts": PATIENT, **changes.pop("upstream", {})},
         ),
+        uids=changes.pop("uids", None),
         translation=config.Translation(**changes.pop("translation", {})),
         listen=config.Listen(**changes.pop("listen", {})),
         sharing=config.Sharing(**changes.pop("sharing", {})),

@@ -34,7 +34,8 @@ async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
 
 async def _compare(ready: opened.Opened) -> Result | None:
     started = ready.clock.now()
-    judged = judgement.of(ready.settings, ready.site, ready.clock, ready.redaction.text)
+    own_uids = ready.service.uids if ready.service else None
+    judged = judgement.of(ready.settings, ready.site, ready.clock, ready.redaction.text, own_uids)
     tally = Tally()
     with ExitStack() as stack:
         progress = _progress(ready, stack)

@@ -15,6 +15,7 @@ from proxy.compare.settings import Settings
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
+from proxy.mapping.uids import Uids
 
 SITE = "octopart"  # the usual one; it names a field and judges nothing
 
@@ -37,13 +38,20 @@ def settings(file: Path | None, fail_on: str | None) -> Settings:
         raise typer.BadParameter(str(error), param_hint="--fail-on") from None
 
 
-def of(chosen: Settings, site: str | None, clock: Clock, redact: Callable[[str], str]) -> Judgement:
-    """Made for today. `site` is that of the service that is started here."""
+def of(
+    chosen: Settings, site: str | None, clock: Clock, redact: Callable[[str], str], own_uids: str | None = None
+) -> Judgement:
+    """Made for today. `site` and `own_uids`, a file, are those of the service that is started here."""
     why = causes.Causes(mapping.load(shipped.path("mappings"), site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.Rules(chosen.rules, why, today)
-    judge = judging.Judge(chosen, book, why, diff.documents, redact)
+    judge = judging.Judge(chosen, book, why, diff.documents, redact, uids=known_uids(own_uids))
     return Judgement(judge, summary.Summary(chosen, book, why, paths.subject))
+
+
+def known_uids(own: str | None) -> dict[str, Uids]:
+    """The uids on record, and those of a site's own file."""
+    return mapping.uids_of(shipped.path("mappings"), Path(own) if own else None)
 
 
 def digest(chosen: Settings, config_file: Path | None) -> str:

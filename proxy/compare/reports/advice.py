@@ -10,6 +10,7 @@ NAMED = 3  # things that one sentence names
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
 REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
     "status": "Look at a sample: the side that refuses says why. Often it is a key that this side does not know.",
+    "unknown uid requested": "Learn the uids from a recording with v3bridge uids learn, and set uids to that file.",
     "latency": "Compare again when the new side has its answers in memory, or raise latency in compare.yaml.",
     "missing part": "Look such a part up in the new service: it may not have it, or spell it otherwise.",
     "extra part": "Look such a part up in the old service: it may not have it. A rule with a reason can hide it.",

@@ -23,6 +23,7 @@ KINDS: dict[Kind, str] = {
     "format": "written in another way",
     "order": "another order",
     "twice": "a key that stands twice",
+    "uid not known": "a uid that v3bridge does not know",
     "latency": "slower than it may be",
 }
 
@@ -137,6 +138,8 @@ def standing(group: Group) -> str:
         return "counts"
     if group.cause == "moved":
         return "does not count: the data has moved"
+    if group.cause == "uid not known":
+        return "does not count: v3's uid is on no record"
     return "does not count: no more than noise" if group.noise is not None else "does not count"
 
 

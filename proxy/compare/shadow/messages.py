@@ -15,14 +15,14 @@ HEAD = 4  # bytes of a message's length
 
 
 class Order(msgspec.Struct, frozen=True, tag=True):
-    """What to begin with: the file of rules (None: the shipped one), the catalog site, and what was gathered before.
-
-    That is JSON, empty where nothing was.
+    """What to begin with: the file of rules (None: the shipped one), the catalog site, what was gathered before (JSON,
+    empty where nothing was), and the file of a site's own uids.
     """
 
     rules: str | None
     site: str
     gathered: str
+    uids: str | None = None
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):

@@ -36,6 +36,7 @@ class Desk:
         path = None if order.rules is None else Path(order.rules)
         self._settings = loader.load(path, os.environ)
         self._causes = Causes(mappings.load(shipped.path("mappings"), order.site))
+        self._uids = mappings.uids_of(shipped.path("mappings"), Path(order.uids) if order.uids else None)
         self._tally = msgspec.json.decode(order.gathered, type=Tally) if order.gathered else Tally()
         self._clock = clock
         self._secrets: set[str] = set()
@@ -75,7 +76,7 @@ class Desk:
         if today != self._day:
             self._day = today
             rules = Rules(self._settings.rules, self._causes, today)
-            self._judge = Judge(self._settings, rules, self._causes, diff.documents, self._hidden)
+            self._judge = Judge(self._settings, rules, self._causes, diff.documents, self._hidden, uids=self._uids)
         return self._judge
 
     def _learn(self, secrets: tuple[str, ...]) -> None:

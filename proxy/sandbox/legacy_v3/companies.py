@@ -29,7 +29,7 @@ class Companies:
         self.manufacturer = lru_cache(maxsize=None)(self._manufacturer)
         self.seller = lru_cache(maxsize=None)(self._seller)
         self.category = lru_cache(maxsize=None)(self._category)
-        self.credited = lru_cache(maxsize=1024)(self._credited)
+        self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(known.source_name(name)))
 
     def category_uid(self, category: records.Category) -> str:
         """Its uid."""

@@ -31,6 +31,10 @@ class Objects:
         """A Part."""
         return self._parts.built(part, seen, apikey, draws)
 
+    def known(self, name: str, uid: str) -> Object | None:
+        """The Brand, Category or Seller that a uid leads to, be it one of an earlier year."""
+        return self.listings[name].get(self._companies.uids.current(uid))
+
     def listed(self, found: Object, name: str, seen: shape.Shape) -> Object:
         """A Brand, Category or Seller of a listing."""
         if name == "Category" and "imagesets" in seen.include:

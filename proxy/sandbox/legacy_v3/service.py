@@ -106,7 +106,7 @@ class Service:
     def _get(self, caller: Caller, name: str, wanted: list[str]) -> Object:
         seen = self._shape(caller, name)
         if name != "Part":
-            listed = {uid: self._objects.listings[name].get(uid) for uid in wanted}
+            listed = {uid: self._objects.known(name, uid) for uid in wanted}
             return {uid: self._objects.listed(each, name, seen) for uid, each in listed.items() if each is not None}
         there = shelf.Shelf(self._catalog, caller.draws)
         found = {uid: there.by_uid(uid) for uid in wanted}

@@ -1,7 +1,7 @@
 """v3's uids of companies, categories and sources, which the catalog holds by numeric id or name only.
 
-Those that are on record stand in data/uids.jsonl, by the numeric id where that is known, else by name. Every other is
-six hex digits that say what it is of and the numeric id in ten; of a source, of which only the name is known, a digest.
+Those that are on record stand in data/uids.jsonl: by the numeric id where that is known, else by name. Of several uids
+of one object the newest is sent, and all lead to it. Every other uid is a keyed digest that nobody can turn back.
 """
 
 import hashlib
@@ -12,33 +12,58 @@ import msgspec
 
 RECORDED = Path(__file__).parent / "data" / "uids.jsonl"
 Kind = Literal["Seller", "Brand", "Manufacturer", "Category", "Source"]
-_BEGINNINGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60"}
+_KEY = b"octopart v3, 2012 to 2022"
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A uid on record."""
+    """A uid on record. `name` is the object's newest in v3, `also` are others; `year` that of the newest response."""
 
     kind: Kind
     uid: str
     name: str
+    also: tuple[str, ...] = ()
     id: str | None = None
+    year: int = 0
 
 
 class Uids:
-    """The uid of everything but parts, whose own the catalog has."""
+    """The uid of everything but parts, whose own the catalog has, and the names of sources."""
 
     def __init__(self, path: Path = RECORDED) -> None:
         decode = msgspec.json.Decoder(Line).decode
-        lines = [decode(line) for line in path.read_bytes().splitlines()]
-        self._by_id = {(line.kind, line.id): line.uid for line in lines if line.id is not None}
-        self._by_name = {(line.kind, line.name): line.uid for line in lines if line.id is None}
+        lines = sorted((decode(line) for line in path.read_bytes().splitlines()), key=lambda line: line.year)
+        self._newest = {(line.kind, key): line for line in lines for key in _keys(line)}
+        self._current = {
+            line.uid: self._newest[line.kind, _keys(line)[0]].uid for line in lines if line.kind != "Source"
+        }
 
     def of(self, kind: Kind, number: str, name: str) -> str:
         """Of a company or category."""
-        recorded = self._by_id.get((kind, number)) or self._by_name.get((kind, name))
-        return recorded or f"{_BEGINNINGS[kind]}{int(number):010x}"
+        recorded = self._newest.get((kind, number)) or self._newest.get((kind, name.casefold()))
+        return recorded.uid if recorded else _digest(kind, number)
 
     def of_source(self, name: str) -> str:
         """Of who is credited for something."""
-        digest = hashlib.blake2b(name.encode(), digest_size=8)
-        return self._by_name.get(("Source", name)) or digest.hexdigest()
+        recorded = self._newest.get(("Source", name.casefold()))
+        return recorded.uid if recorded else _digest("Source", name)
+
+    def source_name(self, name: str) -> str:
+        """What v3 called a source: as it called the seller of that name where nothing else is on record."""
+        recorded = self._newest.get(("Source", name.casefold()))
+        if recorded is None:
+            sellers = (line for (kind, _), line in self._newest.items() if kind == "Seller" and line.id)
+            recorded = next((line for line in sellers if name in (line.name, *line.also)), None)
+        return recorded.name if recorded else name
+
+    def current(self, uid: str) -> str:
+        """The uid that is sent for the object that a uid leads to."""
+        return self._current.get(uid, uid)
+
+
+def _keys(line: Line) -> tuple[str, ...]:
+    """What a line is found by: a number, or names in any case of letters."""
+    return (line.id,) if line.id else tuple(name.casefold() for name in (line.name, *line.also))
+
+
+def _digest(kind: Kind, key: str) -> str:
+    return hashlib.blake2b(f"{kind} {key}".encode(), key=_KEY, digest_size=8).hexdigest()

@@ -11,6 +11,7 @@ from integration.comparing.comparison import Compares, Makes
 from integration.house import House, Starts
 from support import commands, generated_calls
 
+from proxy import config
 from proxy.compare.calls import Call
 from proxy.sandbox import accounts
 from proxy.sandbox.legacy_v3 import disturbances
@@ -23,6 +24,7 @@ UPSTREAM = {
 NOISE = """
 noise: {share: %s, least_calls: 10}
 """
+LISTS = ("brands", "sellers", "categories")
 LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
 
@@ -30,6 +32,37 @@ LATEST = 500.0  # seconds that a comparison may take on a slow machine
 async def house(start: Starts) -> AsyncIterator[House]:
     async with start(sandbox=UPSTREAM) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def tables() -> dict[str, str]:
+    """The table of uids that was learnt, once it was: the old service has the same ones each time."""
+    return {}
+
+
+@pytest.fixture
+async def learnt(house: House, start: Starts, tables: dict[str, str], tmp_path: Path) -> AsyncIterator[House]:
+    """A house whose proxy has a table of uids, learnt from what both sides of another said."""
+    if not tables:
+        tables["learnt"] = await _learn(house, tmp_path)
+    (tmp_path / "uids.yaml").write_text(tables["learnt"], encoding="utf-8")
+    async with start(sandbox=UPSTREAM, uids=config.File(tmp_path / "uids.yaml")) as opened:
+        yield opened
+
+
+async def _learn(house: House, folder: Path) -> str:
+    """What `record` and `uids learn` make of all lists and parts."""
+    lists = [f"/{name}/search?limit=100&start={start}" for name in LISTS for start in range(0, 1000, 100)]
+    including = "".join(f"&include[]={name}" for name in generated_calls.INCLUDES)
+    parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
+    asked = [f"/v3{target}&apikey={generated_calls.KEY}\n" for target in (*lists, *parts)]
+    (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
+    sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", house.proxy.url, "--old-rate", "0")
+    recording = ("record", *sides, "--requests", "lists.txt", "--yes", "--output", "lists.zst")
+    for arguments in (recording, ("uids", "learn", "lists.zst", "--output", "learnt.yaml")):
+        found = await commands.end(await commands.start(folder, *arguments), LATEST)
+        assert found.code == 0, found
+    return (folder / "learnt.yaml").read_text("utf-8")
 
 
 @pytest.fixture
@@ -44,15 +77,19 @@ def makes(house: House) -> Makes:
 
 
 @pytest.fixture
-def compares(house: House, tmp_path: Path) -> Compares:
-    """Compares calls while the old service is disturbed; gives the result as JSON, its exit code as `code`."""
+def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
+    """Compares calls while the old service is disturbed; gives the result as JSON, its exit code as `code`. The proxy
+    is one that has learnt all uids, unless another is named.
+    """
 
-    async def comparing(calls: list[Call], *disturbed: disturbances.Disturbance) -> dict[str, Any]:
+    async def comparing(
+        calls: list[Call], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
+    ) -> dict[str, Any]:
         lines = [f"/v3{call.target(generated_calls.KEY)}\n" for call in calls]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
         (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
         house.sandbox.legacy.disturbances.replace(disturbed)
-        sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", house.proxy.url, "--old-rate", "0")
+        sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", proxy, "--old-rate", "0")
         options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
         found = await commands.end(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
         assert (tmp_path / "result.json").exists(), found

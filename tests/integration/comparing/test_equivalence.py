@@ -1,7 +1,10 @@
-"""2 000 generated calls on all endpoints: what nobody disturbs is equivalent."""
+"""2 000 generated calls on all endpoints: what nobody disturbs is equivalent, but for uids that nobody recorded. The
+old service has a formula of its own for them; with a table learnt from its responses nothing differs at all.
+"""
 
 import pytest
 from integration.comparing.comparison import Compares, Makes, told
+from integration.house import House
 
 from proxy import endpoints
 
@@ -13,8 +16,29 @@ async def test_the_generated_calls_are_of_every_endpoint(makes: Makes) -> None:
     assert {call.endpoint for call in await makes(CALLS)} == known
 
 
+async def test_what_nobody_disturbs_differs_in_uids_that_nobody_recorded_and_in_nothing_else(
+    house: House, makes: Makes, compares: Compares
+) -> None:
+    calls = await makes(300)
+    result = await compares(calls, proxy=house.proxy.url)
+    assert {group["kind"] for group in result["groups"]} == {"uid not known"}
+    assert {(group["cause"], group["counts"]) for group in result["groups"]} == {
+        ("uid not known", False),
+        ("unknown uid requested", True),
+    }
+    asked = {group["endpoint"] for group in result["groups"] if group["counts"]}
+    assert "/parts/match" not in asked
+    shares = {row["endpoint"]: row["share"] for row in result["rows"]}
+    assert {share for endpoint, share in shares.items() if endpoint not in asked} == {1.0}
+    assert shares["/parts/match"] == shares["/parts/{uid}"] == 1.0
+    assert any("uids are not known" in note for note in result["notes"])
+    assert result["troubles"] == []
+
+
 @pytest.mark.parametrize("turn", range(TURNS))
-async def test_what_nobody_disturbs_is_equivalent(makes: Makes, compares: Compares, turn: int) -> None:
+async def test_with_a_learnt_table_what_nobody_disturbs_is_equivalent(
+    makes: Makes, compares: Compares, turn: int
+) -> None:
     calls = (await makes(CALLS))[turn::TURNS]
     result = await compares(calls)
     assert told(result) == set()

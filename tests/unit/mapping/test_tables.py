@@ -1,107 +1,18 @@
-"""v3 uids that can be turned back, and v3's names of specs (contract graphql.md §1.5, §10.5)."""
+"""v3's names of specs (contract graphql.md §10.5), and what mapping files read of the tables."""
 
-import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy import errors
 from proxy.mapping import loader, tables
 from proxy.mapping.specs import Source, SpecNames
 
-KINDS = ("Seller", "Brand", "Manufacturer", "Category")
-ids = st.integers(0, 2**40 - 1).map(str)
-
 
 @pytest.fixture(scope="session")
 def book(rulebook: loader.Rulebook) -> tables.Tables:
     return rulebook.tables
-
-
-@given(st.sampled_from(KINDS), ids)
-def test_a_computed_uid_is_sixteen_hex_digits_and_can_be_turned_back(kind: str, number: str) -> None:
-    uids = tables.Uids(kind, [])
-    uid = uids.uid(number, "any name")
-    assert re.fullmatch("[0-9a-f]{16}", uid)
-    assert uids.identity(uid) == tables.Identity(number, None)
-
-
-@given(ids)
-def test_kinds_never_share_a_uid_and_a_brands_is_not_its_manufacturers(number: str) -> None:
-    all_of_them = {tables.Uids(kind, []).uid(number, "n") for kind in KINDS}
-    assert len(all_of_them) == len(KINDS)
-
-
-@given(ids, ids)
-def test_two_companies_never_share_a_uid(one: str, other: str) -> None:
-    uids = tables.Uids("Brand", [])
-    assert (uids.uid(one, "n") == uids.uid(other, "n")) == (one == other)
-
-
-@given(st.sampled_from(KINDS), st.text())
-def test_a_uid_of_nobodys_making_is_nobody(kind: str, text: str) -> None:
-    identity = tables.Uids(kind, []).identity(text)
-    assert identity is None or re.fullmatch("[0-9a-f]{16}", text)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_uid_of_another_kind_is_nobody(kind: str, book: tables.Tables) -> None:
-    for other in set(KINDS) - {kind}:
-        assert book.uids[kind].identity(book.uids[other].uid("123456", "n")) is None
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", ["", "x", "-1", str(2**40), "1.5", "0x1"])
-def test_an_id_that_is_no_number_below_two_to_the_forty_is_an_error(
-    kind: str, number: str, book: tables.Tables
-) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        book.uids[kind].uid(number, "no such name")
-
-
-@pytest.mark.parametrize(
-    "kind, number, name, uid",
-    [
-        ("Brand", "370", "Texas Instruments", "2239e3330e2df5fe"),
-        ("Manufacturer", "370", "Texas Instruments", "40f985f368ed933e"),
-        ("Seller", "459", "Digi-Key", "2c3be9310496fffc"),
-        ("Seller", "2401", "Mouser", "a5e060ea85e77627"),
-        ("Seller", "2402", "Newark", "d294179ef2900153"),
-        ("Category", "4161", "Electronic Parts", "8a1e4714bb3951d9"),
-        ("Category", "999", "Resistors", "5c6a91606d4187ad"),
-    ],
-)
-def test_known_uids_are_the_recorded_ones(kind: str, number: str, name: str, uid: str, book: tables.Tables) -> None:
-    assert book.uids[kind].uid(number, name) == uid
-    identity = book.uids[kind].identity(uid)
-    assert identity is not None
-    assert identity.name == name
-    assert identity.id in (number, None)
-
-
-def test_every_known_uid_is_well_formed_and_is_not_one_that_is_computed(book: tables.Tables) -> None:
-    for kind, uids in book.uids.items():
-        known = uids._identities
-        assert known, kind
-        assert all(re.fullmatch("[0-9a-f]{16}", uid) for uid in known)
-        assert not any(uid.startswith(tag) for uid in known for tag in tables.TAGS.values())
-
-
-def test_no_id_has_two_known_uids(book: tables.Tables) -> None:
-    for kind, uids in book.uids.items():
-        ids_ = [identity.id for identity in uids._identities.values() if identity.id]
-        assert sorted(set(ids_)) == sorted(ids_), kind
-    assert book.uids["Seller"].uid("4089", "Chip One Stop") == "6ffbaaf17255bc3c"
-
-
-def test_a_source_has_its_known_uid_or_a_digest_that_stays(book: tables.Tables) -> None:
-    source = book.uids["Source"].source
-    assert source("Farnell") == "58989d9272cd8b5f"
-    assert source("Somebody new") == source("Somebody new") != source("Somebody else")
-    assert re.fullmatch("[0-9a-f]{16}", source("Somebody new"))
 
 
 @pytest.mark.parametrize(
@@ -201,3 +112,12 @@ def test_categories_run_from_the_root_and_a_root_has_no_parent(book: tables.Tabl
     assert made["category_line"](leaf) == ["8a1e4714bb3951d9", "ca7e600000000005", "ca7e600000000006"]
     assert made["parent_uid"](leaf.ancestors) == "ca7e600000000005"
     assert made["parent_uid"]([]) is None
+
+
+def test_sellers_and_sources_are_called_what_v3_called_them(book: tables.Tables) -> None:
+    made = book.transforms()
+    sellers = {"3261": "RS", "4089": "Chip One Stop", "14": "Allied Electronics", "1106": "Arrow", "8284": "Zoro"}
+    named = ["RS Components", "Chip One Stop Japan", "Allied Electronics & Automation", "Arrow Electronics", "Zoro"]
+    assert [made["seller_name"](*each) for each in sellers.items()] == named
+    assert [made["source_name"](name) for name in sellers.values()][:2] == named[:2]
+    assert [book.ids("Seller", name) for name in ("RS", "RS Components")] == [("3261",), ("3261",)]

@@ -127,7 +127,7 @@ def test_a_value_that_nobody_has_is_no_alternative() -> None:
     [
         (Condition("brand.name", ("Nobody",)), "Brand"),
         (Condition("manufacturer.uid", ("94e351e9bd0a4724",)), "Brand"),
-        (Condition("offers.seller.name", ("Arrow",)), "Seller"),
+        (Condition("offers.seller.name", ("Sager",)), "Seller"),
         (Condition("category_uids", ("5c6a91606d4187ad",)), "Category"),
     ],
 )

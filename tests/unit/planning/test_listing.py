@@ -26,7 +26,7 @@ def a_listing(names: dict[str, list[str]] = NAMES) -> Listing:
         SimpleNamespace(id=str(n), name=name, aliases=aliases, number=n)
         for n, (name, aliases) in enumerate(names.items())
     ]
-    return Listing(records, to_v3, "computed-{}".format)
+    return Listing(records, to_v3, lambda id_, _: [f"computed-{id_}", f"{int(id_):015x}a"])
 
 
 def to_v3(record: Any) -> dict[str, Any]:
@@ -162,6 +162,14 @@ def test_an_object_by_its_uid() -> None:
     found = listing.get(f"{1:016x}")
     assert (len(listing), found.name if found else None, listing.get("x")) == (len(NAMES), "TAOS", None)
     assert listing.get("computed-1") is found  # given out while no other was known
+    assert listing.get(f"{1:015x}a") is found  # of an earlier year
+
+
+def test_a_filter_takes_older_uids() -> None:
+    found = search(filters=(("uid", (f"{1:015x}a", "f" * 16)),), filter_queries=(f"uid:({1:016x} or computed-1)",))
+    assert (names(found), found.hits) == (["TAOS"], 1)
+    counted = search(facet_queries=(f"uid:{1:015x}a",))
+    assert counted.facet_results["queries"] == {f"uid:{1:015x}a": {"count": 1}}
 
 
 def test_the_ids_of_a_name_are_those_of_exactly_this_name() -> None:

@@ -1,0 +1,120 @@
+"""`v3bridge uids`: tables of v3 uids, for the setting `uids`."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proxy import config, errors
+from proxy.kit import shipped
+
+if TYPE_CHECKING:
+    from proxy.compare import learning, recorded
+    from proxy.mapping.uids import Uids
+
+SHOWN = 20  # conflicts that are printed
+
+app = typer.Typer(help="Tables of v3 uids.", no_args_is_help=True)
+
+
+@app.callback()
+def _uids() -> None:
+    """Keep `learn` a command of its own beside others to come."""
+
+
+@app.command("learn")
+def learn(
+    recording: Annotated[
+        Path, typer.Argument(help="A recording of v3bridge, or JSON lines of old responses: url, status, body.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the table goes; standard output if omitted.")
+    ] = None,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", help="A configuration whose table of uids is known already.")
+    ] = None,
+) -> None:
+    """Write a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses."""
+    from proxy.compare import recorded
+    from proxy.mapping import loader
+
+    if output is not None and output.exists():
+        raise errors.ConfigError(f"{output} is there already, and is left as it is: name another file")
+    own = config.load(config_file, os.environ).uids if config_file else None
+    known = loader.uids_of(shipped.path("mappings"), Path(own) if own else None)
+    answers = recorded.Recorded(recording)
+    try:
+        found = _learnt(answers, known)
+    finally:
+        answers.close()
+    if found.learnt:
+        _write(_table(found, recording.name), output)
+    _say(found, output)
+
+
+def _learnt(answers: "recorded.Recorded", known: "dict[str, Uids]") -> "learning.Learnt":
+    """All calls of a file, one after the other."""
+    from proxy.compare import bodies, learning
+
+    learner, both = learning.Learner(known), False
+    for call in answers.calls():
+        line = answers.line(call)
+        if line is None or line.old is None:
+            continue
+        old, new = (bodies.read(call, each.reply()) if each else None for each in (line.old, line.new))
+        if old is None or old.refused or old.problem:
+            continue
+        readable = new is not None and not new.refused and new.problem is None
+        both = both or line.new is not None
+        learner.take(old.document.value, new.document.value if new and readable else None)
+    return learner.learnt(both=both)
+
+
+def _table(found: "learning.Learnt", source: str) -> str:
+    lines = [f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn. For the setting `uids`: docs/uids.md."]
+    for kind, entries in found.lines.items():
+        lines.append(f"{kind}:")
+        for entry in entries:
+            also = f", also: [{', '.join(map(_quoted, entry.also))}]" if entry.also else ""
+            number = f', id: "{entry.id}"' if entry.id else ""
+            lines.append(f'  - {{uid: "{entry.uid}", name: {_quoted(entry.name)}{also}{number}, source: learnt}}')
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """As YAML in double quotes. What no file can hold becomes a question mark."""
+    sound = text.encode("utf-8", "replace").decode()
+    return json.dumps(sound, ensure_ascii=not sound.isprintable())
+
+
+def _write(table: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(table, nl=False)
+        return
+    try:
+        output.write_text(table, encoding="utf-8")
+    except OSError as error:
+        raise errors.ConfigError(f"the table {output} cannot be written: {error.strerror}") from error
+
+
+def _say(found: "learning.Learnt", output: Path | None) -> None:
+    """The counts, to standard error: a table may be on standard output."""
+    counts = (
+        (found.learnt, "learnt"),
+        (found.known, "already known"),
+        (len(found.conflicts), "conflicting"),
+        (found.unmatched, "not matched"),
+    )
+    _lines(found.conflicts[:SHOWN])
+    if len(found.conflicts) > SHOWN:
+        _lines([f"and {len(found.conflicts) - SHOWN} more conflicts"])
+    where = f" Set uids: {output} in the configuration." if output and found.learnt else ""
+    _lines([f"uids: {', '.join(f'{number} {what}' for number, what in counts)}.{where}"])
+
+
+def _lines(texts: Iterable[str]) -> None:
+    for text in texts:
+        typer.echo(text if text.isprintable() else repr(text), err=True)

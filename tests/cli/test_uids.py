@@ -1,0 +1,90 @@
+"""`v3bridge uids learn` on files, and the setting `uids` that takes what it writes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import commands
+
+SELLER = {"__class__": "Seller", "uid": "1" * 16, "name": 'Zoro "Tools"', "id": "8284"}
+KNOWN = {"__class__": "Seller", "uid": "fbaa3ea0de71286d", "name": "RS Components", "id": "3261"}
+BRANDS = [{"__class__": "Brand", "uid": digit * 16, "name": "Twice"} for digit in "23"]
+CONFIG = 'applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}\n'
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> str:
+    """The name of a file of stored responses."""
+    lines = [
+        {"url": "/v3/sellers/search?q=z&apikey=SECRET_KEY", "body": {"results": [{"item": SELLER}, {"item": KNOWN}]}},
+        {"url": "/v3/brands/search?q=t", "body": {"results": [{"item": each} for each in BRANDS]}},
+        {"url": "/v3/brands/search?q=u", "status": 403, "body": {"item": {**BRANDS[0], "name": "Refused"}}},
+    ]
+    (tmp_path / "old.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return "old.jsonl"
+
+
+@pytest.fixture
+def learn(tmp_path: Path) -> Callable[..., Any]:
+    """Runs the command in the test's folder."""
+
+    async def run(*arguments: str) -> commands.Finished:
+        return await commands.end(await commands.start(tmp_path, "uids", "learn", *arguments))
+
+    return run
+
+
+async def test_a_table_is_printed_and_what_came_of_it_is_said(recorded: str, learn: Callable[..., Any]) -> None:
+    found = await learn(recorded)
+    assert found.code == 0, found
+    assert yaml.safe_load(found.out) == {
+        "Seller": [{"uid": "1" * 16, "name": 'Zoro "Tools"', "id": "8284", "source": "learnt"}]
+    }
+    assert "uids: 1 learnt, 1 already known, 2 conflicting, 0 not matched." in found.err
+    assert f"Brand twice has the uids {'2' * 16}, {'3' * 16}" in found.err
+    assert "SECRET_KEY" not in found.out + found.err
+
+
+async def test_what_is_written_is_a_table_for_the_setting_uids(
+    recorded: str, learn: Callable[..., Any], tmp_path: Path
+) -> None:
+    assert (await learn(recorded, "--output", "uids.yaml")).code == 0
+    (tmp_path / "config.yaml").write_text(CONFIG + "uids: uids.yaml\n", encoding="utf-8")
+    again = await learn(recorded, "--config", "config.yaml")
+    assert "uids: 0 learnt, 2 already known, 2 conflicting, 0 not matched." in again.err
+    assert again.out == ""
+    kept = (tmp_path / "uids.yaml").read_text("utf-8")
+    refused = await learn(recorded, "--output", "uids.yaml")
+    assert (refused.code, refused.err) == (
+        2,
+        "v3bridge: uids.yaml is there already, and is left as it is: name another file\n",
+    )
+    assert (tmp_path / "uids.yaml").read_text("utf-8") == kept
+
+
+async def test_a_file_that_holds_no_response_is_named(learn: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("{}\n", encoding="utf-8")
+    for name in ("empty.jsonl", "nowhere.jsonl"):
+        found = await learn(name)
+        assert found.code == 2
+        assert name in found.err
+
+
+@pytest.mark.parametrize(
+    "table, message",
+    [
+        ('Seller:\n  - {uid: "xyz", name: Zoro}\n', "v3bridge: ours.yaml:2:6: uid 'xyz' is not 16 hex digits"),
+        (None, "v3bridge: config.yaml:2:1: uids: the file "),
+    ],
+)
+async def test_a_table_that_is_wrong_stops_the_start_with_file_and_line(
+    tmp_path: Path, table: str | None, message: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG + "uids: ours.yaml\n", encoding="utf-8")
+    if table:
+        (tmp_path / "ours.yaml").write_text(table, encoding="utf-8")
+    found = await commands.end(await commands.start(tmp_path, "serve", "--port", "0", "--config", "config.yaml"))
+    assert (found.code, message in found.err) == (2, True), found

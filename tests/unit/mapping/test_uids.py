@@ -1,0 +1,161 @@
+"""v3 uids: those on record, those of a site's own, and those that can be turned back (contract graphql.md §1.5)."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import errors
+from proxy.kit import shipped
+from proxy.mapping import loader, uids
+
+MAPPINGS = shipped.path("mappings")
+NUMBERED = ("Seller", "Brand", "Manufacturer", "Category")
+RECORDED = [
+    (kind, each)
+    for kind, entries in yaml.safe_load((MAPPINGS / "uids.yaml").read_text("utf-8")).items()
+    for each in entries
+]
+ids = st.integers(0, 2**40 - 1).map(str)
+OLD, NEW = "1" * 16, "2" * 16
+
+
+@pytest.fixture(scope="session")
+def book(rulebook: loader.Rulebook) -> dict[str, uids.Uids]:
+    return rulebook.tables.uids
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
+    """The shipped uids with a table of a site's own."""
+
+    def read(text: str) -> dict[str, uids.Uids]:
+        (tmp_path / "ours.yaml").write_text(text, encoding="utf-8")
+        return loader.uids_of(MAPPINGS, tmp_path / "ours.yaml")
+
+    return read
+
+
+@given(st.sampled_from(NUMBERED), ids)
+def test_a_computed_uid_is_sixteen_hex_digits_and_can_be_turned_back(kind: str, number: str) -> None:
+    made = uids.Uids(kind, [])
+    uid = made.uid(number, "any name")
+    assert re.fullmatch("[0-9a-f]{16}", uid)
+    assert (made.identity(uid), made.is_computed(uid), made.knows(uid)) == (uids.Identity(number, None), True, False)
+
+
+@given(ids)
+def test_kinds_never_share_a_uid_and_a_brands_is_not_its_manufacturers(number: str) -> None:
+    assert len({uids.Uids(kind, []).uid(number, "n") for kind in NUMBERED}) == len(NUMBERED)
+
+
+@given(ids, ids)
+def test_two_companies_never_share_a_uid(one: str, other: str) -> None:
+    made = uids.Uids("Brand", [])
+    assert (made.uid(one, "n") == made.uid(other, "n")) == (one == other)
+
+
+@given(st.sampled_from(NUMBERED), st.text())
+def test_a_uid_of_nobodys_making_is_nobody(kind: str, text: str) -> None:
+    identity = uids.Uids(kind, []).identity(text)
+    assert identity is None or re.fullmatch("[0-9a-f]{16}", text)
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_the_uid_of_another_kind_is_nobody(kind: str, book: dict[str, uids.Uids]) -> None:
+    for other in set(NUMBERED) - {kind}:
+        assert book[kind].identity(book[other].uid("123456", "n")) is None
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+@pytest.mark.parametrize("number", ["", "x", "-1", str(2**40), "1.5", "0x1"])
+def test_an_id_that_is_no_number_below_two_to_the_forty_is_an_error(
+    kind: str, number: str, book: dict[str, uids.Uids]
+) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        book[kind].uid(number, "no such name")
+
+
+@pytest.mark.parametrize(
+    "kind, number, name, uid",
+    [
+        ("Brand", "370", "Texas Instruments", "2239e3330e2df5fe"),
+        ("Manufacturer", "370", "Texas Instruments", "40f985f368ed933e"),
+        ("Brand", "212", "KEMET", "6991a89b4423be56"),  # v3 wrote Kemet
+        ("Brand", "278", "onsemi", "e5492443c939328e"),  # which was ON Semiconductor
+        ("Seller", "459", "Digi-Key", "2c3be9310496fffc"),
+        ("Seller", "1106", "Arrow Electronics", "9d5b5851b06f4e9c"),
+        ("Seller", "3917", "Freelance Electronics", "a1fc64f687d7723b"),  # of 2018; 029cc79618fcd15b is of 2015
+        ("Seller", "4089", "Chip One Stop", "90be55b4b6214379"),
+        ("Category", "4161", "Electronic Parts", "8a1e4714bb3951d9"),
+        ("Category", "999", "Resistors", "5c6a91606d4187ad"),  # client code has cd01000bfc2916c6
+        ("Category", "999", "Inductors", "bf4e72448e766489"),
+        ("Category", "999", "RF Semiconductors and Devices", "82584f52b3df599f"),
+    ],
+)
+def test_the_newest_uid_on_record_is_sent(
+    kind: str, number: str, name: str, uid: str, book: dict[str, uids.Uids]
+) -> None:
+    assert book[kind].uid(number, name) == uid
+
+
+@pytest.mark.parametrize("kind, entry", [each for each in RECORDED if each[0] != "Source"])
+def test_every_uid_on_record_leads_to_its_object(kind: str, entry: dict[str, str], book: dict[str, uids.Uids]) -> None:
+    assert re.fullmatch("[0-9a-f]{16}", entry["uid"])
+    assert book[kind].identity(entry["uid"]) == (entry.get("id"), entry["name"])
+    assert entry["uid"] in book[kind].accepted(entry.get("id", "999999999"), entry["name"])
+    assert not any(entry["uid"].startswith(tag) for tag in uids.TAGS.values())
+
+
+@pytest.mark.parametrize("kind, entry", [each for each in RECORDED if each[0] != "Source"])
+def test_a_uid_that_is_sent_is_of_the_newest_year(kind: str, entry: dict[str, str], book: dict[str, uids.Uids]) -> None:
+    sent = book[kind].uid(entry.get("id", "999999999"), entry["name"])
+    years = {each["uid"]: each.get("year", 0) for known, each in RECORDED if known == kind}
+    assert years[sent] >= entry.get("year", 0)
+
+
+def test_a_source_has_its_known_uid_or_a_digest_that_stays(book: dict[str, uids.Uids]) -> None:
+    source = book["Source"].source
+    assert [source(name) for name in ("Farnell", "RS", "RS Components")] == [
+        "58989d9272cd8b5f", "322cf7263c6ce1eb", "322cf7263c6ce1eb",
+    ]  # fmt: skip
+    assert source("Somebody new") == source("Somebody new") != source("Somebody else")
+    assert book["Source"].is_computed(source("Somebody new"))
+
+
+def test_a_sites_own_uids_come_before_the_shipped_ones_and_those_go_on_to_be_accepted(
+    own: Callable[[str], dict[str, uids.Uids]],
+) -> None:
+    ours = own(
+        "Seller:\n"
+        f'  - {{uid: "{NEW}", name: "RS Components", year: 2014}}\n'
+        f'  - {{uid: "{OLD}", name: "Zoro", id: "8284", year: 2013}}\n'
+        f'Brand:\n  - {{uid: "2239e3330e2df5fe", name: "Burr Brown"}}\n'
+    )
+    assert (ours["Seller"].uid("3261", "RS"), ours["Seller"].name("3261", "RS")) == (NEW, "RS Components")
+    assert ours["Seller"].accepted("3261", "RS") == ["5e11e40000000cbd", "fbaa3ea0de71286d", NEW, NEW]
+    assert ours["Seller"].identity(OLD) == ("8284", "Zoro")
+    assert ours["Brand"].uid("5", "Burr Brown") == "2239e3330e2df5fe"
+    assert ours["Brand"].uid("370", "Texas Instruments") != "2239e3330e2df5fe"  # one uid stands for one brand
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('Seller:\n  - {uid: "ABC", name: x}\n', r"^ours\.yaml:2:6: uid 'ABC' is not 16 hex digits"),
+        (f'Brand:\n  - {{uid: "{OLD}", name: " "}}\n', r"^ours\.yaml:2:\d+: name is empty"),
+        (f'Brand:\n  - {{uid: "{OLD}", name: x, id: "7a"}}\n', r"^ours\.yaml:2:\d+: id '7a' is not .* numeric id"),
+        (f'Brand:\n  - {{uid: "{OLD}", name: x, number: "7"}}\n', r"^ours\.yaml:2:\d+: .*number"),
+        (f'Brand:\n  - {{uid: "{OLD}", name: x}}\n  - {{uid: "{OLD}", name: y}}\n', r"^ours\.yaml:3:.*ours\.yaml:2:"),
+        ("Maker: []\n", r"^ours\.yaml:1:1: no kind 'Maker'; there are Seller, Brand"),
+    ],
+)
+def test_a_mistake_in_a_sites_own_table_names_file_line_and_value(
+    own: Callable[[str], dict[str, uids.Uids]], text: str, message: str
+) -> None:
+    with pytest.raises(errors.MappingError, match=message):
+        own(text)
