@@ -19,8 +19,8 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Cause = Literal[
-    "no source",  # the service that replaced v3 has nothing like it (the coverage table)
-    "derived",  # made of something else (the coverage table)
+    "no source",  # the service that replaced v3 has nothing like it (v3_fields.yaml)
+    "derived",  # made of something else (v3_fields.yaml)
     "moved",  # the data has moved since: asked again, the sides agree, or neither says what it said
     "order",
     "format",

@@ -55,7 +55,7 @@ class Judge:
         sides = bodies.side(call, old), bodies.side(call, new)
         if _trouble(*sides):
             return []
-        return self.rules.apply(call.endpoint, self._found(*sides)).left
+        return self.rules.apply(call.endpoint, self._found(*sides), call.uids).left
 
     def compare(
         self, call: Call, at: float, pair: Pair, *, old_again: Reply | None = None, new_again: Reply | None = None
@@ -93,7 +93,7 @@ class Judge:
         found, (one, other) = self._found(old, new), (old.reply.seconds, new.reply.seconds)
         if self._settings.latency is not None and other > one + self._settings.latency:
             found.append(Difference("latency", patterns.LATENCY, patterns.LATENCY, one, other))
-        return self.rules.apply(call.endpoint, found)
+        return self.rules.apply(call.endpoint, found, call.uids)
 
     def _found(self, old: Side, new: Side) -> list[Difference]:
         """All differences of two replies that can be compared."""

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import msgspec
 import typer
 
-from proxy.compare import causes, diff, judging, loader, paths, rules, summary, thresholds
+from proxy.compare import causes, diff, judging, loader, paths, rules, summary, thresholds, v3_fields
 from proxy.compare.settings import Settings
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
-from proxy.mapping import loader as mapping
 
 SITE = "octopart"  # the usual one; it names a field and judges nothing
 
@@ -39,7 +38,7 @@ def settings(file: Path | None, fail_on: str | None) -> Settings:
 
 def of(chosen: Settings, site: str | None, clock: Clock, redact: Callable[[str], str]) -> Judgement:
     """Made for today. `site` is that of the service that is started here."""
-    why = causes.Causes(mapping.load(shipped.path("mappings"), site or SITE))
+    why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.Rules(chosen.rules, why, today)
     judge = judging.Judge(chosen, book, why, diff.documents, redact)
