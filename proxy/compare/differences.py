@@ -39,7 +39,7 @@ ABSENT = msgspec.UNSET  # what a side has where it has nothing
 class Difference(msgspec.Struct, frozen=True):
     """One difference. `path` is the same for all of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`;
     `place` is where in this answer, elements by what identifies them. `old` and `new` are JSON values, ABSENT where a
-    side has nothing.
+    side has nothing. `said` is the message of the side that refuses, where one does.
     """
 
     kind: Kind
@@ -47,6 +47,7 @@ class Difference(msgspec.Struct, frozen=True):
     place: str
     old: Any = ABSENT
     new: Any = ABSENT
+    said: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -39,13 +39,16 @@ class Rules:
         self._at = lru_cache(KNOWN_PATHS)(self._rules_at)
 
     @property
+    def varying(self) -> frozenset[str]:
+        """The names of rules that hide more in one run and less in another, whatever the services do."""
+        return frozenset(rule.name or "" for rule in self._all if rule.varies)
+
+    @property
     def expired(self) -> tuple[Rule, ...]:
         """The rules that are not to be relied on any more."""
         return tuple(rule for rule in self._all if self._expired(rule))
 
-    def apply(
-        self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()
-    ) -> Applied:
+    def apply(self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()) -> Applied:
         """Take out what rules hide in a reply of an endpoint. `asked` are the uids that the call asks for."""
         left: list[Difference] = []
         hidden: Counter[str] = Counter()

@@ -51,6 +51,7 @@ class Rule(Block, frozen=True):
     ignore: Annotated[Literal["all"] | tuple[Kind, ...], Meta(description=f"all, or a list of {', '.join(KINDS)}")] = ()
     tolerate: Annotated[Tolerance | None, Meta(description="a block with absolute, relative or seconds")] = None
     normalise: Annotated[tuple[Spelling, ...], Meta(description=f"one of, or a list of {', '.join(SPELLINGS)}")] = ()
+    varies: Annotated[bool, Meta(description="true or false")] = False
     form: Annotated[tuple[Form, ...], Meta(description=f"one of, or a list of {', '.join(FORMS)}")] = ()
     name: Annotated[
         Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="words that stand for it in reports")

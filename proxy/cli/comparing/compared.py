@@ -5,7 +5,6 @@ Puts rooms together; what is asked when, and what is spent, is decided in proxy/
 
 import hashlib
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,8 +19,6 @@ from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
 from proxy.stores import open as stores
 
-NAMED = 3  # clients that a note names
-
 
 async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
     """Compare. None where somebody said no."""
@@ -33,8 +30,8 @@ async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
 
 
 async def _compare(ready: opened.Opened) -> Result | None:
-    started = ready.clock.now()
-    judged = judgement.of(ready.settings, ready.site, ready.clock, ready.redaction.text)
+    started, baseline = ready.clock.now(), ready.chosen.baseline
+    judged = judgement.of(ready.settings, ready.site, ready.clock, ready.redaction.text, baseline)
     tally = Tally()
     with ExitStack() as stack:
         progress = _progress(ready, stack)
@@ -99,18 +96,8 @@ def _end(ready: opened.Opened, progress: ProgressFile | None, ended: run.Ended, 
         progress.remove()
 
 
-def _unknown(ready: opened.Opened) -> Iterator[str]:
-    """Clients whose every call the service that is started here refuses: that says nothing of its answers."""
-    if ready.service is None or ready.chosen.replay is not None:
-        return
-    refused = sorted({client for client, _ in ready.asked.plan.asked if ready.ready.application(client) is None})
-    if refused:
-        named = ", ".join(refused[:NAMED]) + (f" and {len(refused) - NAMED} more" if len(refused) > NAMED else "")
-        yield f"no application of {ready.new} has the key of {named}: keys.new or --new-key gives one that it has"
-
-
 def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally) -> summary.Run:
-    notes = [*ready.asked.notes, *_unknown(ready)]
+    notes = [*ready.asked.notes]
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:
@@ -129,5 +116,6 @@ def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally)
         seconds=ready.asked.seconds,
         budget=ready.limit,
         notes=tuple(map(ready.redaction.text, notes)),
+        keys=tuple(msgspec.structs.replace(each, agent=ready.redaction.text(each.agent)) for each in ready.asked.keys),
         complete=ended.complete,
     )

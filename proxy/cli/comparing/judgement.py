@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import typer
 
-from proxy.compare import causes, diff, judging, loader, paths, rules, summary, thresholds, v3_fields
+from proxy.compare import causes, diff, hiding, judging, loader, paths, rules, summary, thresholds, v3_fields
 from proxy.compare.settings import Settings
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
@@ -36,13 +36,19 @@ def settings(file: Path | None, fail_on: str | None) -> Settings:
         raise typer.BadParameter(str(error), param_hint="--fail-on") from None
 
 
-def of(chosen: Settings, site: str | None, clock: Clock, redact: Callable[[str], str]) -> Judgement:
-    """Made for today. `site` is that of the service that is started here."""
+def of(
+    chosen: Settings,
+    site: str | None,
+    clock: Clock,
+    redact: Callable[[str], str],
+    baseline: hiding.Baseline | None = None,
+) -> Judgement:
+    """Made for today. `site` is that of the service that is started here, `baseline` how much rules may hide."""
     why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.Rules(chosen.rules, why, today)
     judge = judging.Judge(chosen, book, why, diff.documents, redact)
-    return Judgement(judge, summary.Summary(chosen, book, why, paths.subject))
+    return Judgement(judge, summary.Summary(chosen, book, why, paths.subject, baseline))
 
 
 def digest(chosen: Settings, config_file: Path | None) -> str:
