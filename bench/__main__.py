@@ -33,9 +33,9 @@ GOALS = {
     "diff of a 255 KB pair, few changes, best (ms)": "≤ 2.00",
     "start with it, to the first answer (s)": "≤ 2.00",
     "search of it, all kinds: median (ms)": "≤ 50.00",
-    "p99, shadow on / off": "as off again / off",
-    "p99, shadow stalled / off": "as off again / off",
-    "p99, shadow crashing / off": "as off again / off",
+    "p99, shadow on / off": "≤ 1.10",
+    "p99, shadow stalled / off": "≤ 1.10",
+    "p99, shadow crashing / off": "≤ 1.10",
 }
 HEAD = """# Results
 

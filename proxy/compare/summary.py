@@ -51,7 +51,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary:
-    """Makes results by the settings of a run. `subject` says what a path is about, `baseline` how much rules may hide."""
+    """Makes results by the settings of a run. `subject` is what a path is about, `baseline` how much rules may hide."""
 
     def __init__(
         self, settings: Settings, rules: Rules, causes: Causes, subject: Subject, baseline: Baseline | None = None

@@ -1,4 +1,4 @@
-"""Ready, not ready or inconclusive: what follows from counts, for one client at one endpoint, for a whole run, and for a shell.
+"""Ready, not ready or inconclusive: what counts say of one client at one endpoint, of a whole run, and to a shell.
 
 The table in docs/comparing.md is this file in words.
 """

@@ -1,4 +1,4 @@
-"""Few calls that show every field which the old service has something for: parts and lists, chosen by what they have."""
+"""Few calls that show every field which the old service has something for: parts and lists, by what they have."""
 
 import json
 from collections.abc import Iterator

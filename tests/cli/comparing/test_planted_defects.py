@@ -4,8 +4,6 @@ A defect does not count as planted where the mappings with it are refused at sta
 answered with it as without it: no comparison of answers can find that.
 """
 
-import json
-
 import pytest
 from support import commands, covering_calls, generated_calls, mapped_again, planted_defects
 
