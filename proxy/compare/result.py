@@ -48,8 +48,10 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One place where it showed. `old` and `new` are JSON text, None where a side has nothing, cut where long. `said` is
-    the message of the side that refuses, empty where none does. A curl line is empty where its side is no address.
+    """One place where it showed. `old` and `new` are JSON text, None where a side has nothing, cut where long.
+
+    `said` is the message of the side that refuses, empty where none does; a curl line is empty where its side is none
+    that can be asked.
     """
 
     call: str

@@ -12,8 +12,9 @@ from proxy.compare.result import SeenKey
 
 
 class Asked(NamedTuple):
-    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known. `keys`
-    are those in it that the settings do not name.
+    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known.
+
+    `keys` are those in it that the settings do not name.
     """
 
     plan: plan.Plan
