@@ -8,6 +8,7 @@ nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with
 import re
 from collections.abc import Iterator
 from io import BufferedReader
+from itertools import islice
 
 from proxy.compare.sources import lines, moments
 from proxy.compare.sources.entries import Entry, Item, Unreadable
@@ -43,7 +44,7 @@ def _agent(rest: str) -> str | None:
     """The program, of what follows the request: the first text in quotes where nothing stands before it (load
     balancers), else the second, after the referrer (nginx, Apache).
     """
-    texts = _TEXT.findall(rest)
+    texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
     agent = texts[0] if rest.lstrip().startswith('"') and texts else "".join(texts[1:2])
     return _plain(agent) if agent not in ("", "-") else None
 

@@ -102,3 +102,30 @@ def result(*, rows=ONE, counts=(), failed=(), complete=True):
 )
 def test_a_shell_is_told_by_the_exit_code(made, thresholds, code):
     assert verdict.exit_code(made, thresholds=thresholds) == code
+
+
+def test_one_call_says_nothing():
+    assert verdict.of_row(1, 1, READY, whole=True) == "inconclusive"
+    assert verdict.of_row(0, 1, READY, whole=True) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "equivalent, others, whole",
+    [
+        (1, ["ready"], "ready"),  # a client that asks one thing once does not hold the others back
+        (0, ["ready"], "not ready"),
+        (1, ["inconclusive"], "inconclusive"),
+        (1, ["not ready"], "not ready"),
+        (1, [], "inconclusive"),
+        (0, [], "inconclusive"),
+    ],
+)
+def test_a_client_with_a_single_call_in_the_source(equivalent, others, whole):
+    alone = Row("shop", "/parts/{uid}", 1, 1, equivalent, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
+    rows = [alone, *(row(each) for each in others)]
+    assert verdict.of_run(rows, (), complete=True, single={("shop", "/parts/{uid}")}) == whole
+
+
+def test_one_call_of_more_that_were_not_asked_holds_the_run_back():
+    alone = Row("shop", "/parts/{uid}", 1, 1, 1, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
+    assert verdict.of_run([alone, row()], (), complete=True) == "inconclusive"
