@@ -37,6 +37,8 @@ def compare(
     markdown: options.Markdown = None,
     junit: options.Junit = None,
     fail_on: options.FailOn = None,
+    hidden_baseline: options.HiddenBaseline = None,
+    save_hidden: options.SaveHidden = None,
     log_level: options.LogLevel = "error",
 ) -> None:
     """Ask both sides what people ask, and say whether a program would see the same."""
@@ -48,7 +50,7 @@ def compare(
     service = gathered.configured(config) if shadow else None
     settings = judgement.settings(rules if service is None else shadow_report.rules(chosen, service), fail_on)
     result = running.run(
-        compared.result(chosen, settings) if service is None else shadow_report.result(settings, service, chosen.budget)
+        compared.result(chosen, settings) if service is None else shadow_report.result(settings, service, chosen)
     )
     if result is None:
         raise typer.Exit(verdict.NOT_COMPARED)

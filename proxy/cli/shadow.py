@@ -1,5 +1,6 @@
 """`v3bridge shadow`: what running shadows have gathered so far, and the switch that all workers look at."""
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -27,10 +28,10 @@ def shadow(
     ] = None,
 ) -> None:
     """Switch the comparing of live calls on or off while the service runs, or see how far it has come."""
-    looping.run(_shadow(gathered.configured(config_file), wish))
+    looping.run(_shadow(gathered.configured(config_file), wish, config_file))
 
 
-async def _shadow(settings: config.Config, wish: Wish) -> None:
+async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None) -> None:
     from proxy.compare import shadow_results
 
     async with gathered.store(settings) as store:
@@ -46,4 +47,5 @@ async def _shadow(settings: config.Config, wish: Wish) -> None:
         alike = row.compared - row.differing
         troubled = f", {row.troubled} could not be compared" if row.troubled else ""
         typer.echo(f"{row.client} {row.endpoint}: {alike} of {row.compared} calls without a difference{troubled}")
-    typer.echo("The report: v3bridge compare --shadow" if tally else "Nothing was compared yet.")
+    chosen = f" --config {shlex.quote(str(config_file))}" if config_file else ""
+    typer.echo(f"The report: v3bridge compare --shadow{chosen}" if tally else "Nothing was compared yet.")

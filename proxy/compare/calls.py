@@ -44,6 +44,11 @@ class Call(msgspec.Struct, frozen=True):
         """The values of a parameter, whatever its brackets."""
         return [value for key, value in self.query if key.partition("[")[0] == name]
 
+    @property
+    def uids(self) -> frozenset[str]:
+        """The uids that it asks for, in its path or as parameters."""
+        return frozenset((self.path.rpartition("/")[2], *self.values("uid")))
+
     def target(self, apikey: str | None = None) -> str:
         """Path and query as they are sent, with a key if there is one."""
         pairs = [*self.query, *([("apikey", apikey)] if apikey else [])]

@@ -1,8 +1,8 @@
-"""Why a difference comes about, as far as it can be known: by its own kind, and by what mappings/ says of the field.
+"""Why a difference comes about, as far as it can be known: by its own kind, and by what the service has for the field.
 
-The coverage table is asked through the rulebook's own structure: `results[*].items[*].offers[*].seller.id` of a match
-is field `id` of the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields
-around v3's objects (hits, facets, the echo of the request) are in no mapping; nothing is known of them.
+The list of fields is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is field `id` of
+the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields around v3's objects
+(hits, facets, the echo of the request) are not in the list; nothing is known of them.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from proxy import endpoints
-from proxy.compare import patterns, unknown_uids
+from proxy.compare import patterns, unknown_uids, v3_fields
 from proxy.compare.differences import ABSENT, Cause, Difference, Kind
-from proxy.mapping import coverage
-from proxy.mapping.loader import Rulebook
 
 KNOWN_PATHS = 2000  # whose fields are remembered; paths come from anybody's data
 ROOTS = {
@@ -38,27 +36,39 @@ WHY: dict[Cause, str] = {
 }
 
 
+class Row(NamedTuple):
+    """A field of the list."""
+
+    object: str
+    field: str
+    entry: v3_fields.Field
+
+    @property
+    def name(self) -> str:
+        """`PartOffer.sku`."""
+        return f"{self.object}.{self.field}"
+
+
 class Field(NamedTuple):
     """A field of v3's objects, and the steps from it down to where something differs. `above` is the nearest field on
     the way to it that is not the service's own, where there is one.
     """
 
-    row: coverage.Row
+    row: Row
     rest: tuple[str, ...]
-    above: coverage.Row | None
+    above: Row | None
 
 
 class Causes:
-    """Knows the mappings of one site."""
+    """Knows the list of fields as one site names them."""
 
-    def __init__(self, book: Rulebook) -> None:
-        self._book = book
-        self._rows = {(row.object, row.field): row for row in coverage.rows(book)}
+    def __init__(self, objects: v3_fields.Objects) -> None:
+        self._objects = objects
         self._fields = lru_cache(KNOWN_PATHS)(self._field)
 
-    def rows(self) -> list[coverage.Row]:
-        """The coverage table."""
-        return list(self._rows.values())
+    def rows(self) -> list[Row]:
+        """The whole list."""
+        return [Row(name, field, entry) for name, fields in self._objects.items() for field, entry in fields.items()]
 
     def field(self, endpoint: str, path: str) -> Field | None:
         """The field that a path of an endpoint's reply is in."""
@@ -71,33 +81,32 @@ class Causes:
             return None
         return self._walk(found.object, below, None)
 
-    def _walk(self, name: str, steps: tuple[str, ...], above: coverage.Row | None) -> Field | None:
-        row = self._rows.get((name, steps[0]))
-        if row is None:
+    def _walk(self, name: str, steps: tuple[str, ...], above: Row | None) -> Field | None:
+        entry = self._objects[name].get(steps[0])
+        if entry is None:
             return None
-        rule, rest = self._book.rules[name].rule(row.field), steps[1:]
-        below = rest[1:] if rule.each or rule.keyed else rest
-        if rule.target and below:
-            inner = self._walk(rule.target, below, above if row.kind == "exact" else row)
+        row, rest = Row(name, steps[0], entry), steps[1:]
+        below = rest[1:] if entry.each or entry.keyed else rest
+        if entry.target and below:
+            inner = self._walk(entry.target, below, above if entry.kind == "exact" else row)
             if inner is not None:
                 return inner
         return Field(row, rest, above)
 
-    def without_source(self, endpoint: str, difference: Difference) -> coverage.Row | None:
-        """The field, where the service has nothing for it and the new side shows just what the mapping says then."""
+    def without_source(self, endpoint: str, difference: Difference) -> Row | None:
+        """The field, where the service has nothing for it and the new side shows just what the list says then."""
         found = self.field(endpoint, difference.path)
-        if found is None or found.row.kind not in ("no source", "constant"):
+        if found is None or found.row.entry.kind != "no source":
             return None
-        rule = self._book.rules[found.row.object].rule(found.row.field)
-        shown = _inside(rule.blank if rule.none is not None else rule.always, found.rest)
+        shown = _inside(found.row.entry.none, found.rest)
         return found.row if _same(shown, difference.new) else None
 
-    def derived(self, endpoint: str, difference: Difference) -> coverage.Row | None:
+    def derived(self, endpoint: str, difference: Difference) -> Row | None:
         """The field, or the one around it, where it is made of something else."""
         found = self.field(endpoint, difference.path)
-        if found is None or found.row.kind in ("no source", "constant"):
+        if found is None or found.row.entry.kind == "no source":
             return None
-        return found.row if found.row.kind == "derived" else found.above
+        return found.row if found.row.entry.kind == "derived" else found.above
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
         """The cause. `refused`: both sides answer with an error."""
@@ -137,13 +146,14 @@ class Causes:
             return "one side's body is no JSON"
         found = self.field(endpoint, path)
         if found is None:
-            return "no mapping makes this field: it stands around v3's objects, or v3 had none of that name"
-        row = found.above if cause == "derived" and found.row.kind != "derived" and found.above else found.row
-        name = f"{row.object}.{row.field}"
-        if row.kind != "exact":
-            return f"{name} ({row.kind}): {row.note}"
-        plan = f", and is empty where the plan lacks {row.feature}" if row.feature else ""
-        return f"{name} is read from {row.upstream}{plan}"
+            return "the field stands around v3's objects, or v3 had none of that name"
+        row, entry = found.row, found.row.entry
+        if cause == "derived" and entry.kind != "derived" and found.above:
+            row, entry = found.above, found.above.entry
+        if entry.kind != "exact":
+            return f"{row.name} ({entry.kind}): {entry.note}"
+        plan = f", and is empty where the plan lacks {entry.plan}" if entry.plan else ""
+        return f"{row.name} is read from {entry.source}{plan}"
 
 
 def _endpoint(endpoint: str) -> endpoints.Endpoint | None:

@@ -3,14 +3,19 @@
 Keys are in memory only. No repr shows one, no name holds one, nothing is written.
 """
 
+import hashlib
 from collections.abc import Iterable
+
+import msgspec
 
 from proxy import errors
 from proxy.compare.replies import SideName
+from proxy.compare.result import SeenKey
 from proxy.compare.settings import Key
 from proxy.config import secret
 
 NO_KEY = "no key"
+SHOWN = 4  # hex digits of a key's SHA-256: enough to tell keys apart, too few to find one by trying
 OTHERS = secret.digest("*")  # a `source` that stands for every key that no other entry has
 
 
@@ -27,6 +32,7 @@ class Clients:
         self._by_source: dict[secret.Digest | None, Key] = {}
         self._names: dict[str, str] = {}
         self._seen: dict[str, str] = {}
+        self._seen_at: dict[str, SeenKey] = {}
         self._numbered = 0
         for entry in known:
             self._add(entry)
@@ -44,6 +50,19 @@ class Clients:
             name = self._names[apikey] = known.name if known else self._next()
             self._seen[name] = apikey
         return name
+
+    def met(self, apikey: str | None, origin: str, agent: str | None) -> str:
+        """The same, for a request that stands somewhere in a source and was sent by some program."""
+        name = self.name(apikey)
+        if apikey and name not in self._known:
+            first = SeenKey(name, _fingerprint(apikey), origin, origin, "")
+            known = self._seen_at.get(name, first)
+            self._seen_at[name] = msgspec.structs.replace(known, last=origin, agent=known.agent or agent or "")
+        return name
+
+    def unnamed(self) -> tuple[SeenKey, ...]:
+        """The keys that no entry names, as they were met."""
+        return tuple(self._seen_at.values())
 
     def key(self, name: str, side: SideName) -> str | None:
         """The key to send for a client: the one set for that side, else the one it was seen with."""
@@ -69,3 +88,7 @@ class Clients:
             name = f"key {self._numbered}"
             if name not in self._known:
                 return name
+
+
+def _fingerprint(apikey: str) -> str:
+    return hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).hexdigest()[:SHOWN]

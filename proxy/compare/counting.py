@@ -36,13 +36,14 @@ def smallest(items: dict[str, V], most: int) -> dict[str, V]:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A sample: a call, where in its reply, and both values as JSON text."""
+    """A sample: a call, where in its reply, both values as JSON text, and what a side that refuses said."""
 
     call: Call
     at: float
     place: str
     old: str | None
     new: str | None
+    said: str = ""
 
 
 class GroupCount(msgspec.Struct, frozen=True):

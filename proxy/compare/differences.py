@@ -20,8 +20,8 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Cause = Literal[
-    "no source",  # the service that replaced v3 has nothing like it (the coverage table)
-    "derived",  # made of something else (the coverage table)
+    "no source",  # the service that replaced v3 has nothing like it (v3_fields.yaml)
+    "derived",  # made of something else (v3_fields.yaml)
     "moved",  # the data has moved since: asked again, the sides agree, or neither says what it said
     "order",
     "format",
@@ -42,7 +42,7 @@ ABSENT = msgspec.UNSET  # what a side has where it has nothing
 class Difference(msgspec.Struct, frozen=True):
     """One difference. `path` is the same for all of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`;
     `place` is where in this answer, elements by what identifies them. `old` and `new` are JSON values, ABSENT where a
-    side has nothing.
+    side has nothing. `said` is the message of the side that refuses, where one does.
     """
 
     kind: Kind
@@ -50,6 +50,7 @@ class Difference(msgspec.Struct, frozen=True):
     place: str
     old: Any = ABSENT
     new: Any = ABSENT
+    said: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True):

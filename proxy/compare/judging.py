@@ -4,7 +4,7 @@ Pure but for what it is handed: how JSON values are compared, and how keys are t
 was asked a second time is handed in with the first.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from proxy import endpoints
@@ -15,13 +15,13 @@ from proxy.compare.causes import Causes
 from proxy.compare.comparison import Comparison
 from proxy.compare.differences import Cause, Difference, Finding
 from proxy.compare.replies import Document, Reply
+from proxy.compare.result import NO_APPLICATION
 from proxy.compare.rules import Applied, Rules
 from proxy.compare.settings import Settings
 from proxy.compare.trimming import Trimming
 from proxy.compare.unknown_uids import UnknownUids
-from proxy.mapping.uids import Uids
 
-NONE_KNOWN: Mapping[str, Uids] = {}
+KEY_REFUSED = (401, 403)
 
 Diff = Callable[[Document, Document], list[Difference]]  # diff.documents
 
@@ -44,9 +44,9 @@ class Judge:
         diff: Diff,
         redact: Callable[[str], str],
         *,
-        uids: Mapping[str, Uids] = NONE_KNOWN,
+        uids: frozenset[str] = frozenset(),
     ) -> None:
-        """`uids` are those on record, by kind."""
+        """`uids` are those of a site's own table."""
         self._settings = settings
         self.rules = rules
         self.causes = causes
@@ -61,9 +61,9 @@ class Judge:
     def differences(self, call: Call, old: Reply, new: Reply) -> list[Difference]:
         """What no rule hides, slowness left out: where there is any, asking again tells whether the data has moved."""
         sides = bodies.side(call, old), bodies.side(call, new)
-        if _trouble(*sides):
+        if _trouble(*sides) or _key_refused(call, *sides):
             return []
-        return self.rules.apply(call.endpoint, self._found(*sides)).left
+        return self.rules.apply(call.endpoint, self._found(*sides), call.uids).left
 
     def compare(
         self, call: Call, at: float, pair: Pair, *, old_again: Reply | None = None, new_again: Reply | None = None
@@ -71,7 +71,7 @@ class Judge:
         """Judge a call that was asked at a moment, and perhaps asked again since, of one side or of both."""
         paid = (pair.new.parts or 0) + ((new_again.parts or 0) if new_again else 0)
         old, new = bodies.side(call, pair.old), bodies.side(call, pair.new)
-        if trouble := _trouble(old, new):
+        if trouble := _trouble(old, new) or _key_refused(call, old, new):
             return Comparison(call, at, trouble=self._trimming.text(trouble, 300), parts=paid)
         later = tuple(bodies.side(call, again) if again else None for again in (old_again, new_again))
         applied = self._applied(call, old, new)
@@ -103,7 +103,7 @@ class Judge:
         found, (one, other) = self._found(old, new), (old.reply.seconds, new.reply.seconds)
         if self._settings.latency is not None and other > one + self._settings.latency:
             found.append(Difference("latency", patterns.LATENCY, patterns.LATENCY, one, other))
-        return self.rules.apply(call.endpoint, found)
+        return self.rules.apply(call.endpoint, found, call.uids)
 
     def _found(self, old: Side, new: Side) -> list[Difference]:
         """All differences of two replies that can be compared."""
@@ -178,10 +178,33 @@ def _trouble(old: Side, new: Side) -> str | None:
     return None
 
 
+def _key_refused(call: Call, old: Side, new: Side) -> str | None:
+    """The words for a call whose key one side alone does not know: that says nothing of its answers."""
+    if new.reply.status in KEY_REFUSED and old.reply.status not in KEY_REFUSED:
+        return f"new: {NO_APPLICATION} {call.client}{_said(new)}"
+    if old.reply.status in KEY_REFUSED and new.reply.status not in KEY_REFUSED:
+        return f"old: the side does not know the key of {call.client}{_said(old)}"
+    return None
+
+
+def _said(side: Side) -> str:
+    """Status and message of a refusal."""
+    message = _message(side)
+    return f" (HTTP {side.reply.status}: {message})" if message else f" (HTTP {side.reply.status})"
+
+
+def _message(side: Side) -> str:
+    """What a side that refuses says; empty where it says nothing."""
+    value = side.body.document.value
+    message = value.get("message") if side.body.refused and isinstance(value, dict) else None
+    return message if isinstance(message, str) else ""
+
+
 def _whole(old: Side, new: Side) -> list[Difference]:
     """What differs in the replies as such."""
     if old.reply.status != new.reply.status:
-        return [Difference("status", patterns.STATUS, patterns.STATUS, old.reply.status, new.reply.status)]
+        said = _message(new) or _message(old)
+        return [Difference("status", patterns.STATUS, patterns.STATUS, old.reply.status, new.reply.status, said)]
     one, other = old.body, new.body
     if (one.problem is None) != (other.problem is None):
         return [_body("unreadable", one.problem or "JSON", other.problem or "JSON")]

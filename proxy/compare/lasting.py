@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.compare.calls import Call
 from proxy.compare.comparison import Comparison
-from proxy.compare.differences import Difference, Finding
+from proxy.compare.differences import Finding
 from proxy.compare.redaction import Redaction
 
 _LARGE = 1 << 63
@@ -36,9 +36,8 @@ def call(asked: Call, redaction: Redaction) -> Call:
 
 def _finding(finding: Finding) -> Finding:
     found = finding.difference
-    return Finding(
-        Difference(found.kind, found.path, found.place, _writable(found.old), _writable(found.new)), finding.cause
-    )
+    made = msgspec.structs.replace(found, old=_writable(found.old), new=_writable(found.new))
+    return Finding(made, finding.cause)
 
 
 def _writable(value: Any) -> Any:

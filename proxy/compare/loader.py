@@ -19,6 +19,7 @@ from proxy.config.blocks import Blocks
 from proxy.kit import located_yaml, shipped
 
 SHIPPED = "compare.yaml"
+SCALARS = ("shipped_rules", "hidden_margin", "latency", "budget")
 WAYS = ("ignore", "tolerate", "normalise")
 
 
@@ -52,7 +53,7 @@ class _Reader(Blocks):
 
     def settings(self) -> Settings:
         raw = self.known(Settings, self.located.data, ())
-        read: dict[str, Any] = {name: raw[name] for name in ("shipped_rules", "latency", "budget") if name in raw}
+        read: dict[str, Any] = {name: raw[name] for name in SCALARS if name in raw}
         read["keys"] = [self._key(each, ("keys", at)) for at, each in self._listed(raw, "keys")]
         read["rules"] = [self._rule(each, ("rules", at)) for at, each in self._listed(raw, "rules")]
         read["fail_on"] = [self.value(thresholds.Threshold, each, ("fail_on", at)) for at, each in self._fail_on(raw)]
@@ -79,7 +80,7 @@ class _Reader(Blocks):
 
     def _rule(self, raw: Any, at: located_yaml.Trail) -> Rule:
         raw = dict(self.known(Rule, raw, at))
-        for name in ("endpoint", "ignore", "normalise"):
+        for name in ("endpoint", "ignore", "normalise", "form"):
             if isinstance(raw.get(name), str) and (name, raw[name]) != ("ignore", "all"):
                 raw[name] = [raw[name]]
         if raw.get("expires") == "never":

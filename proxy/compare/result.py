@@ -12,7 +12,9 @@ from proxy.compare.differences import Cause, Kind
 
 SCHEMA = 1
 
-Verdict = Literal["ready", "not ready", "too few calls"]
+NO_APPLICATION = "no application has the key of"  # how a trouble begins that is a key's
+
+Verdict = Literal["ready", "not ready", "inconclusive"]
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -46,7 +48,11 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One place where it showed. `old` and `new` are JSON text, None where a side has nothing, cut where long."""
+    """One place where it showed. `old` and `new` are JSON text, None where a side has nothing, cut where long.
+
+    `said` is the message of the side that refuses, empty where none does; a curl line is empty where its side is none
+    that can be asked.
+    """
 
     call: str
     origin: str
@@ -55,6 +61,7 @@ class Sample(msgspec.Struct, frozen=True):
     new: str | None
     old_curl: str
     new_curl: str
+    said: str = ""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -122,6 +129,19 @@ class Trouble(msgspec.Struct, frozen=True):
     first_origin: str
 
 
+class SeenKey(msgspec.Struct, frozen=True):
+    """A key of the source that the settings do not name. `client` is what reports call it; `fingerprint` are the first
+    four hex digits of its SHA-256; `first` and `last` say where it stands in the source, `agent` what it was sent by,
+    empty where the source does not say.
+    """
+
+    client: str
+    fingerprint: str
+    first: str
+    last: str
+    agent: str
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. `failed` are the thresholds that it does not keep, in words; `notes` what a reader should know, such
     as lines of the source that were no requests."""
@@ -138,6 +158,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     times: tuple[Times, ...]
     cost: Cost
     troubles: tuple[Trouble, ...]
+    keys: tuple[SeenKey, ...] = ()
     failed: tuple[str, ...]
     notes: tuple[str, ...]
     complete: bool

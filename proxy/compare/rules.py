@@ -1,7 +1,8 @@
 """The rules of compare.yaml at work: what each hides, which have expired, and which were of no use.
 
-The first rule that fits a difference takes it. A rule for what has no source is one for each such field of the coverage
-table, with the table's own reason, and hides a difference only where the new side shows what the table says.
+The first rule that fits a difference takes it. A rule for what has no source is one for each such field of the list in
+v3_fields.yaml, with the list's own reason, and hides a difference only where the new side shows what the list says. A
+rule with forms hides only what has one of them.
 """
 
 from collections import Counter
@@ -10,12 +11,11 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from proxy.compare import normalising, patterns
-from proxy.compare.causes import KNOWN_PATHS, Causes
+from proxy.compare import forms, normalising, patterns
+from proxy.compare.causes import KNOWN_PATHS, Causes, Row
 from proxy.compare.differences import ABSENT, Difference
 from proxy.compare.result import RuleUse
 from proxy.compare.settings import Rule, ShippedRule
-from proxy.mapping.coverage import Row
 
 BOTH = ("value", "type", "format")  # kinds where both sides have something
 
@@ -39,16 +39,21 @@ class Rules:
         self._at = lru_cache(KNOWN_PATHS)(self._rules_at)
 
     @property
+    def varying(self) -> frozenset[str]:
+        """The names of rules that hide more in one run and less in another, whatever the services do."""
+        return frozenset(rule.name or "" for rule in self._all if rule.varies)
+
+    @property
     def expired(self) -> tuple[Rule, ...]:
         """The rules that are not to be relied on any more."""
         return tuple(rule for rule in self._all if self._expired(rule))
 
-    def apply(self, endpoint: str, differences: Sequence[Difference]) -> Applied:
-        """Take out what rules hide in a reply of an endpoint."""
+    def apply(self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()) -> Applied:
+        """Take out what rules hide in a reply of an endpoint. `asked` are the uids that the call asks for."""
         left: list[Difference] = []
         hidden: Counter[str] = Counter()
         for difference in differences:
-            name = self._hides(endpoint, difference)
+            name = self._hides(endpoint, difference, asked)
             if name is None:
                 left.append(difference)
             else:
@@ -79,10 +84,10 @@ class Rules:
             and (rule.path is None or self._patterns[rule.path].matches(path))
         )
 
-    def _hides(self, endpoint: str, difference: Difference) -> str | None:
+    def _hides(self, endpoint: str, difference: Difference, asked: frozenset[str]) -> str | None:
         """The name of the rule that hides a difference."""
         for rule in self._at(endpoint, difference.path):
-            if not _lets_pass(rule, difference):
+            if not (_lets_pass(rule, difference) and _has_form(rule, difference, asked)):
                 continue
             if rule.cause is None:
                 return rule.name or ""
@@ -99,7 +104,7 @@ class Rules:
         if rule.cause is None:
             return ()
         rows = {_name(rule, row): row for row in self._causes.rows()}
-        return tuple(self._use(rule, hidden, name, row.note) for name, row in rows.items() if name in hidden)
+        return tuple(self._use(rule, hidden, name, row.entry.note) for name, row in rows.items() if name in hidden)
 
     def _use(
         self, rule: Rule, hidden: Mapping[str, int], name: str | None = None, reason: str | None = None
@@ -110,7 +115,7 @@ class Rules:
 
 
 def _name(rule: Rule, row: Row) -> str:
-    return f"{rule.name}: {row.object}.{row.field}"
+    return f"{rule.name}: {row.name}"
 
 
 def _lets_pass(rule: Rule, difference: Difference) -> bool:
@@ -120,6 +125,14 @@ def _lets_pass(rule: Rule, difference: Difference) -> bool:
     if rule.normalise:
         return _reads_the_same(rule, difference)
     return rule.ignore == "all" or difference.kind in rule.ignore
+
+
+def _has_form(rule: Rule, difference: Difference, asked: frozenset[str]) -> bool:
+    """Whether what the new side shows has a form that the rule asks for; of what a rule lets be missing, the old."""
+    if not rule.form:
+        return True
+    missing = difference.kind == "missing" and "missing" in rule.ignore
+    return forms.has(difference.old if missing else difference.new, rule.form, difference.place, asked)
 
 
 def _reads_the_same(rule: Rule, difference: Difference) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from proxy import endpoints
 from proxy.compare.differences import KINDS, Kind
+from proxy.compare.forms import FORMS, Form
 from proxy.compare.normalising import SPELLINGS, Spelling
 from proxy.compare.thresholds import Threshold
 from proxy.compare.tolerating import Tolerance
@@ -50,6 +51,8 @@ class Rule(Block, frozen=True):
     ignore: Annotated[Literal["all"] | tuple[Kind, ...], Meta(description=f"all, or a list of {', '.join(KINDS)}")] = ()
     tolerate: Annotated[Tolerance | None, Meta(description="a block with absolute, relative or seconds")] = None
     normalise: Annotated[tuple[Spelling, ...], Meta(description=f"one of, or a list of {', '.join(SPELLINGS)}")] = ()
+    varies: Annotated[bool, Meta(description="true or false")] = False
+    form: Annotated[tuple[Form, ...], Meta(description=f"one of, or a list of {', '.join(FORMS)}")] = ()
     name: Annotated[
         Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="words that stand for it in reports")
     ] = None
@@ -82,6 +85,7 @@ class Settings(Block, frozen=True):
     fail_on: Annotated[tuple[Threshold, ...], Meta(description="a list of thresholds such as missing-part")] = ()
     noise: Noise = Noise()
     ready: Ready = Ready()
+    hidden_margin: Annotated[float, Meta(ge=0, le=10, description="a share, 0 to 10")] = 0.0
     latency: Annotated[Annotated[float, Meta(ge=0, le=3600)] | None, Meta(description="seconds, 0 to 3600")] = None
     budget: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000_000_000)] | None, Meta(description="a number of parts")

@@ -12,12 +12,14 @@ from proxy.compare import costs, counting, noise, verdict
 from proxy.compare.causes import Causes
 from proxy.compare.costs import Asked, Place
 from proxy.compare.counting import GroupCount, Kept, RowCount
+from proxy.compare.hiding import Baseline
 from proxy.compare.result import (
     Cost,
     Group,
     Result,
     Row,
     Sample,
+    SeenKey,
     Side,
     Times,
     Trouble,
@@ -45,29 +47,33 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     budget: int | None = None
     notes: tuple[str, ...] = ()
+    keys: tuple[SeenKey, ...] = ()
     complete: bool = True
 
 
 class Summary:
-    """Makes results by the settings of a run. `subject` says what a path is about."""
+    """Makes results by the settings of a run. `subject` is what a path is about, `baseline` how much rules may hide."""
 
-    def __init__(self, settings: Settings, rules: Rules, causes: Causes, subject: Subject) -> None:
+    def __init__(
+        self, settings: Settings, rules: Rules, causes: Causes, subject: Subject, baseline: Baseline | None = None
+    ) -> None:
         self._settings = settings
         self._rules = rules
         self._causes = causes
         self._subject = subject
+        self._baseline = baseline
 
     def result(self, tally: Tally, run: Run) -> Result:
         """All of it."""
         counting_groups = self._counting(tally)
         rows = self._rows(tally, run, counting_groups)
-        failed = (*self._broken(tally, counting_groups), *self._expired())
+        failed = (*self._broken(tally, counting_groups), *self._expired(), *self._hiding(tally))
         return Result(
             started=run.started,
             ended=run.ended,
             source=run.source,
             sides=(Side("old", run.old), Side("new", run.new)),
-            verdict=verdict.of_run(rows, failed, complete=run.complete),
+            verdict=verdict.of_run(rows, failed, complete=run.complete, single=_single(run)),
             rows=rows,
             groups=self._groups(tally, run, counting_groups),
             rules=self._rules.uses(tally.hidden),
@@ -77,6 +83,7 @@ class Summary:
                 Trouble(each.reason, each.calls, each.origin)
                 for each in sorted(tally.troubles.values(), key=lambda each: (-each.calls, each.reason))
             ),
+            keys=run.keys,
             failed=failed,
             notes=(*run.notes, *_notes(tally, run)),
             complete=run.complete,
@@ -170,6 +177,14 @@ class Summary:
     def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
         return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
 
+    def _hiding(self, tally: Tally) -> Iterable[str]:
+        """The rules that hide more than the baseline allows."""
+        if self._baseline is None:
+            return ()
+        hidden = {name: times for name, times in tally.hidden.items() if name not in self._rules.varying}
+        compared = sum(_compared(tally).values())
+        return self._baseline.exceeded(hidden, compared, self._settings.hidden_margin)
+
     def _expired(self) -> Iterable[str]:
         return (f"the rule {rule.name} has expired: it held until {rule.expires}" for rule in self._rules.expired)
 
@@ -182,10 +197,15 @@ def _compared(tally: Tally) -> Counter[str]:
     return calls
 
 
+def _single(run: Run) -> frozenset[Place]:
+    """Clients and endpoints that have a single call in the source."""
+    return frozenset(place for place, asked in (run.asked or {}).items() if asked.calls == 1)
+
+
 def _sample(kept: Kept, run: Run) -> Sample:
     call = kept.call
     old, new = (call.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.old, run.new))
-    return Sample(call.target(), call.origin, kept.place, kept.old, kept.new, old, new)
+    return Sample(call.target(), call.origin, kept.place, kept.old, kept.new, old, new, kept.said)
 
 
 def _times(tally: Tally) -> Iterable[Times]:

@@ -177,7 +177,7 @@ def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, G
 
 def _group(comparison: Comparison, finding: Finding, key: str, differences: int, shown: bool) -> GroupCount:
     difference, call, at = finding.difference, comparison.call, comparison.at
-    kept = Kept(call, at, difference.place, _text(difference.old), _text(difference.new))
+    kept = Kept(call, at, difference.place, _text(difference.old), _text(difference.new), difference.said)
     return GroupCount(
         call.endpoint,
         difference.path,

@@ -29,6 +29,7 @@ class Trimming:
             place=self.text(difference.place, LONGEST_PATH),
             old=self.value(difference.old),
             new=self.value(difference.new),
+            said=self.text(difference.said, LONGEST_PATH),
         )
 
     def value(self, value: Any, depth: int = 0) -> Any:

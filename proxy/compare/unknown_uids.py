@@ -1,13 +1,16 @@
 """Uids that the sides cannot share: v3's own of companies and categories that nobody recorded. Pure.
 
-Where no v3 uid is on record, v3bridge computes one that says whose it is. Two objects at the same place, with the same
-id and name, and such a uid on the new side are the same object; that their uids differ is a kind of difference of its
-own. So is a request by a uid that only one side can know.
+Where no v3 uid is on record, v3bridge computes one that says whose it is (docs/uids.md). Two objects at the same place,
+with the same id and name, and such a uid on the new side are the same object; that their uids differ is a kind of
+difference of its own. So is a request by a uid that only one side can know. The tags and the uids on record are this
+package's own: what mappings/ holds must not decide what counts.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +18,6 @@ import msgspec
 from proxy.compare import patterns
 from proxy.compare.calls import Call
 from proxy.compare.differences import Difference, Kind
-from proxy.mapping.uids import KINDS, Uids
 
 KIND: Kind = "uid not known"
 FOUND, NOT_FOUND = 200, 404
@@ -31,18 +33,24 @@ FACETS = {
 OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
 NAMES = ("id", "name", "ancestor_names")  # what two objects have to have in common, where they have it
 
-_NONE_KNOWN: dict[str, Uids] = {kind: Uids(kind, []) for kind in KINDS}
+TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
+RECORDED = Path(__file__).with_name("recorded_uids.txt")
 _UID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16}(?![0-9A-Za-z])")
 _CLAUSE = re.compile(r"([\w.]*uids?):(\([^)]*\)|\"[^\"]*\"|\S+)")
 _FILTER = re.compile(r"filter\[fields\]\[([\w.]*uids?)\]")
 
 
+@cache
+def recorded() -> frozenset[str]:
+    """The uids on record."""
+    return frozenset(line for line in RECORDED.read_text("utf-8").splitlines() if not line.startswith("#"))
+
+
 def computed(kind: str | None, uid: Any) -> bool:
     """Whether a value is a uid that v3bridge computes for objects of a kind, of any kind where that is not known."""
-    if type(uid) is not str:
+    if type(uid) is not str or not _UID.fullmatch(uid):
         return False
-    kinds = _NONE_KNOWN if kind is None else (kind,)
-    return any(each in _NONE_KNOWN and _NONE_KNOWN[each].is_computed(uid) for each in kinds)
+    return uid[:6] in TAGS.values() if kind is None else uid[:6] == TAGS.get(kind)
 
 
 def same_object(field: str, old: Mapping[str, Any], new: Mapping[str, Any], within: str) -> bool:
@@ -54,7 +62,7 @@ def same_object(field: str, old: Mapping[str, Any], new: Mapping[str, Any], with
         return False
     if kind != "Seller" or "id" not in new:
         return True
-    return _NONE_KNOWN[kind].computed(new["id"]) == new[field] if str(new["id"]).isdecimal() else False
+    return str(new["id"]).isdecimal() and f"{TAGS[kind]}{int(new['id']):010x}" == new[field]
 
 
 def same_list(name: str, within: str, old: Mapping[int, Any], new: Mapping[int, Any]) -> bool:
@@ -92,10 +100,10 @@ def _uids(of_parts: bool, field: str, text: str) -> Sequence[str]:
 
 
 class UnknownUids:
-    """Knows which uids are on record. `uids` are those that the new side has, by kind."""
+    """Knows which uids are on record. `own` are those of a site's own table."""
 
-    def __init__(self, uids: Mapping[str, Uids]) -> None:
-        self._uids = uids
+    def __init__(self, own: frozenset[str] = frozenset()) -> None:
+        self._uids = recorded() | own
 
     def explained(self, found: Iterable[Difference], asked: frozenset[str]) -> list[Difference]:
         """The differences of two responses to a request for the uids `asked`: those are of the kind of their own that
@@ -104,7 +112,7 @@ class UnknownUids:
         unknown = [uid for uid in asked if not self._on_record(uid)]
         if not unknown:
             return left
-        ours = frozenset(uid for uid in unknown if self._computed(uid))
+        ours = frozenset(uid for uid in unknown if computed(None, uid))
         theirs = frozenset(unknown) - ours
         for each in left:
             if each.kind == "value" and each.path == HITS and _is_lower(each, bool(theirs), bool(ours)):
@@ -120,10 +128,7 @@ class UnknownUids:
         return msgspec.structs.replace(difference, kind="value") if known else difference
 
     def _on_record(self, uid: str) -> bool:
-        return any(each.knows(uid) for each in self._uids.values())
-
-    def _computed(self, uid: str) -> bool:
-        return any(each.is_computed(uid) for each in _NONE_KNOWN.values())
+        return uid in self._uids
 
 
 def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:

@@ -1,11 +1,12 @@
-"""Ready or not: what follows from counts, for one client at one endpoint, for a whole run, and for a shell.
+"""Ready, not ready or inconclusive: what counts say of one client at one endpoint, of a whole run, and to a shell.
 
 The table in docs/comparing.md is this file in words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from proxy.compare import noise
+from proxy.compare.costs import Place
 from proxy.compare.result import Result, Row, Verdict
 from proxy.compare.settings import Ready
 
@@ -14,26 +15,33 @@ EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2
 
 def of_row(equivalent: int, compared: int, ready: Ready, *, whole: bool) -> Verdict:
     """Of one client at one endpoint. `whole`: every call of its source was compared, nothing is estimated."""
-    if compared == 0:
-        return "too few calls"
+    if compared <= 1:
+        return "inconclusive"
     share, interval = equivalent / compared, noise.wilson(equivalent, compared)
     if whole:
         return "ready" if share >= ready.share else "not ready"
     if interval.high < ready.share:
         return "not ready"
     if compared < ready.least_calls:
-        return "too few calls"
+        return "inconclusive"
     if interval.low >= ready.share:
         return "ready"
-    return "not ready" if share < ready.share else "too few calls"
+    return "not ready" if share < ready.share else "inconclusive"
 
 
-def of_run(rows: Sequence[Row], failed: Sequence[str], *, complete: bool) -> Verdict:
-    """Of all: as bad as its worst row, and never ready where a threshold is broken or the run was cut short."""
-    verdicts = {row.verdict for row in rows}
-    if failed or "not ready" in verdicts:
+def of_run(rows: Sequence[Row], failed: Sequence[str], *, complete: bool, single: Collection[Place] = ()) -> Verdict:
+    """Of all: as bad as its worst row, and never ready where a threshold is broken or the run was cut short.
+
+    `single` are the rows whose source holds one call and no more: they cannot hold the others back where that call is
+    equivalent, and the run is not ready where it differs.
+    """
+    alone = [row for row in rows if (row.client, row.endpoint) in single and row.calls == 1]
+    verdicts = {row.verdict for row in rows if row not in alone}
+    differs = any(not row.equivalent for row in alone)
+    if failed or "not ready" in verdicts or (differs and len(rows) > 1):
         return "not ready"
-    return "ready" if verdicts == {"ready"} and complete else "too few calls"
+    equal = verdicts == {"ready"} or (not verdicts and len(alone) > 1)
+    return "ready" if equal and complete and not differs else "inconclusive"
 
 
 def exit_code(result: Result, *, thresholds: bool) -> int:

@@ -115,6 +115,11 @@ def uids_of(folder: Path, own: Path | None = None) -> dict[str, uids.Uids]:
     return {kind: uids.Uids(kind, known.get(kind, []), theirs.get(kind, [])) for kind in uids.KINDS}
 
 
+def uids_in(file: Path) -> set[str]:
+    """Every uid in a site's own table. Raises MappingError."""
+    return {entry.uid for entries in _uids(file).values() for entry in entries}
+
+
 def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
     """One table of uids, in which each uid stands for one object; of sources, several share one on record."""
     located = located_yaml.load(file, errors.MappingError)

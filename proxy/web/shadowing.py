@@ -26,6 +26,7 @@ from proxy.compare.shadow.seen import Seen
 from proxy.gateway.applications import Applications
 from proxy.gateway.pipeline import Pipeline
 from proxy.kit.clock import Clock
+from proxy.mapping import loader as mapping
 from proxy.stores.base import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies, session
@@ -110,10 +111,11 @@ async def _shadow(
     place = gathering.Gathering(store, owner)
 
     file = None if own.rules is None else Path(own.rules)
+    uids = tuple(mapping.uids_in(Path(settings.uids))) if settings.uids else ()
     known = loader.load(file, os.environ)  # here, so that a mistake stops the start; the process does anew
 
     async def order() -> messages.Order:
-        return messages.Order(None if file is None else str(file), outside.site, await place.resume(), settings.uids)
+        return messages.Order(None if file is None else str(file), outside.site, await place.resume(), uids)
 
     judging = judge.JudgingProcess(order)
     limit = own.parts if isinstance(own.parts, int) else None

@@ -29,3 +29,18 @@ def test_no_file_or_folder_has_a_name_that_says_nothing(root, kept_files):
         if VAGUE_NAMES & {part.split(".", 1)[0].lower() for part in path.parts}
     ]
     assert vague == []
+
+
+def test_no_test_file_marks_itself_twice(modules):
+    """The second `pytestmark` would undo the first."""
+    twice = [
+        module.path
+        for module in modules
+        if sum(
+            isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+            and any(isinstance(each, ast.Name) and each.id == "pytestmark" for each in ast.walk(node))
+            for node in module.nodes[0].body
+        )
+        > 1
+    ]
+    assert twice == []

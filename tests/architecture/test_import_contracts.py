@@ -18,6 +18,7 @@ SANDBOX = "Only cli starts the sandbox"
 DESCRIPTION = "What answers v3 does not know what describes it"
 PURE = "The pure rooms do no I/O"
 JUDGING = "What judges answers does no I/O"
+INDEPENDENT = "A mapping under test does not decide what counts"
 REDIS = "Only stores.redis knows redis"
 BACKENDS = "Store backends don't know each other"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
@@ -60,6 +61,9 @@ OFFENCES = [
     ("compare.tally", "import sqlite3", JUDGING),
     ("compare.rules", "import socket", JUDGING),
     ("compare.spelling", "import aiohttp", JUDGING),
+    ("compare.causes", "from proxy import mapping", INDEPENDENT),
+    ("compare.rules", "import proxy.mapping", INDEPENDENT),
+    ("compare.v3_fields", "import proxy.mapping", INDEPENDENT),
     ("gateway", "import redis", REDIS),
     ("stores", "from redis import asyncio", REDIS),
     ("stores.sqlite", "import proxy.stores.memory", BACKENDS),
@@ -82,6 +86,8 @@ INNER = [
             "diff",
             "differences",
             "exact",
+            "forms",
+            "hiding",
             "identity",
             "judging",
             "matching",
@@ -99,6 +105,7 @@ INNER = [
             "thresholds",
             "tolerating",
             "trimming",
+            "v3_fields",
             "verdict",
         )
     ),

@@ -6,9 +6,8 @@ from clients import services
 from octopart.client import OctopartClient
 from octopart.exceptions import OctopartError
 
-pytestmark = services.both
-
 pytestmark = [
+    services.both,
     pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning"),
     pytest.mark.usefixtures("octopart_defaults"),
 ]

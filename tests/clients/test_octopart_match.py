@@ -9,9 +9,8 @@ import pytest
 from clients import services
 from octopart.models import Imageset, Part, PartOffer
 
-pytestmark = services.both
-
 pytestmark = [
+    services.both,
     pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning"),
     pytest.mark.usefixtures("octopart_defaults"),
 ]

@@ -70,7 +70,9 @@ async def test_stock_drifts_and_codes_stay(old: OldService) -> None:
 
 async def test_a_period_of_no_seconds_is_one_request(old: OldService) -> None:
     old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
-    assert await _parts(old) != await _parts(old)
+    first, second = await _parts(old), await _parts(old)
+    assert first != second
+    assert _without(first, "prices") == _without(second, "prices")
 
 
 @pytest.mark.parametrize(
@@ -82,9 +84,15 @@ async def test_a_field_flaps_from_request_to_request(old: OldService, field: str
     def values(parts: list[dict[str, Any]]) -> list[Any]:
         return [each[name] for each in (_offers(parts) if way else parts)]
 
-    before = values(await _parts(old))
+    def others(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return _without(parts, name) if way else [{k: v for k, v in part.items() if k != name} for part in parts]
+
+    undisturbed = await _parts(old)
+    before = values(undisturbed)
     old.sandbox.legacy.disturbances.replace([disturbances.Flapping(share=0.5, field=field)])
-    first, second = values(await _parts(old)), values(await _parts(old))
+    flapping = await _parts(old), await _parts(old)
+    assert others(flapping[0]) == others(flapping[1]) == others(undisturbed)
+    first, second = values(flapping[0]), values(flapping[1])
     for found in (first, second):
         assert all(value in (empty, was) for value, was in zip(found, before, strict=True))
     assert [empty] * len(first) != first != before
@@ -139,6 +147,8 @@ async def test_a_share_of_the_requests_fails(start_old: Starts, body: Any, kind:
         failed = [reply for reply in replies if reply.status != 200]
         assert {(reply.status, reply.headers["Content-Type"]) for reply in failed} == {(502, kind)}
         assert 0 < len(failed) < 30
+        others = [reply.json for reply in replies if reply.status == 200]
+        assert others == [others[0]] * len(others)
         assert old.sandbox.journal.totals.faults == {"errors": len(failed)}
         if body == "json":
             assert failed[0].json["__class__"] == "ServerErrorResponse"

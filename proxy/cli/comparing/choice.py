@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from proxy import config
+from proxy.compare import hiding
 from proxy.compare.asking import Limits
 from proxy.config import secret
 from proxy.kit import shipped
@@ -15,6 +16,8 @@ from proxy.telemetry import log
 
 V3_RATE = 3.0  # calls a second, which v3 held its free tier to
 SANDBOX = "sandbox"
+STANDARD_OUTPUT = Path("-")
+REPORTS = ("html", "json", "markdown", "junit", "save_hidden")
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +50,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     json: Path | None = None
     markdown: Path | None = None
     junit: Path | None = None
+    hidden_baseline: Path | None = None
+    save_hidden: Path | None = None
     log_level: str = "error"
 
     @property
@@ -61,9 +66,19 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return Limits(self.new_at_once, self.new_rate, self.timeout)
 
     @property
+    def baseline(self) -> hiding.Baseline | None:
+        """How much rules may hide. Raises ConfigError for a file that says nothing of it."""
+        return None if self.hidden_baseline is None else hiding.read(self.hidden_baseline)
+
+    @property
     def old_file(self) -> Path | None:
         """The file of old answers, where the old side is one."""
         return Path(self.old) if self.old and "://" not in self.old and self.old != SANDBOX else None
+
+    @property
+    def to_output(self) -> int:
+        """How many reports go to standard output, instead of the printed one."""
+        return [getattr(self, name) for name in REPORTS].count(STANDARD_OUTPUT)
 
     def check(self) -> Self:
         """The same, with what goes without saying. Raises BadParameter for options that do not go together, and for
@@ -81,8 +96,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             self._check_replay()
         elif self.requests is None and self.old_file is None:
             raise typer.BadParameter("what is to be asked? A log, HAR, URLs, a list of parts", param_hint="--requests")
-        for name in ("html", "json", "markdown", "junit"):
-            _check_place(getattr(self, name), f"--{name}")
+        if self.to_output > 1:
+            raise typer.BadParameter("one report can go to standard output, not several", param_hint="-")
+        for name in REPORTS:
+            _check_place(getattr(self, name), f"--{name.replace('_', '-')}")
         if self.old != SANDBOX or self.config is not None:
             return self
         if self.new is not None or self.replay is not None:
@@ -105,7 +122,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_place(report: Path | None, option: str) -> None:
     """Raises BadParameter where a file cannot be written there."""
-    if report is None:
+    if report is None or report == STANDARD_OUTPUT:
         return
     if report.is_dir():
         raise typer.BadParameter(f"is a folder: {report}", param_hint=option)

@@ -5,7 +5,6 @@ Puts rooms together; what is asked when, and what is spent, is decided in proxy/
 
 import hashlib
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,8 +19,6 @@ from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
 from proxy.stores import open as stores
 
-NAMED = 3  # clients that a note names
-
 
 async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
     """Compare. None where somebody said no."""
@@ -33,9 +30,11 @@ async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
 
 
 async def _compare(ready: opened.Opened) -> Result | None:
-    started = ready.clock.now()
+    started, baseline = ready.clock.now(), ready.chosen.baseline
     own_uids = ready.service.uids if ready.service else None
-    judged = judgement.of(ready.settings, ready.site, ready.clock, ready.redaction.text, own_uids)
+    judged = judgement.of(
+        ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, own_uids=own_uids
+    )
     tally = Tally()
     with ExitStack() as stack:
         progress = _progress(ready, stack)
@@ -100,18 +99,8 @@ def _end(ready: opened.Opened, progress: ProgressFile | None, ended: run.Ended, 
         progress.remove()
 
 
-def _unknown(ready: opened.Opened) -> Iterator[str]:
-    """Clients whose every call the service that is started here refuses: that says nothing of its answers."""
-    if ready.service is None or ready.chosen.replay is not None:
-        return
-    refused = sorted({client for client, _ in ready.asked.plan.asked if ready.ready.application(client) is None})
-    if refused:
-        named = ", ".join(refused[:NAMED]) + (f" and {len(refused) - NAMED} more" if len(refused) > NAMED else "")
-        yield f"no application of {ready.new} has the key of {named}: keys.new or --new-key gives one that it has"
-
-
 def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally) -> summary.Run:
-    notes = [*ready.asked.notes, *_unknown(ready)]
+    notes = [*ready.asked.notes]
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:
@@ -130,5 +119,6 @@ def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally)
         seconds=ready.asked.seconds,
         budget=ready.limit,
         notes=tuple(map(ready.redaction.text, notes)),
+        keys=tuple(msgspec.structs.replace(each, agent=ready.redaction.text(each.agent)) for each in ready.asked.keys),
         complete=ended.complete,
     )

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import msgspec
 import typer
 
-from proxy.compare import causes, diff, judging, loader, paths, rules, summary, thresholds
+from proxy.compare import causes, diff, hiding, judging, loader, paths, rules, summary, thresholds, v3_fields
 from proxy.compare.settings import Settings
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
-from proxy.mapping.uids import Uids
 
 SITE = "octopart"  # the usual one; it names a field and judges nothing
 
@@ -39,19 +38,26 @@ def settings(file: Path | None, fail_on: str | None) -> Settings:
 
 
 def of(
-    chosen: Settings, site: str | None, clock: Clock, redact: Callable[[str], str], own_uids: str | None = None
+    chosen: Settings,
+    site: str | None,
+    clock: Clock,
+    redact: Callable[[str], str],
+    *,
+    baseline: hiding.Baseline | None = None,
+    own_uids: str | None = None,
 ) -> Judgement:
-    """Made for today. `site` and `own_uids`, a file, are those of the service that is started here."""
-    why = causes.Causes(mapping.load(shipped.path("mappings"), site or SITE))
+    """Made for today. `site` and `own_uids`, a file, are those of the service that is started here, `baseline` is how
+    much rules may hide."""
+    why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.Rules(chosen.rules, why, today)
-    judge = judging.Judge(chosen, book, why, diff.documents, redact, uids=known_uids(own_uids))
-    return Judgement(judge, summary.Summary(chosen, book, why, paths.subject))
+    judge = judging.Judge(chosen, book, why, diff.documents, redact, uids=own_uids_of(own_uids))
+    return Judgement(judge, summary.Summary(chosen, book, why, paths.subject, baseline))
 
 
-def known_uids(own: str | None) -> dict[str, Uids]:
-    """The uids on record, and those of a site's own file."""
-    return mapping.uids_of(shipped.path("mappings"), Path(own) if own else None)
+def own_uids_of(file: str | None) -> frozenset[str]:
+    """The uids of a site's own table. Raises MappingError."""
+    return frozenset(mapping.uids_in(Path(file)) if file else ())
 
 
 def digest(chosen: Settings, config_file: Path | None) -> str:

@@ -46,10 +46,17 @@ Shadow = Annotated[bool, typer.Option("--shadow", help="Ask nobody: show what a 
 FailOn = Annotated[
     str | None, typer.Option(metavar="LIST", help="What fails the run, such as missing-part,price>1%; see the docs.")
 ]
-Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page.")]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
-Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")]
-Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page; - is the output.")]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - is the output.")]
+Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown; - is the output.")]
+Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML; - is the output.")]
+HiddenBaseline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Fail where a rule hides more than in the run that saved this file."),
+]
+SaveHidden = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Save how much each rule hid, for --hidden-baseline.")
+]
 LogLevel = Annotated[str, typer.Option(help="What is logged on standard error: debug, info, warning or error.")]
 Output = Annotated[
     Path, typer.Option("--output", metavar="FILE", help="The recording; one that was interrupted goes on.")

@@ -18,15 +18,15 @@ def rules(chosen: choice.Choice, service: config.Config) -> Path | None:
     return chosen.rules or (None if service.shadow.rules is None else Path(service.shadow.rules))
 
 
-async def result(settings: Settings, service: config.Config, budget: int | None) -> Result:
+async def result(settings: Settings, service: config.Config, chosen: choice.Choice) -> Result:
     """All that is in the store. Raises ConfigError where that is nothing."""
     async with gathered.store(service) as store:
         tally = await shadow_results.read(store)
     if tally is None:
         raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a call")
     site = service.upstream.site if isinstance(service.upstream, config.Upstream) else None
-    judged = judgement.of(settings, site, clock.SystemClock(), str)
-    return judged.summary.result(tally, _about(tally, service, budget))
+    judged = judgement.of(settings, site, clock.SystemClock(), str, baseline=chosen.baseline)
+    return judged.summary.result(tally, _about(tally, service, chosen.budget))
 
 
 def _about(tally: Tally, service: config.Config, budget: int | None) -> summary.Run:

@@ -8,16 +8,21 @@ from proxy.cli.comparing import choice
 from proxy.compare import plan, sources
 from proxy.compare.clients import Clients
 from proxy.compare.recorded import Recorded
+from proxy.compare.result import SeenKey
 
 
 class Asked(NamedTuple):
-    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known."""
+    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known.
+
+    `keys` are those in it that the settings do not name.
+    """
 
     plan: plan.Plan
     name: str
     place: str
     seconds: float | None
     notes: tuple[str, ...]
+    keys: tuple[SeenKey, ...] = ()
 
 
 def read(chosen: choice.Choice, clients: Clients, recorded: Recorded | None) -> Asked:
@@ -27,7 +32,7 @@ def read(chosen: choice.Choice, clients: Clients, recorded: Recorded | None) -> 
         source = sources.open_source(chosen.requests, clients, kind=chosen.kind)
         made = plan.make(source.calls(), chosen.sample, rng)
         notes = (*_counted(source.junk), *_counted(source.skipped), *_held(made))
-        return Asked(made, source.name, str(chosen.requests.resolve()), source.seconds, notes)
+        return Asked(made, source.name, str(chosen.requests.resolve()), source.seconds, notes, clients.unnamed())
     if recorded is None:
         raise AssertionError("checked before: there are requests or recorded answers")
     made = plan.make(recorded.calls(), chosen.sample, rng)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from proxy.compare.differences import Cause
 from proxy.compare.reports import ordering, visible, words
-from proxy.compare.result import Result
+from proxy.compare.result import NO_APPLICATION, Result, Trouble
 
 NAMED = 3  # things that one sentence names
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
 REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
-    "status": "Look at a sample: the side that refuses says why. Often it is a key that this side does not know.",
+    "status": "Look at a sample: the side that refuses says why in its message.",
     "unknown uid requested": "Learn the uids from a recording with v3bridge uids learn, and set uids to that file.",
     "latency": "Compare again when the new side has its answers in memory, or raise latency in compare.yaml.",
     "missing part": "Look such a part up in the new service: it may not have it, or spell it otherwise.",
@@ -19,15 +19,32 @@ REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
 
 def steps(result: Result) -> list[str]:
     """In the order in which they are worth doing; never empty."""
-    return [*_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
+    return [*_keys(result), *_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
+
+
+def _keys(result: Result) -> Iterator[str]:
+    """Keys that the new side does not know: nothing is known of their calls until it does."""
+    seen = {key.client: words.key(key) for key in result.keys}
+    for trouble in _refused(result)[:NAMED]:
+        client = trouble.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
+        yield (
+            f"{NO_APPLICATION.capitalize()} {visible.line(seen.get(client, client))}: add it to the apikeys of an "
+            f"application, or give keys.new or --new-key one that is there. "
+            f"{words.count(trouble.calls, 'call')} could not be compared for that."
+        )
+
+
+def _refused(result: Result) -> list[Trouble]:
+    return [trouble for trouble in result.troubles if NO_APPLICATION in trouble.reason]
 
 
 def _whole(result: Result) -> Iterator[str]:
     if not result.complete:
         yield "The run did not reach its end: run the same command again, and it goes on where it stopped."
-    if result.troubles:
-        first = max(result.troubles, key=lambda trouble: trouble.calls)
-        calls = words.count(words.troubled(result), "call")
+    others = [trouble for trouble in result.troubles if NO_APPLICATION not in trouble.reason]
+    if others:
+        first = max(others, key=lambda trouble: trouble.calls)
+        calls = words.count(sum(trouble.calls for trouble in others), "call")
         yield f"{calls} could not be compared, most of them because of: {visible.line(first.reason)}. Put that right."
 
 
@@ -45,9 +62,9 @@ def _few(result: Result) -> Iterator[str]:
     few = [
         f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
         for row in result.rows
-        if row.verdict == "too few calls"
+        if row.verdict == "inconclusive" and row.troubled < max(1, row.asked)
     ]
-    if few:
+    if few and result.verdict != "ready":
         yield f"Compare more calls of {_named(few)}: there are too few to say."
 
 
@@ -63,7 +80,7 @@ def _rules(result: Result) -> Iterator[str]:
 def _ready(result: Result) -> Iterator[str]:
     if result.verdict == "ready" and result.complete:
         yield "Point the clients at the new side: docs/pointing-clients.md says how."
-    elif result.verdict == "too few calls" and not any(row.verdict == "too few calls" for row in result.rows):
+    elif result.verdict == "inconclusive" and not any(row.verdict == "inconclusive" for row in result.rows):
         yield "Give it more requests to compare: there are too few to say."
     elif result.verdict == "not ready":
         yield "Then compare again: recorded answers can be compared anew without paying for parts."

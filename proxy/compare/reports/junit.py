@@ -1,6 +1,6 @@
 """JUnit's XML, for what shows test results: a suite an endpoint, a case a client, and a suite for the run itself.
 
-A row that is not ready is a failure, one with too few calls is skipped. Calls that could not be compared are errors of
+A row that is not ready is a failure, an inconclusive one is skipped. Calls that could not be compared are errors of
 the run.
 """
 
@@ -29,7 +29,7 @@ def render(result: Result) -> str:
 def _run(result: Result) -> Element:
     suite = _suite("run")
     case = _case(suite, "verdict")
-    if result.verdict == "too few calls":
+    if result.verdict == "inconclusive":
         _outcome(case, "skipped", words.headline(result))
     elif result.verdict == "not ready":
         _outcome(case, "failure", words.headline(result), "\n".join(result.failed))
@@ -46,8 +46,8 @@ def _run(result: Result) -> Element:
 
 
 def _judge(case: Element, row: Row, result: Result) -> None:
-    if row.verdict == "too few calls":
-        _outcome(case, "skipped", f"too few calls: {words.row(row)}")
+    if row.verdict == "inconclusive":
+        _outcome(case, "skipped", f"inconclusive: {words.row(row)}")
     elif row.verdict == "not ready":
         groups = [group for group in ordering.groups(result) if group.counts and row.client in group.clients]
         text = "\n\n".join(_told(group, result) for group in groups if group.endpoint == row.endpoint)
@@ -64,6 +64,7 @@ def _told(group: Group, result: Result) -> str:
     for sample in group.samples[:1]:
         lines.append(f"  seen at {visible.line(sample.place)} ({visible.line(sample.origin)})")
         lines += [f"  {side}: {_side(text)}" for side, text in (("old", sample.old), ("new", sample.new))]
+        lines += [f"  message: {visible.line(sample.said)}"] if sample.said else []
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from proxy.compare.result import Group, Result, Sample
 TABLE, LIST, DETAILS = 10_000, 3_000, 12_000
 SAMPLE = 500  # characters of a side of a sample
 
-_ICONS = {"ready": "🟢", "not ready": "🔴", "too few calls": "🟡"}
+_ICONS = {"ready": "🟢", "not ready": "🔴", "inconclusive": "🟡"}
 
 
 def render(result: Result) -> str:
@@ -23,6 +23,7 @@ def render(result: Result) -> str:
         _list(_rules(result), "Rules:"),
         _list((f"{t.reason}: {words.count(t.calls, 'call')}" for t in result.troubles), "Could not be compared:"),
         _list((words.spent(result.cost), words.a_month(result.cost)), "Cost:"),
+        _list(map(words.key, result.keys), "Keys that no setting names:"),
         _list(result.notes, "Notes:"),
         _list(advice.steps(result), "Next:"),
         f"<sub>{_sides(result)}</sub>",
@@ -78,6 +79,8 @@ def _sample(sample: Sample) -> str:
     lines = [visible.line(f"{sample.origin} {sample.place}")]
     for mark, side in (("-", shown.old), ("+", shown.new)):
         lines += [f"{mark} {line}" for line in _side(side)]
+    if sample.said:
+        lines.append(visible.line(f"message: {sample.said}"))
     return markdown_text.fenced("diff", lines)
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from proxy.compare.reports import advice, ordering, terminal_groups, visible, words
 from proxy.compare.result import Result, Row
 
-COLOURS = {"ready": "green", "not ready": "red", "too few calls": "yellow"}
+COLOURS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
 WIDE = 104  # columns of a terminal that the whole table fits into
 LINES = 12  # of a list; the rest is counted
 
@@ -24,6 +24,7 @@ def render(result: Result, console: Console) -> None:
     _section(console, "Rules", _rules(result))
     _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
     _section(console, "Could not be compared", _lines(_troubles(result)))
+    _section(console, "Keys that no setting names", _lines(Text(words.key(key)) for key in result.keys))
     _section(console, "Notes", _lines(Text(visible.line(note)) for note in result.notes))
     _section(console, "What to do next", _steps(result))
 

@@ -57,6 +57,8 @@ def _sample(table: Table, sample: Sample) -> None:
     pair = highlight.pair(sample.old, sample.new, SAMPLE)
     table.add_row("old", _side(pair.old, "bold red"))
     table.add_row("new", _side(pair.new, "bold green"))
+    if sample.said:
+        table.add_row("message", Text(visible.line(sample.said)))
 
 
 def _side(side: highlight.Shown | None, style: str) -> Text:

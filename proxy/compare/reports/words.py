@@ -4,14 +4,15 @@ from datetime import UTC, datetime
 
 from proxy.compare.differences import Kind
 from proxy.compare.reports import visible
-from proxy.compare.result import Cost, Group, Interval, Result, Row, RuleUse, Verdict
+from proxy.compare.result import Cost, Group, Interval, Result, Row, RuleUse, SeenKey, Verdict
 
+RULES = 4  # that the headline names
 GAP = "\u00a0"  # between a figure and what belongs to it
 
 VERDICTS: dict[Verdict, str] = {
     "ready": "Ready",
     "not ready": "Not ready",
-    "too few calls": "Too few calls to say",
+    "inconclusive": "Inconclusive",
 }
 KINDS: dict[Kind, str] = {
     "status": "another status",
@@ -94,11 +95,24 @@ def because(result: Result) -> str:
     left = sum(group.counts for group in result.groups)
     if left or compared(result):
         said.append(f"{count(left, 'kind')} of difference left" if left else "no difference left")
+    if compared(result) and (hides := hidden(result)):
+        said.append(hides)
     if result.cost.a_month is not None:
         said.append(f"a month will cost {count(result.cost.a_month, 'part')}")
     if not result.complete:
         said.append("but the run did not reach its end")
     return f"{', '.join(said)}."
+
+
+def hidden(result: Result) -> str:
+    """`rules hid 3 022 differences (click link 3 000, region 22)`; empty where they hid none."""
+    hiding = sorted((rule for rule in result.rules if rule.hidden), key=lambda rule: (-rule.hidden, rule.name))
+    if not hiding:
+        return ""
+    most = [f"{visible.line(rule.name)} {number(rule.hidden)}" for rule in hiding[:RULES]]
+    more = [f"{count(len(hiding) - RULES, 'rule')} more"] if len(hiding) > RULES else []
+    total = count(sum(rule.hidden for rule in hiding), "difference")
+    return f"rules hid {total} ({', '.join([*most, *more])})"
 
 
 def compared(result: Result) -> int:
@@ -155,6 +169,13 @@ def used(rule: RuleUse) -> str:
     if rule.expired:
         return f"hides nothing: expired on {visible.line(rule.expires or '')}"
     return f"hid {count(rule.hidden, 'difference')}" if rule.hidden else "unused"
+
+
+def key(seen: SeenKey) -> str:
+    """`key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
+    places = seen.first if seen.first == seen.last else f"{seen.first} to {seen.last}"
+    said = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
+    return visible.line(f"{seen.client} ({', '.join(said)})")
 
 
 def spent(cost: Cost) -> str:

@@ -16,13 +16,13 @@ HEAD = 4  # bytes of a message's length
 
 class Order(msgspec.Struct, frozen=True, tag=True):
     """What to begin with: the file of rules (None: the shipped one), the catalog site, what was gathered before (JSON,
-    empty where nothing was), and the file of a site's own uids.
+    empty where nothing was), and the uids of a site's own table.
     """
 
     rules: str | None
     site: str
     gathered: str
-    uids: str | None = None
+    uids: tuple[str, ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):

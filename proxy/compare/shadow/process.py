@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from proxy.compare import diff, loader
+from proxy.compare import diff, loader, v3_fields
 from proxy.compare.causes import Causes
 from proxy.compare.comparison import Comparison
 from proxy.compare.judging import Judge, Pair
@@ -22,8 +22,6 @@ from proxy.compare.rules import Rules
 from proxy.compare.shadow import messages
 from proxy.compare.tally import Tally
 from proxy.kit import clock as clocks
-from proxy.kit import shipped
-from proxy.mapping import loader as mappings
 
 NICE = 10  # replies come first
 
@@ -32,11 +30,11 @@ class Desk:
     """One message in, one out. Keys that it has seen are in none of what it keeps."""
 
     def __init__(self, order: messages.Order, clock: clocks.Clock) -> None:
-        """Raises ConfigError and MappingError."""
+        """Raises ConfigError."""
         path = None if order.rules is None else Path(order.rules)
         self._settings = loader.load(path, os.environ)
-        self._causes = Causes(mappings.load(shipped.path("mappings"), order.site))
-        self._uids = mappings.uids_of(shipped.path("mappings"), Path(order.uids) if order.uids else None)
+        self._causes = Causes(v3_fields.load(order.site))
+        self._uids = frozenset(order.uids)
         self._tally = msgspec.json.decode(order.gathered, type=Tally) if order.gathered else Tally()
         self._clock = clock
         self._secrets: set[str] = set()

@@ -8,6 +8,7 @@ nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with
 import re
 from collections.abc import Iterator
 from io import BufferedReader
+from itertools import islice
 
 from proxy.compare.sources import lines, moments
 from proxy.compare.sources.entries import Entry, Item, Unreadable
@@ -16,6 +17,7 @@ REQUEST = re.compile(r'"([A-Z]{2,10}) (?=[/*]|\w+://|\S+:\d+ )')
 _END = re.compile(r' HTTP/\d(?:\.\d)?"(?:\s|$)')
 _END_OF_OLD = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 names no version; the status follows
 _QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _CONTROLS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 
@@ -35,7 +37,16 @@ def _entry(number: int, line: str) -> Item:
     if not begin or not end:
         return Unreadable(number, NONE)
     target = _plain(line[begin.end() : end.start()])
-    return Entry(number, target, begin[1], moments.within(line[: begin.start()]))
+    return Entry(number, target, begin[1], moments.within(line[: begin.start()]), agent=_agent(line[end.end() :]))
+
+
+def _agent(rest: str) -> str | None:
+    """The program, of what follows the request: the first text in quotes where nothing stands before it (load
+    balancers), else the second, after the referrer (nginx, Apache).
+    """
+    texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
+    agent = texts[0] if rest.lstrip().startswith('"') and texts else "".join(texts[1:2])
+    return _plain(agent) if agent not in ("", "-") else None
 
 
 def _plain(written: str) -> str:

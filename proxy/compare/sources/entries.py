@@ -11,7 +11,8 @@ _LINE = re.compile(r"([A-Z]{2,10}) (\S.*?)(?: HTTP/\d(?:\.\d)?)?")
 class Entry(NamedTuple):
     """One request. `place` is where it stands: a line's number, or words; `at` is seconds since 1970.
 
-    `key` is an apikey that stands beside the target, `client` a name that is known without one.
+    `key` is an apikey that stands beside the target, `client` a name that is known without one, `agent` the
+    program that sent it, where the file says so.
     """
 
     place: int | str
@@ -21,6 +22,7 @@ class Entry(NamedTuple):
     key: str | None = None
     client: str | None = None
     times: int = 1
+    agent: str | None = None
 
 
 class Unreadable(NamedTuple):

@@ -25,6 +25,7 @@ TIMES = (
     *("timestamp", "time", "ts", "at", "datetime", "date", "timeiso8601", "timelocal", "msec", "starttime"),
     *("startutc", "starteddatetime", "requesttime", "created"),
 )
+AGENTS = ("useragent", "httpuseragent", "requestuseragent", "useragentoriginal", "agent")
 _INSIDE = {"request", "req", "http", "httprequest", "url"}
 _DEPTH = 3
 
@@ -53,7 +54,8 @@ def _entry(number: int, line: str) -> Item:
         return Unreadable(number, NO_TARGET)
     method = _first(fields, METHODS) or asked[0]
     at = next((at for name in TIMES if (at := moments.of(fields.get(name))) is not None), None)
-    return Entry(number, _with_query(asked[1], fields), method.upper(), at, _first(fields, ("apikey",)))
+    target, key = _with_query(asked[1], fields), _first(fields, ("apikey",))
+    return Entry(number, target, method.upper(), at, key, agent=_agent(fields))
 
 
 def parsed(line: str) -> Any:
@@ -98,6 +100,16 @@ def _with_query(target: str, fields: dict[str, Any]) -> str:
         if isinstance(value, dict) and value:
             return f"{target}?{urlencode(value, doseq=True, errors='replace')}"
     return target
+
+
+def _agent(fields: dict[str, Any]) -> str | None:
+    """The program that asked, named beside the request or among its headers."""
+    headers = fields.get("headers")
+    gathered = dict(fields)
+    if isinstance(headers, dict):
+        first = {name: value[0] if isinstance(value, list) and value else value for name, value in headers.items()}
+        _gather(first, "", gathered, 0)
+    return _first(gathered, AGENTS)
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -98,9 +98,10 @@ class Source:
         except ValueError as error:
             self._note(self._skipped, item.place, str(error))
             return None
-        client = item.client or self._clients.name(key or item.key)
+        origin = self._origin(item.place)
+        client = item.client or self._clients.met(key or item.key, origin, item.agent)
         lasting = tuple(pair for pair in query if parameters.bare(pair[0]) not in PASSING)
-        return Call(path, lasting, client, item.times, self._origin(item.place))
+        return Call(path, lasting, client, item.times, origin)
 
     def _note(self, counts: dict[str, Count], place: int | str, reason: str) -> None:
         known = counts.get(reason) or Count(reason, 0, self._origin(place))

@@ -1,5 +1,10 @@
 """The service that a comparison starts itself: the new way, whatever else its configuration has switched on."""
 
+import hashlib
+import json
+
+SEARCH, PART, BRANDS = "/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas"
+REFUSED = "HTTP 403: Forbidden request"  # the words of v3 (contract v3-rest.md §5)
 CONFIG = """
 upstream: sandbox
 store: "memory:"
@@ -19,8 +24,24 @@ async def test_clients_that_the_old_service_still_answers_are_asked_for_the_new_
     assert len(two.old.asked) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
 
 
-async def test_clients_whose_key_it_does_not_know_are_named(run, log, tmp_path):
-    found = await run("compare", "--old", "sandbox", "--requests", log(2, "c4n4ry-of-nobody"))
-    assert found.code == 1, found
-    assert "config.yaml has the key of key 1: keys.new or --new-key gives one that it has" in found.out
-    assert "c4n4ry" not in found.out + found.err
+def log_line(call, key):
+    """As nginx writes it."""
+    asked = f'"GET /api/v3{call}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
+    return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
+
+
+async def test_clients_whose_key_it_does_not_know_are_named(run, tmp_path):
+    key = "c4n4ry-of-nobody"
+    lines = [log_line(call, key) for call in (SEARCH, PART, BRANDS, SEARCH)]
+    (tmp_path / "access.log").write_text("".join(lines))
+    found = await run("compare", "--old", "sandbox", "--requests", "access.log", "--json", "result.json")
+    assert found.code == 2, found
+    result = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    assert result["groups"] == []  # one cause, not a difference at each endpoint
+    (trouble,) = result["troubles"]
+    assert (trouble["reason"], trouble["calls"]) == (f"new: no application has the key of key 1 ({REFUSED})", 3)
+    shown = hashlib.sha256(key.encode()).hexdigest()[:4]
+    first = found.out.partition("What to do next")[2].splitlines()[1]
+    assert f"key 1 (fingerprint {shown}, access.log:1 to access.log:4, kicost/1.1)" in " ".join(found.out.split())
+    assert first.startswith("1. No application has the key of key 1")
+    assert "c4n4ry" not in found.out + found.err + json.dumps(result)

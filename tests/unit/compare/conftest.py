@@ -7,12 +7,10 @@ from itertools import zip_longest
 import msgspec
 import pytest
 
-from proxy.compare import calls, judging, loader, rules
+from proxy.compare import calls, judging, loader, rules, v3_fields
 from proxy.compare.causes import Causes
 from proxy.compare.differences import ABSENT, Difference
 from proxy.compare.replies import Reply
-from proxy.kit import shipped
-from proxy.mapping import loader as mapping
 
 TODAY = date(2026, 6, 1)
 
@@ -45,7 +43,7 @@ def documents(old, new):
 
 @pytest.fixture(scope="session")
 def causes():
-    return Causes(mapping.load(shipped.path("mappings")))
+    return Causes(v3_fields.load())
 
 
 @pytest.fixture

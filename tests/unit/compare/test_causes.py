@@ -1,7 +1,8 @@
-"""Why a difference comes about, as far as mappings/ and its kind tell."""
+"""Why a difference comes about, as far as the list of v3's fields and its kind tell."""
 
 import pytest
 
+from proxy.compare import v3_fields
 from proxy.compare.differences import CAUSES, Difference
 
 MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "/parts/get_multi"
@@ -24,7 +25,7 @@ MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "
         ("/brands/get_multi", "[*].homepage_url", "Brand.homepage_url", ()),
     ],
 )
-def test_the_field_of_a_path_is_found_through_the_mappings(causes, endpoint, path, field, rest):
+def test_the_field_of_a_path_is_found_through_the_list(causes, endpoint, path, field, rest):
     found = causes.field(endpoint, path)
     assert (f"{found.row.object}.{found.row.field}", found.rest) == (field, rest)
 
@@ -46,21 +47,19 @@ def test_nothing_is_known_of_what_stands_around_objects(causes, endpoint, path):
     assert causes.field(endpoint, path) is None
 
 
-def test_every_field_of_the_coverage_table_is_found_from_some_endpoint(causes):
-    """No object of mappings/ is out of reach: the walk has no table of its own that could miss one."""
-    found = set()
+def test_every_field_of_the_list_is_found_from_some_endpoint(causes):
+    """No object of the list is out of reach."""
+    objects, found = v3_fields.load(), set()
 
     def walk(name, path, endpoint, depth):
-        rules = causes._book.rules[name]
-        for field in rules.fields:
+        for field, entry in objects[name].items():
             at = f"{path}.{field}".lstrip(".")
             row = causes.field(endpoint, at).row
             assert (row.object, row.field) == (name, field)
             found.add((name, field))
-            rule = rules.rule(field)
-            below = at + ("[*]" if rule.each else ".some_key" if rule.keyed else "")
-            if rule.target and depth:
-                walk(rule.target, below, endpoint, depth - 1)
+            below = at + ("[*]" if entry.each else ".some_key" if entry.keyed else "")
+            if entry.target and depth:
+                walk(entry.target, below, endpoint, depth - 1)
 
     walk("Part", "", ONE, 6)
     walk("Category", "[*]", "/categories/get_multi", 6)
@@ -129,7 +128,7 @@ def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes):
         ("results[*].items[*].brand.name", "value", "derived", "Part.brand (derived): the service knows makers only"),
         ("results[*].items[*].mpn", "value", "unexplained", "Part.mpn is read from SupPart.mpn"),
         ("results[*].items[*].specs", "missing", "unexplained", "and is empty where the plan lacks TECH_SPECS"),
-        ("msec", "value", "unexplained", "no mapping makes this field"),
+        ("msec", "value", "unexplained", "the field stands around v3's objects"),
         ("(body)", "unreadable", "unexplained", "one side's body is no JSON"),
         ("results[*].items[*].mpn", "value", "moved", "the data has moved"),
     ],

@@ -6,6 +6,7 @@ import pytest
 
 from proxy import errors
 from proxy.compare.clients import NO_KEY, Clients
+from proxy.compare.result import SeenKey
 from proxy.compare.settings import Key
 from proxy.config import secret
 
@@ -82,3 +83,17 @@ def test_every_key_is_known_as_a_secret_the_longest_first_and_shown_nowhere():
     assert clients.secrets() == ("5ecret-long", "5ecret-2", "5ecret-3")
     assert "5ecret" not in repr([clients, entries, f"{entries[0]}"])
     assert repr(clients) == "Clients(a, b, c, key 1; keys hidden)"
+
+
+def test_a_key_that_nobody_named_is_known_by_its_fingerprint_its_places_and_its_program():
+    clients = Clients([entry("erp", "5ecret-1")])
+    for key, place, agent in (
+        ("5ecret-2", "log:1", None),
+        ("5ecret-1", "log:2", "erp/1"),
+        ("5ecret-2", "log:3", "kicost/1.1"),
+        ("5ecret-2", "log:9", "curl/8"),
+        (None, "log:10", "curl/8"),
+    ):
+        clients.met(key, place, agent)
+    shown = hashlib.sha256(b"5ecret-2").hexdigest()[:4]
+    assert clients.unnamed() == (SeenKey("key 1", shown, "log:1", "log:9", "kicost/1.1"),)

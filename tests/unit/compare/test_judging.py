@@ -48,7 +48,7 @@ def test_what_rules_hide_is_counted_and_no_finding(judge, call, reply):
         ((parts("X1"), 200), (b"<html>", 200), [("unreadable", "(body)", "unexplained")]),
         (({"message": "a"}, 403), ({"message": "b"}, 403), [("value", "message", "error shape")]),
         (
-            ({"message": "a"}, 403),
+            ({"message": "a"}, 404),
             ({"message": "b"}, 400),
             [("status", "(status)", "status"), ("value", "message", "error shape")],
         ),
@@ -206,3 +206,30 @@ def test_a_list_that_says_no_cost_is_known_to_cost_nothing(judge, call, reply):
     listed = msgspec.structs.replace(call, path="/brands/search")
     pair = Pair(reply({"results": []}), reply({"results": []}, parts=None))
     assert judge().compare(listed, 0, pair).price == 0
+
+
+@pytest.mark.parametrize(
+    "old, new, trouble",
+    [
+        (200, 403, "new: no application has the key of erp (HTTP 403: no key)"),
+        (404, 401, "new: no application has the key of erp (HTTP 401: no key)"),
+        (403, 200, "old: the side does not know the key of erp (HTTP 403: no key)"),
+    ],
+)
+def test_a_key_that_one_side_does_not_know_is_trouble_and_no_difference(judge, call, reply, old, new, trouble):
+    refusal = {"__class__": "ClientErrorResponse", "message": "no key"}
+    pair = Pair(*(reply({} if status == 200 else refusal, status) for status in (old, new)))
+    found = judge().compare(call, 0.0, pair)
+    assert (found.trouble, found.findings) == (trouble, ())
+    assert judge().differences(call, *pair) == []
+
+
+def test_two_sides_that_both_refuse_a_key_are_compared(judge, call, reply):
+    pair = Pair(reply({"message": "a"}, 403), reply({"message": "b"}, 403))
+    assert [each.cause for each in judge().compare(call, 0.0, pair).findings] == ["error shape"]
+
+
+def test_a_status_comes_with_the_message_of_the_side_that_refuses(judge, call, reply):
+    pair = Pair(reply({}), reply({"__class__": "ClientErrorResponse", "message": "q is empty"}, 400))
+    (finding,) = judge().compare(call, 0.0, pair).findings
+    assert (finding.difference.kind, finding.difference.said) == ("status", "q is empty")

@@ -52,7 +52,7 @@ def test_a_row_says_how_many_of_how_many_are_equivalent(summarise):
     )
     assert row.share == 0.995
     assert (round(row.interval.low, 4), round(row.interval.high, 4)) == (0.9883, 0.9979)
-    assert (row.verdict, result.verdict) == ("too few calls", "too few calls")
+    assert (row.verdict, result.verdict) == ("inconclusive", "inconclusive")
     assert [(each.reason, each.calls, each.first_origin) for each in result.troubles] == [("old: gone", 3, "log:2000")]
 
 
@@ -65,7 +65,7 @@ def test_a_source_that_was_asked_whole_needs_no_least_number(summarise):
     asked = {("erp", "/parts/match"): Asked(5, 10)}
     run = Run(**{name: getattr(RUN, name) for name in ("started", "ended", "source", "old", "new")}, asked=asked)
     assert summarise(calls(5), run=run).verdict == "ready"
-    assert summarise(calls(4), run=run).verdict == "too few calls"
+    assert summarise(calls(4), run=run).verdict == "inconclusive"
 
 
 def test_a_client_that_was_never_reached_has_its_row(summarise):
@@ -73,9 +73,9 @@ def test_a_client_that_was_never_reached_has_its_row(summarise):
     result = summarise(calls(400), run=Run(started=0, ended=1, source="log", old="a", new="b", asked=asked))
     assert [(row.client, row.calls, row.share, row.verdict) for row in result.rows] == [
         ("erp", 400, 1.0, "ready"),
-        ("shop", 0, None, "too few calls"),
+        ("shop", 0, None, "inconclusive"),
     ]
-    assert result.verdict == "too few calls"
+    assert result.verdict == "inconclusive"
 
 
 def test_a_group_says_why_and_shows_where(summarise):
@@ -186,4 +186,4 @@ def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from
 def test_a_run_that_was_cut_short_is_not_ready(summarise):
     run = Run(started=0, ended=1, source="log", old="a", new="b", complete=False)
     result = summarise(calls(400), run=run)
-    assert (result.verdict, result.complete) == ("too few calls", False)
+    assert (result.verdict, result.complete) == ("inconclusive", False)

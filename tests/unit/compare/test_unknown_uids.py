@@ -16,9 +16,8 @@ from proxy.compare.judging import Judge, Pair
 from proxy.compare.replies import Reply, read
 from proxy.compare.rules import Rules
 from proxy.kit import shipped
-from proxy.mapping import loader, uids
+from proxy.mapping import loader
 
-KNOWN = loader.uids_of(shipped.path("mappings"))
 MINE = "7be6f0c1a2d3e4f5"  # on no record
 TI = "2239e3330e2df5fe"  # on record
 SELLER = {"__class__": "Seller", "uid": MINE, "name": "Zoro", "id": "8284"}
@@ -41,7 +40,7 @@ CATEGORIES = ["ca7e600000000005", "ca7e600000000006"]
 def differences(old: Any, new: Any) -> set[tuple[str, str]]:
     """Kind and path of each, as the judge has them."""
     found = diff.documents(read(msgspec.json.encode(old)), read(msgspec.json.encode(new)))
-    return {(each.kind, each.path) for each in unknown_uids.UnknownUids(KNOWN).explained(found, frozenset())}
+    return {(each.kind, each.path) for each in unknown_uids.UnknownUids().explained(found, frozenset())}
 
 
 @pytest.fixture
@@ -161,12 +160,12 @@ def test_the_uids_that_a_request_is_about(path: str, query: Any, asked: set[str]
 
 
 @pytest.fixture
-def judge(load: Any, causes: Causes) -> Callable[[dict[str, uids.Uids]], Judge]:
-    """A judge that knows some uids and no rules."""
+def judge(load: Any, causes: Causes) -> Callable[[frozenset[str]], Judge]:
+    """A judge with a table of a site's own and without rules."""
 
-    def of(known: dict[str, uids.Uids]) -> Judge:
+    def of(own: frozenset[str] = frozenset()) -> Judge:
         settings = load("shipped_rules: false")
-        return Judge(settings, Rules((), causes, date(2026, 6, 1)), causes, diff.documents, str, uids=known)
+        return Judge(settings, Rules((), causes, date(2026, 6, 1)), causes, diff.documents, str, uids=own)
 
     return of
 
@@ -210,7 +209,7 @@ NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
 def test_a_request_by_a_uid_that_one_side_cannot_know_counts_and_says_so(
     judge: Callable[..., Judge], call: Call, old: tuple[int, Any], new: tuple[int, Any], cause: str
 ) -> None:
-    found: Comparison = judge(KNOWN).compare(call, 0.0, Pair(_reply(*old), _reply(*new)))
+    found: Comparison = judge().compare(call, 0.0, Pair(_reply(*old), _reply(*new)))
     assert {each.cause for each in found.findings} == {cause}
     assert (found.equivalent, found.unknown_uids) == (False, ())
 
@@ -218,15 +217,21 @@ def test_a_request_by_a_uid_that_one_side_cannot_know_counts_and_says_so(
 def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], new: Any) -> None:
     new["offers"].reverse()
     call = Call("/parts/5ec397c9af088104")
-    found = judge(KNOWN).compare(call, 0.0, Pair(_reply(200, PART), _reply(200, new)))
+    found = judge().compare(call, 0.0, Pair(_reply(200, PART), _reply(200, new)))
     assert found.equivalent
     assert {(each.difference.kind, each.difference.path) for each in found.unknown_uids} == ALL
     assert {each.cause for each in found.unknown_uids} == {"uid not known"}
 
 
 def test_with_a_table_of_its_own_the_uid_is_on_record(judge: Callable[..., Judge]) -> None:
-    own = {**KNOWN, "Brand": uids.Uids("Brand", [], [uids.KnownUid(MINE, "Yageo", "621")])}
     pair = Pair(_reply(200, PART["brand"]), _reply(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
-    found = judge(own).compare(Call(f"/brands/{MINE}"), 0.0, pair)
+    found = judge(frozenset({MINE})).compare(Call(f"/brands/{MINE}"), 0.0, pair)
     assert [each.difference.kind for each in found.findings] == ["value"]
     assert bodies.side(Call(f"/brands/{MINE}"), pair.old).asked == {MINE}
+
+
+def test_the_comparisons_list_of_uids_on_record_is_complete() -> None:
+    """It does not read the proxy's table: whoever learns a uid writes it into both."""
+    table = loader.uids_of(shipped.path("mappings"))
+    assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._identities)
+    assert all(any(kind.knows(uid) for kind in table.values()) for uid in unknown_uids.recorded())

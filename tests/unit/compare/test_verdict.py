@@ -12,18 +12,18 @@ READY = Ready(share=0.99, least_calls=100)
 @pytest.mark.parametrize(
     "equivalent, compared, whole, said",
     [
-        (0, 0, False, "too few calls"),
-        (0, 0, True, "too few calls"),
+        (0, 0, False, "inconclusive"),
+        (0, 0, True, "inconclusive"),
         (381, 381, False, "ready"),  # the least that shows 99 % surely
-        (380, 380, False, "too few calls"),
-        (99, 99, False, "too few calls"),
+        (380, 380, False, "inconclusive"),
+        (99, 99, False, "inconclusive"),
         (999, 1000, False, "ready"),
-        (995, 1000, False, "too few calls"),
+        (995, 1000, False, "inconclusive"),
         (985, 1000, False, "not ready"),
         (900, 1000, False, "not ready"),
         (2, 10, False, "not ready"),
         (9, 10, False, "not ready"),  # surely below 99 %
-        (89, 90, False, "too few calls"),
+        (89, 90, False, "inconclusive"),
         (3, 3, True, "ready"),
         (2, 3, True, "not ready"),
         (199, 200, True, "ready"),
@@ -35,7 +35,7 @@ def test_a_row_has_its_verdict(equivalent, compared, whole, said):
 
 def test_a_least_number_of_calls_holds_where_the_share_would_not_need_it():
     lax = Ready(share=0.5, least_calls=100)
-    assert verdict.of_row(99, 99, lax, whole=False) == "too few calls"
+    assert verdict.of_row(99, 99, lax, whole=False) == "inconclusive"
     assert verdict.of_row(100, 100, lax, whole=False) == "ready"
 
 
@@ -47,12 +47,12 @@ def row(said="ready", calls=10, troubled=0):
     "said, failed, complete, whole",
     [
         (["ready", "ready"], [], True, "ready"),
-        (["ready", "too few calls"], [], True, "too few calls"),
-        (["ready", "too few calls", "not ready"], [], True, "not ready"),
+        (["ready", "inconclusive"], [], True, "inconclusive"),
+        (["ready", "inconclusive", "not ready"], [], True, "not ready"),
         (["ready"], ["price: 1 of 2 calls have it"], True, "not ready"),
-        (["ready"], [], False, "too few calls"),
+        (["ready"], [], False, "inconclusive"),
         (["not ready"], [], False, "not ready"),
-        ([], [], True, "too few calls"),
+        ([], [], True, "inconclusive"),
     ],
 )
 def test_a_run_is_as_bad_as_its_worst_row(said, failed, complete, whole):
@@ -102,3 +102,30 @@ def result(*, rows=ONE, counts=(), failed=(), complete=True):
 )
 def test_a_shell_is_told_by_the_exit_code(made, thresholds, code):
     assert verdict.exit_code(made, thresholds=thresholds) == code
+
+
+def test_one_call_says_nothing():
+    assert verdict.of_row(1, 1, READY, whole=True) == "inconclusive"
+    assert verdict.of_row(0, 1, READY, whole=True) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "equivalent, others, whole",
+    [
+        (1, ["ready"], "ready"),  # a client that asks one thing once does not hold the others back
+        (0, ["ready"], "not ready"),
+        (1, ["inconclusive"], "inconclusive"),
+        (1, ["not ready"], "not ready"),
+        (1, [], "inconclusive"),
+        (0, [], "inconclusive"),
+    ],
+)
+def test_a_client_with_a_single_call_in_the_source(equivalent, others, whole):
+    alone = Row("shop", "/parts/{uid}", 1, 1, equivalent, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
+    rows = [alone, *(row(each) for each in others)]
+    assert verdict.of_run(rows, (), complete=True, single={("shop", "/parts/{uid}")}) == whole
+
+
+def test_one_call_of_more_that_were_not_asked_holds_the_run_back():
+    alone = Row("shop", "/parts/{uid}", 1, 1, 1, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
+    assert verdict.of_run([alone, row()], (), complete=True) == "inconclusive"

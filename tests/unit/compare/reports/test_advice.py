@@ -52,7 +52,7 @@ def test_a_ready_verdict_on_a_part_of_the_calls_does_not_say_to_switch_over() ->
     assert not any("Point the clients" in step for step in steps)
 
 
-@pytest.mark.parametrize("verdict", ["ready", "not ready", "too few calls"])
+@pytest.mark.parametrize("verdict", ["ready", "not ready", "inconclusive"])
 def test_there_is_always_something_to_do(verdict: str) -> None:
     bare = comparison_result.result(verdict=verdict, rows=(), groups=(), rules=(), troubles=(), failed=())
     assert advice.steps(bare)

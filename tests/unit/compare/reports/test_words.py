@@ -44,13 +44,13 @@ def test_an_interval_names_its_ends() -> None:
 def test_the_headline_is_the_verdict_and_what_it_rests_on() -> None:
     assert plain(words.headline(comparison_result.result())) == (
         "Not ready: equivalent on 98.8 % of 12 480 calls, 3 kinds of difference left, "
-        "a month will cost 1 240 000 parts."
+        "rules hid 100 684 differences (click links 88 204, msec 12 480), a month will cost 1 240 000 parts."
     )
 
 
 def test_the_headline_of_a_run_that_compared_nothing_says_so() -> None:
-    nothing = comparison_result.result(rows=(), groups=(), verdict="too few calls", cost=Cost(0, None, None))
-    assert words.headline(nothing) == "Too few calls to say: no call could be compared."
+    nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=Cost(0, None, None))
+    assert words.headline(nothing) == "Inconclusive: no call could be compared."
 
 
 def test_the_headline_of_a_run_that_broke_off_says_so() -> None:

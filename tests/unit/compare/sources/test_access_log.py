@@ -151,3 +151,18 @@ def test_the_parameters_of_jsonp_are_left_out(read):
     found = read("access.log", "\n".join(map(NGINX.format, lines)))
     assert len({call.id for call in found.calls}) == 1
     assert found.targets[0] == "/brands/search?q=x"
+
+
+@pytest.mark.parametrize(
+    "line, agent",
+    [
+        ('- - - [10/Oct/2018:13:55:36 +0000] "{}" 200 23 "-" "kicost/1.1 (\\"x\\")"', 'kicost/1.1 ("x")'),
+        ('- - - [10/Oct/2018:13:55:36 +0000] "{}" 200 23 "http://a/" "-"', ""),
+        ('- - - [10/Oct/2018:13:55:36 +0000] "{}" 200 23', ""),
+        ('https 2018-10-10T13:55:36Z app/lb 1.2.3.4:1 "{}" "curl/7.4" ECDHE TLSv1.2 "Root=1"', "curl/7.4"),
+    ],
+)
+def test_the_program_that_asked_is_known_where_the_log_names_it(read, line, agent):
+    found = read("access.log", line.format("GET /v3/brands/search?q=x&apikey=K HTTP/1.1"))
+    (key,) = found.clients.unnamed()
+    assert (key.first, key.agent) == ("access.log:1", agent)

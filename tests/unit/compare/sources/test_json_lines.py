@@ -89,3 +89,16 @@ def test_half_a_character_is_no_mistake(read):
 def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same(read):
     found = read("answers", json.dumps({"url": TARGET, "body": "x" * 200_000}))
     assert (found.source.kind, len(found.calls)) == ("json", 1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"http_user_agent": "kicost/1.1"},
+        {"user_agent": "kicost/1.1"},
+        {"request": {"url": TARGET, "headers": {"User-Agent": ["kicost/1.1"]}}},
+    ],
+)
+def test_the_program_that_asked_is_known_where_the_log_names_it(read, more):
+    found = read("r.jsonl", json.dumps({"url": TARGET + "&apikey=K", **more}))
+    assert [key.agent for key in found.clients.unnamed()] == ["kicost/1.1"]

@@ -1,0 +1,109 @@
+"""Defects put into mappings: each is found by mapping again what was recorded, at its field and nowhere else.
+
+A defect does not count as planted where the mappings with it are refused at start, or where every recorded call is
+answered with it as without it: no comparison of answers can find that.
+"""
+
+import pytest
+from support import commands, covering_calls, generated_calls, mapped_again, planted_defects
+
+from proxy import errors
+from proxy.kit import shipped
+from proxy.sandbox import app, settings
+from proxy.sandbox.legacy_v3 import settings as old_service
+from proxy.telemetry import log
+
+CONFIG = """
+upstream: sandbox
+store: "memory:"
+applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}
+"""
+PLANTED, SEED = 40, 20260
+CHOSEN = [  # object, field, and the rule that is wrong
+    ("PartOffer", "moq", {"none": "the service has none"}),
+    ("PartOffer", "product_url", {"from": "sku"}),
+    ("BrokerListing", "listing_url", {"from": "company.homepageUrl"}),
+    ("PartOffer", "product_url", {"from": "^company.homepageUrl"}),
+    ("Part", "redirected_uids", {"none": "nothing is known of them", "empty": []}),
+    ("PartOffer", "eligible_region", {"none": "the service has none", "empty": ""}),
+    ("PartOffer", "on_order_quantity", {"from": "moq"}),
+    ("Part", "brand", {"from": "manufacturer", "is": "Manufacturer"}),
+    ("PartOffer", "is_realtime", {"always": True, "why": "it may be"}),
+    ("PartOffer", "on_order_eta", {"from": "updated", "through": "timestamp"}),
+    ("Part", "short_description", {"none": "the service has none", "include": True}),
+    ("PartOffer", "multipack_quantity", {"from": "multipackQuantity"}),
+    ("Part", "offers", {"from": "sellers.offers", "each": "PartOffer"}),
+    ("SpecValue", "display_value", {"from": "value"}),
+]
+
+
+@pytest.fixture(scope="module")
+def mappings():
+    return planted_defects.Mappings(shipped.path("mappings"))
+
+
+@pytest.fixture
+async def recording(tmp_path):
+    """Few calls that show everything the old service has something for, recorded with both sides' answers."""
+    log.configure("error", "console", open_errors := (tmp_path / "errors.txt").open("w"))
+    chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
+    async with app.running(chosen) as sandbox:
+        calls = await covering_calls.of(sandbox.legacy_url)
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in calls))
+    asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
+    found = await commands.end(await commands.start(tmp_path, "record", *asked))
+    assert found.code == 0, found
+    opened = mapped_again.Recording(tmp_path / "rec.zst", tmp_path / "own.yaml")
+    yield opened
+    opened.close()
+    open_errors.close()
+
+
+class Tried:
+    """What came of mapping with a defect, beside what comes of the mappings as they are."""
+
+    def __init__(self, recording, mappings, right, folder):
+        self._recording, self._mappings, self._right, self._folder = recording, mappings, right, folder
+
+    async def shows(self, defect):
+        """Whether an answer is another with it; then it has to be found. False too where it is refused at start."""
+        self._mappings.write(defect, self._folder)
+        try:
+            found = await self._recording.mapped(self._folder)
+        except (errors.MappingError, RecursionError):
+            return False
+        if found.answers == self._right.answers:
+            return False
+        more = {sort: times for sort, times in found.counted.items() if times > self._right.counted.get(sort, 0)}
+        assert found.result.troubles == self._right.result.troubles, (str(defect), found.result.troubles)
+        assert more, f"not found: {defect}"
+        elsewhere = [sort for sort in more if not planted_defects.at_field(sort[1], sort[2], defect, self._mappings)]
+        assert not elsewhere, (str(defect), elsewhere)
+        assert found.result.verdict != "ready", defect
+        return True
+
+
+@pytest.fixture
+async def tried(recording, mappings, tmp_path):
+    right = await recording.mapped(shipped.path("mappings"))
+    assert right.result.troubles == ()
+    return Tried(recording, mappings, right, tmp_path / "planted")
+
+
+async def test_defects_are_found_at_their_fields(tried, mappings):
+    """Those that were chosen all show; of those that are generated, as many as are wanted are taken by the seed."""
+    for name, field, wrong in CHOSEN:
+        file = next(
+            file for file in shipped.path("mappings").glob("*.yaml") if f"\n{name}:\n" in file.read_text("utf-8")
+        )
+        assert await tried.shows(planted_defects.Defect("chosen", file.name, name, field, wrong)), (name, field, wrong)
+    planted, kinds = 0, set()
+    for defect in mappings.defects(SEED):
+        if await tried.shows(defect):
+            planted += 1
+            kinds.add(defect.kind)
+        if planted == PLANTED:
+            break
+    assert planted == PLANTED
+    assert {"path", "none", "transform", "order", "target", "class"} <= kinds
