@@ -28,7 +28,6 @@ from proxy.sandbox.graphql import (
     limits,
     problems,
     requests,
-    rules,
     subscriptions,
     surfaces,
 )
@@ -242,10 +241,6 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise problems.RequestError(400, [problems.variable(error)]) from error
-        missing = [one.node for one in roots if one.name in limits.SEARCHES and one.arguments.get("q") is None]
-        if missing:
-            errors = [rules.required_argument("Query", node, "q") for node in missing]
-            raise problems.RequestError(400, [{**error.formatted} for error in errors])
         if bill.design is None and any(one.name.startswith(documents.DESIGN) for one in roots):
             raise problems.RequestError(200, [_no_user(one) for one in roots], null_data=True)
         if account is not None and self._is_used_up(roots, account):
