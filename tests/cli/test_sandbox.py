@@ -80,7 +80,7 @@ def test_every_service_has_the_port_that_was_chosen_for_it(starts):
 
 
 def test_no_auth_answers_without_a_token_and_counts_for_the_printed_application(opens):
-    query = json.dumps({"query": '{ supSearch(limit: 3) { results { part { id } } } }'}).encode()
+    query = json.dumps({"query": "{ supSearch(limit: 3) { results { part { id } } } }"}).encode()
     usage = "{ admOrganizations { applications { security { clientId } supplyCounts { partCounter } } } }"
     shown, guarded = opens("--no-auth"), opens()
     found = _post(shown.values["graphql_url"], query, **{"Content-Type": "application/json"})["data"]["supSearch"]

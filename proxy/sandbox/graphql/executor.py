@@ -119,7 +119,6 @@ class SupplyExecutor(Executor[context.Context]):
             self.allowance.look()
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
 
-
     @staticmethod
     def complete_leaf_value(return_type: GraphQLLeafType, result: Any) -> Any:
         """The value as it is written."""
