@@ -19,7 +19,7 @@ SERVICE = "the GraphQL service"
 PART_LIMIT = "You have exceeded your part limit"
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
 TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
-# The token lacks a scope that the operation needs. Not in the contract: the code of the service's software, Hot Chocolate.
+# The token lacks a scope that the operation needs. Not in the contract: the code is Hot Chocolate's.
 OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"
 # What says that the service is in trouble, not that it refuses the query (contract graphql.md §3.2, §3.3).
 TROUBLE_STATUSES = {502, 503, 504}

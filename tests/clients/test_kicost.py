@@ -1,5 +1,5 @@
-"""KiCost, whole runs: 1.1.21 asks the GraphQL service itself, with and without a token; 1.1.12, the last one on PyPI that
-speaks v3, asks the proxy and the old service (contract graphql.md §9.1)."""
+"""KiCost, whole runs: 1.1.21 asks the GraphQL service itself, with and without a token; 1.1.12, the last one on PyPI
+that speaks v3, asks the proxy and the old service (contract graphql.md §9.1)."""
 
 import json
 import urllib.parse
@@ -37,8 +37,8 @@ LONG_BOM = [
     ("", "TPS61070DDCR"),
     ("", "LM2611BMF/NOPB"),
 ]
-MATCH = """query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { reference hits parts { id sellers {
-  company { name } offers { sku inventoryLevel prices { quantity price currency } } } } } }"""
+MATCH = """query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { reference hits parts { id
+  sellers { company { name } offers { sku inventoryLevel prices { quantity price currency } } } } } }"""
 
 
 class Sandbox:
@@ -152,8 +152,8 @@ def test_what_it_has_kept_is_not_asked_for_again(open_sandbox: Sandbox, tmp_path
 
 @services.both
 def test_its_v3_side_fills_its_sheet_with_what_v3_offers(proxy_url: str, apikey: str, tmp_path: Path) -> None:
-    """Without makers: it asks by number alone, and fails by itself where no maker that it gets looks like the one in the
-    BOM."""
+    """Without makers: it asks by number alone, and fails by itself where no maker that it gets looks like the BOM's
+    own."""
     match = f"{proxy_url}/api/v3/parts/match"
     sheet = kicost_runs.run(
         V3,

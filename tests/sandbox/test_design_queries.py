@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_union_type
+from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
 from support.designer import APPLICATION, AURORA, NORTHWIND, Designer, StartsDesign
 from support.sandbox_caller import Caller
 
@@ -86,7 +86,8 @@ async def test_every_query_answers_with_every_field_of_its_type(designer: Design
     for name, field in QUERIES.items():
         if not name.startswith("des"):
             continue
-        given = f"({arguments[name]})" if field.args else ""
+        given = f"({arguments[name]})" if name in arguments else ""
+        assert given or not any(map(is_required_argument, field.args.values())), name
         data = await designer.get(f"{{ {name}{given}{selection(get_named_type(field.type))} }}")
         assert data[name], name
 
@@ -197,6 +198,24 @@ async def test_boms_are_made_of_parts_of_the_catalog(designer: Designer, catalog
     some = next(line["component"]["manufacturerParts"][0]["octopartId"] for line in base)
     supply = await designer.get("query($id: String!) { supParts(ids: [$id]) { id mpn } }", id=some)
     assert supply["supParts"][0]["id"] == some
+
+
+async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(designer: Designer) -> None:
+    wanted = """design { variants { bom { items(first: 100) { nodes { component { details { parameters {
+      name type value } } } } } } } }"""
+    (variant, *_) = (await designer.project(wanted))["design"]["variants"]
+    found = {
+        one["name"]: one["type"]
+        for item in variant["bom"]["items"]["nodes"]
+        for one in item["component"]["details"]["parameters"]
+    }
+    assert found["Resistance"] == "RESISTANCE"
+    assert found["Capacitance"] == "CAPACITANCE"
+    assert found["Max Operating Temperature"] == "TEMPERATURE"
+    assert found["Case/Package"] == found["RoHS"] == "TEXT"
+    assert set(found.values()) >= {"LENGTH", "VOLTAGE", "PERCENT"}
+    query = "{ desUserByAuth { small: pictureUrl(size: SIZE48X48) pictureUrl } }"
+    assert await designer.get(query) == {"desUserByAuth": {"small": None, "pictureUrl": None}}
 
 
 async def test_design_data_costs_no_parts(designer: Designer) -> None:
