@@ -39,9 +39,7 @@ def sandbox(
     part_limit: Annotated[
         int | None, typer.Option(min=0, help="Parts that its application may use in a month; 1000 if omitted.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Offers, prices and what faults strike are the same for the same seed.")
-    ] = 1,
+    seed: Annotated[int, typer.Option(help="Offers, prices and faults are the same for the same seed.")] = 1,
     fault: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='A fault, such as "5xx share=0.05 status=503"; see docs/sandbox.md.'),
@@ -59,10 +57,7 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
     ] = None,
-    no_auth: Annotated[
-        bool,
-        typer.Option("--no-auth", help="Answer GraphQL requests without a token; parts go to the ready application."),
-    ] = False,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="GraphQL requests need no token.")] = False,
 ) -> None:
     """Start the sandbox and print its URLs, a user who may sign in, and ready client ids and secrets."""
     if port and design_port <= port < design_port + DESIGN_PORTS:

@@ -261,7 +261,7 @@ class QueryService:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise problems.RequestError(400, [problems.variable(error)]) from error
-        refused = [error for one in roots if (error := _out_of_scope(one, caller)) is not None]
+        refused = [fault for one in roots if (fault := _out_of_scope(one, caller)) is not None]
         if refused:
             raise problems.RequestError(200, refused, null_data=True)
         if account is not None and self._is_used_up(roots, account):

@@ -12,7 +12,6 @@ from proxy.sandbox.graphql import lookups as looking
 from proxy.sandbox.graphql import where as filters
 from proxy.sandbox.graphql.resolvers import design_access as access
 
-
 # By the unit of a value, with or without a prefix.
 _MEASURES = {
     "F": "CAPACITANCE",

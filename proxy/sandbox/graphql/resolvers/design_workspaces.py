@@ -150,7 +150,7 @@ def variables(workflow: records.Workflow, _info: context.Info, names: list[str] 
     return [one for one in workflow.variables if names is None or one.name in names]
 
 
-def no_picture(_member: records.User, _info: context.Info, size: str | None = None) -> None:  # noqa: ARG001 (any)
+def no_picture(_member: records.User, _info: context.Info, size: str | None = None) -> None:
     """Nobody has a picture here, of whatever size."""
 
 
