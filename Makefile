@@ -12,6 +12,10 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Clients that tests/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
+# version in a folder of its own.
+KICOST := 1.1.12 1.1.21
+CLIENTS := $(VENV)/.clients
 # A test that runs make itself starts afresh, with nothing of the words that this make was called with.
 AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
@@ -32,10 +36,10 @@ help:
 run: $(READY)
 	@$(BIN)/v3bridge serve $(ARGS)
 
-test: $(READY)
+test: $(READY) $(CLIENTS)
 	@$(PYTEST) $(ARGS)
 
-check: $(READY)
+check: $(READY) $(CLIENTS)
 	@echo "check 1/6: format"
 	@$(BIN)/ruff format --check --quiet . || { echo "not in format; 'make format' puts it right" >&2; exit 1; }
 	@echo "check 2/6: lint"
@@ -62,6 +66,13 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(CLIENTS): Makefile | $(READY)
+	@for version in $(KICOST); do \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+			--target $(VENV)/kicost-$$version kicost==$$version || exit 1; \
+	done
 	@touch $@
 
 # The comment at the top of constraints.txt is kept; the pins below it are written anew.

@@ -39,9 +39,7 @@ def sandbox(
     part_limit: Annotated[
         int | None, typer.Option(min=0, help="Parts that its application may use in a month; 1000 if omitted.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Offers, prices and what faults strike are the same for the same seed.")
-    ] = 1,
+    seed: Annotated[int, typer.Option(help="Offers, prices and faults are the same for the same seed.")] = 1,
     fault: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='A fault, such as "5xx share=0.05 status=503"; see docs/sandbox.md.'),
@@ -59,6 +57,7 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
     ] = None,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="GraphQL requests need no token.")] = False,
 ) -> None:
     """Start the sandbox and print its URLs, a user who may sign in, and ready client ids and secrets."""
     if port and design_port <= port < design_port + DESIGN_PORTS:
@@ -75,6 +74,7 @@ def sandbox(
         rate=legacy_rate or None,
         disturbances=disturb or [],
         state=state,
+        no_auth=no_auth,
     )
     if prepared is not None:
         preparing.make(prepared, parts, catalog, seed)
@@ -93,6 +93,7 @@ def _settings(
     rate: int | None,
     disturbances: list[str],
     state: Path | None,
+    no_auth: bool,
 ) -> "settings.Settings":
     """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
     from proxy.sandbox import accounts, settings
@@ -109,6 +110,7 @@ def _settings(
         design_port=design_port,
         accounts=(plan, accounts.READY_DESIGN),
         state=state,
+        no_auth=no_auth,
         faults=tuple(fault for text in faults for fault in declarations.parse(text)),
         legacy=legacy.Settings(
             requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)

@@ -27,11 +27,12 @@ class Settings:
 
     `part_limit_status` is the HTTP status of a used up part limit: 200 as clients see it, 500 as documented
     (contract graphql.md §3.2). `token_windows` () switches the limits off. `no_auth` lets requests without a
-    token through, on the first account. `execution_timeout`: seconds that a query may take, as the service's
-    software has it; `answer_fields`: how many its answer may have, each as often as it is in it. `issuer` None: the
-    address that the token request came to. `faults` are there from the start. `users` may sign in, each in one of the
-    `organisations`. `legacy` is about the old v3 service. `state` is the file in which the sandbox keeps what
-    should outlive it: then the accounts, organisations and users given here are those it begins with. None: in memory.
+    good token through, on the first application with supply data and as the first user. `execution_timeout`: seconds
+    that a query may take, as the service's software has it; `answer_fields`: how many its answer may have, each as
+    often as it is in it. `issuer` None: the address that the token request came to. `faults` are there from the start.
+    `users` may sign in, each in one of the `organisations`. `legacy` is about the old v3 service. `state` is the file
+    in which the sandbox keeps what should outlive it: then the accounts, organisations and users given here are those
+    it begins with. None: in memory.
     `design_port`: the port of the first design service, whose others have those after it; 0: free ones.
     `prepared` is the file that the catalog is kept in; it is made where it is missing.
     """

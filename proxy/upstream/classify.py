@@ -19,6 +19,8 @@ SERVICE = "the GraphQL service"
 PART_LIMIT = "You have exceeded your part limit"
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
 TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
+# The token lacks a scope that the operation needs. Not in the contract: the code is Hot Chocolate's.
+OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"
 # What says that the service is in trouble, not that it refuses the query (contract graphql.md §3.2, §3.3).
 TROUBLE_STATUSES = {500, 502, 503, 504}
 TROUBLE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed, or it took too long
@@ -85,6 +87,12 @@ def token_refusal(reply: wire.Reply, envelope: Envelope[Any] | None) -> str | No
     return "HTTP 401" if reply.status == 401 else None
 
 
+def lacks_scope(envelope: Envelope[Any] | None) -> bool:
+    """Whether the token is good, but not for this operation. An error below the operation's own field is about that
+    field, such as one that the plan lacks."""
+    return envelope is not None and envelope.data is None and any(map(_is_out_of_scope, _errors(envelope)))
+
+
 def is_failure(reply: wire.Reply, error: errors.BridgeError) -> bool:
     """Whether an error is about the service as a whole, not about this query, this client or an odd record."""
     if isinstance(error, errors.UpstreamUnreadable):
@@ -123,6 +131,11 @@ _faults = msgspec.json.Decoder(Faults)
 
 def _errors(envelope: Envelope[Any] | None) -> Sequence[model.GraphQLError]:
     return (envelope.errors if envelope else None) or ()
+
+
+def _is_out_of_scope(error: model.GraphQLError) -> bool:
+    below = isinstance(error.path, list) and len(error.path) > 1
+    return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not below
 
 
 def _is_in_trouble(reply: wire.Reply, found: Sequence[model.GraphQLError]) -> bool:

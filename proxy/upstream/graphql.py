@@ -15,7 +15,7 @@ from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, policies, tokens, wire
+from proxy.upstream import classify, identity, policies, tokens, wire
 
 T = TypeVar("T")
 
@@ -103,6 +103,8 @@ class GraphQLClient:
             reply = await self._send(operation, token, left, most)
             envelope = classify.read(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
+            if classify.lacks_scope(envelope):
+                raise await self._out_of_scope(operation, credentials, token)
             if refusal is None:
                 data = self._data(operation, reply, envelope)
                 if beside is not None and envelope is not None:
@@ -118,6 +120,22 @@ class GraphQLClient:
         )
         await self._tokens.refused(credentials, token, error)
         raise error
+
+    async def _out_of_scope(
+        self, operation: classify.Operation[T], credentials: tokens.Credentials, token: str
+    ) -> errors.CredentialsRefused:
+        """The error of an application whose token lacks a scope. Another token would lack it, too: none is asked for
+        until the pause after a refusal is over."""
+        self._breaker.succeeded()
+        self._count(operation, "ScopeRefused")
+        error = errors.CredentialsRefused(
+            f"{classify.SERVICE} refuses {operation.name} to application {credentials.name}: its token lacks a scope "
+            f"({classify.OUT_OF_SCOPE}); {identity.SCOPE_ADVICE}"
+        )
+        log.warning("scope refused", application=credentials.name, operation=operation.name)
+        await self._tokens.rejected(credentials, token)
+        await self._tokens.refused(credentials, token, error)
+        return error
 
     async def _send(self, operation: classify.Operation[T], token: str, left: float, most: int) -> wire.Reply:
         self._breaker.admit()

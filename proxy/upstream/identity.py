@@ -18,6 +18,11 @@ WAIT_SECONDS = 60  # after a 429 without Retry-After
 ANSWER_BYTES = 65_536  # that an answer with a token may have
 
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+# What an application needs for supply data, and where it gets it (contract graphql.md §4.1, §8).
+SCOPE_ADVICE = (
+    "supply data needs the scope supply.domain: check that upstream.scope has it and that the application has the "
+    "Supply domain in the portal, or use the client id and secret of one that has"
+)
 _BROKEN = {"server_error", "temporarily_unavailable"}
 
 
@@ -85,7 +90,8 @@ def understand(reply: wire.Reply, application: str, now: float) -> Grant:
     if error in _BROKEN:
         raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
     if error or reply.status == 401:
-        raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}")
+        advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
+        raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}")
     raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
 
 

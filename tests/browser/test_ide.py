@@ -228,7 +228,7 @@ def test_a_user_lets_the_ide_in_and_sees_design_data(window: IdeWindow) -> None:
     window.press("Allow")
     window.said(".ide-bar", accounts.READY_DESIGN.name)
     window.find(".ide-dot.ide-good")
-    assert window.browser.current_url == window.sandbox.graphql_url
+    assert window.browser.current_url == window.sandbox.graphql_url + "/"
     window.press("Projects and their parts")
     window.press("Execute query (Ctrl-Enter)")
     assert window.answer('"nodes"')["data"]["desProjects"]["totalCount"] > 0
@@ -265,7 +265,7 @@ def test_the_flow_is_run_from_its_dialog_by_keyboard(window: IdeWindow) -> None:
     window.browser.execute_script("arguments[0].focus()", button)
     window.keys(Keys.ENTER)
     shown = window.said("dialog[open]", "Authorize URL")
-    for text in (accounts.READY_DESIGN.client_id, window.sandbox.graphql_url, "S256"):
+    for text in (accounts.READY_DESIGN.client_id, window.sandbox.graphql_url + "/", "S256"):
         assert text in shown
     window.keys(Keys.ESCAPE)
     window.wait_for("closed", lambda: not window.browser.find_elements("css selector", "dialog[open]"))

@@ -79,6 +79,20 @@ def test_every_service_has_the_port_that_was_chosen_for_it(starts):
     }
 
 
+def test_no_auth_answers_without_a_token_and_counts_for_the_printed_application(opens):
+    query = json.dumps({"query": "{ supSearch(limit: 3) { results { part { id } } } }"}).encode()
+    usage = "{ admOrganizations { applications { security { clientId } supplyCounts { partCounter } } } }"
+    shown, guarded = opens("--no-auth"), opens()
+    found = _post(shown.values["graphql_url"], query, **{"Content-Type": "application/json"})["data"]["supSearch"]
+    assert len(found["results"]) == 3
+    applications = shown.ask(usage)["admOrganizations"][0]["applications"]
+    used = {one["security"]["clientId"]: one["supplyCounts"]["partCounter"] for one in applications}
+    assert used[shown.values["client_id"]] == 3
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+        _post(guarded.values["graphql_url"], query, **{"Content-Type": "application/json"})
+    refused.value.close()
+
+
 def test_a_taken_port_is_named_with_its_service(runs):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -31,6 +31,12 @@ def serve() -> Callable[..., AbstractContextManager[str]]:
     return _served
 
 
+@pytest.fixture(scope="session")
+def running() -> Callable[..., AbstractContextManager[str]]:
+    """Runs `v3bridge` with these arguments while the block lasts; gives its first address."""
+    return _running
+
+
 @pytest.fixture(scope="module")
 def proxy_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a proxy as shipped, or of the old service; each test file has its own, with all of its month."""

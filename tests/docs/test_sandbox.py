@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from inspect import iscoroutinefunction
+from pathlib import Path
 
 import aiohttp
 import msgspec
@@ -35,6 +36,7 @@ from proxy.sandbox.legacy_v3 import settings as legacy_settings
 from proxy.sandbox.state import file
 
 ADDRESS = "http://127.0.0.1:8081"
+OPERATIONS = Path(__file__).with_name("service_operations.txt").read_text(encoding="utf-8").splitlines()
 ORDINARY = {"on": "graphql", "share": 1.0, "count": None}
 
 
@@ -284,6 +286,14 @@ def test_what_is_said_of_design_data_is_so(page):
     assert all(f"`https://{company.slug}.365.example`" in page.text for company in blueprints.COMPANIES)
     assert files.PATH in page.text
     assert files.DOWNLOAD_PATH in page.text
+
+
+def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(page):
+    built = schema.build()
+    roots = (built.query_type, built.mutation_type, built.subscription_type)
+    there = [name for root in roots for name in root.fields]
+    left_out = [name for row in page.table("subject") for name in re.findall(r"`(\w+)`", row[1])]
+    assert sorted(there + left_out) == sorted(line.split()[1] for line in OPERATIONS if not line.startswith("#"))
 
 
 async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page):

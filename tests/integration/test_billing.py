@@ -32,9 +32,9 @@ COUNTS = (
 COSTS = [
     *((f"/v3/parts/match?queries={quote(json.dumps(queries))}", parts) for queries, parts in MATCH),
     ("/v3/parts/search?q=resistor", 10),
-    ("/v3/parts/search?q=resistor&limit=100", 55),
-    ("/v3/parts/search?q=resistor&start=50", 5),
-    ("/v3/parts/search?q=resistor&start=55", 0),
+    ("/v3/parts/search?q=resistor&limit=100", 78),
+    ("/v3/parts/search?q=resistor&start=73", 5),
+    ("/v3/parts/search?q=resistor&start=78", 0),
     ("/v3/parts/search?q=resistor&limit=0", 0),
     ("/v3/parts/search?q=none-such", 0),
     ("/v3/parts/search?q=resistor&limit=7&show[]=mpn", 7),

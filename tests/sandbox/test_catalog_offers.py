@@ -45,6 +45,27 @@ def test_price_breaks_ascend_and_prices_fall(listed):
             assert all(step.price > 0 and step.price == round(step.price, 5) for step in steps)
 
 
+def test_about_one_price_in_a_hundred_is_a_whole_number(listed):
+    prices = [step.price for _, offer in listed for step in offer.prices]
+    assert 0.005 < sum(price.is_integer() for price in prices) / len(prices) < 0.02
+
+
+def test_a_seller_states_an_order_multiple_for_all_of_its_offers_or_for_none(listed):
+    """As in 394 recorded offers: a client compares the multiples of one seller's offers (KiCost does)."""
+    stated = {}
+    for seller, offer in listed:
+        stated.setdefault(seller.company.name, set()).add(offer.order_multiple is not None)
+    assert {name for name, both in stated.items() if len(both) > 1} == set()
+    assert stated["Newark"] == stated["Farnell"] == {True}
+    assert stated["Digi-Key"] == stated["Mouser"] == {False}
+
+
+def test_an_order_multiple_is_the_least_order_mostly(listed):
+    both = [one for _, one in listed if one.order_multiple is not None and one.moq is not None]
+    share = sum(one.order_multiple == one.moq for one in both) / len(both)
+    assert 0.8 < share < 1
+
+
 def test_prices_are_ordered_by_quantity_even_in_two_currencies(listed):
     mixed = [offer for _, offer in listed if len({step.currency for step in offer.prices}) > 1]
     assert mixed
@@ -76,10 +97,10 @@ def test_all_stock_codes_and_an_unnamed_currency_occur(listed):
     assert any(step.currency == "" for _, offer in listed for step in offer.prices)
 
 
-def test_offer_ids_are_unique_numbers_and_times_are_in_utc_seconds(listed):
+def test_offer_ids_are_unique_and_mostly_numbers_and_times_are_in_utc_seconds(listed):
     ids = [offer.id for _, offer in listed]
     assert len(set(ids)) == len(ids)
-    assert all(id_.isdecimal() for id_ in ids)
+    assert 0.9 < sum(id_.isdecimal() for id_ in ids) / len(ids) < 1
     assert all(re.fullmatch(r"2026-1[01]-\d\dT\d\d:\d\d:\d\dZ", offer.updated) for _, offer in listed)
 
 

@@ -169,6 +169,15 @@ async def test_a_workflow_is_started(designer: Designer) -> None:
     (workflow,) = (await designer.get(query, u=AURORA))["desWorkspaceByUrl"]["workflows"]
     assert (workflow["workflowId"], workflow["name"], workflow["status"]) == (made["id"], "Part Request", "ACTIVE")
     assert workflow["variables"] == [{"value": "x"}]
+    query = """query($u: String!) { desWorkspaceByUrl(workspaceUrl: $u) {
+      by_value: workflows(withVariable: {valueMatchesOneOf: ["y", "x"]}) { name }
+      by_other: workflows(withVariable: {name: "Part number", valueMatchesOneOf: ["y"]}) { name }
+      by_name: workflows(where: {name: {eq: "Part Request"}}) { name }
+      ended: workflows(where: {endedAt: {gt: "2000-01-01T00:00:00Z"}}) { name }
+      definitions: workflowDefinitions(where: {name: {neq: "Part Request"}}) { name } } }"""
+    found = (await designer.get(query, u=AURORA))["desWorkspaceByUrl"]
+    assert found["by_value"] == found["by_name"] == [{"name": "Part Request"}]
+    assert found["by_other"] == found["ended"] == found["definitions"] == []
 
 
 async def test_an_export_and_a_package_can_be_downloaded(designer: Designer) -> None:
@@ -207,7 +216,7 @@ async def test_an_uploaded_file_becomes_a_project(designer: Designer) -> None:
         file_id = await response.text()
     query = "query($u: String!) { desLibrary(workspaceUrl: $u) { folders { id } } }"
     folder = (await designer.get(query, u=AURORA))["desLibrary"]["folders"][0]["id"]
-    asked = {"parentFolderId": folder, "name": "Uploaded", "fileId": file_id}
+    asked = {"workspaceUrl": AURORA, "parentFolderId": folder, "name": "Uploaded", "fileId": file_id}
     made = await designer.change("desUploadProject", f"projectId {ERRORS}", **asked)
     wanted = """id latestRevision { author files { path } }
       design { variants { bom { items { totalCount } } pcb { documentId } } }"""
@@ -252,7 +261,12 @@ async def test_a_project_has_a_picture(designer: Designer) -> None:
         ),
         ("desDeleteTask", "", {"taskId": "../tasks"}, "there is no task ../tasks"),
         ("desUpdateTask", "", {"taskId": "no", "name": "y"}, "there is no task no"),
-        ("desReleaseComponent", "", {"workspaceUrl": AURORA, "componentItemName": " "}, "a component needs a name"),
+        (
+            "desReleaseComponent",
+            "",
+            {"workspaceUrl": AURORA, "componentItemName": " ", "parameters": []},
+            "a component needs a name",
+        ),
         ("desUpdateProjectParameters", "", {"projectId": "no", "parameters": []}, "there is no project no"),
         ("desAddComponentPartChoices", "", {"componentId": "no", "manufacturerParts": []}, "there is no component no"),
         (

@@ -132,12 +132,40 @@ async def test_conditions_reach_through_the_query_service(designer: Designer) ->
       some: desProjects(workspaceUrl: $url, where: {name: {contains: "Logger"}}) { totalCount nodes { name } }
       none: desProjects(workspaceUrl: $url, where: {createdAt: {gt: "2040-01-01T00:00:00Z"}}) { totalCount }
       library: desLibrary(workspaceUrl: $url) {
-        components(where: {description: {contains: "resistor"}}) { nodes { description } } }
+        components { nodes { description } } }
     }"""
     data = await designer.get(query, url=AURORA)
     assert data["some"] == {"totalCount": 1, "nodes": [{"name": "Data Logger USB"}]}
     assert data["none"] == {"totalCount": 0}
-    assert all("resistor" in one["description"] for one in data["library"]["components"]["nodes"])
+    described = data["library"]["components"]["nodes"][0]["description"]
+    query = """query($url: String!, $text: String!) { desLibrary(workspaceUrl: $url) {
+      components(where: {description: {eq: $text}}) { nodes { description } } } }"""
+    found = (await designer.get(query, url=AURORA, text=described))["desLibrary"]["components"]["nodes"]
+    assert {one["description"] for one in found} == {described}
+
+
+async def test_workspaces_variants_and_sheets_can_be_chosen_by_conditions(designer: Designer) -> None:
+    query = """query($url: String!) {
+      one: desWorkspaces(where: {url: {eq: $url}}) { name projects { name } }
+      default: desWorkspaces(where: {isDefault: {eq: true}}) { isDefault }
+      others: desWorkspaces(where: {isDefault: {neq: true}}) { isDefault }
+      all: desWorkspaces { url }
+    }"""
+    data = await designer.get(query, url=AURORA)
+    assert len(data["one"]) == 1
+    assert data["one"][0]["projects"]
+    assert {one["isDefault"] for one in data["default"]} == {True}
+    assert {one["isDefault"] for one in data["others"]} == {False}
+    assert len(data["default"]) + len(data["others"]) == len(data["all"]) == 2
+    wanted = """design { variants { name } workInProgress {
+      variants(where: {name: {startsWith: "Ba"}}) { name schematics(where: {documentName: {contains: "Power"}}) {
+        documentName } } }
+      releases(first: 1) { nodes { variants(where: {name: {eq: "none"}}) { name } } } }"""
+    design = (await designer.project(wanted))["design"]
+    assert [one["name"] for one in design["workInProgress"]["variants"]] == ["Base"]
+    assert design["workInProgress"]["variants"][0]["schematics"] == [{"documentName": "Power.SchDoc"}]
+    assert "Base" in {one["name"] for one in design["variants"]}
+    assert design["releases"]["nodes"] == [{"variants": []}]
 
 
 async def test_a_wrong_cursor_is_an_error_of_its_field(designer: Designer) -> None:

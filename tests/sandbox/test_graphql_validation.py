@@ -131,16 +131,38 @@ async def test_a_variable_that_does_not_fit_is_a_400_with_its_code(
         ("query($q: String)", "(q: $q)", {"q": None}),
     ],
 )
-async def test_a_search_without_q_is_a_bad_request_although_the_schema_allows_it(
+async def test_a_search_without_q_lists_everything_as_one_with_an_empty_q_does(
     caller: Caller, field: str, head: str, arguments: str, variables: dict[str, Any]
 ) -> None:
-    reply = await caller.ask(f"{head} {{ {field}{arguments} {{ hits }} }}", variables)
-    assert (reply.status, reply.messages) == (400, ["The argument `q` is required."])
-    assert reply.body["errors"][0]["extensions"]["field"] == field
+    reply = await caller.ask(f"{head} {{ {field}{arguments} {{ hits results {{ part {{ id }} }} }} }}", variables)
+    empty = await caller.ask(f'{{ {field}(q: "") {{ hits results {{ part {{ id }} }} }} }}')
+    found, everything = reply.data[field], empty.data[field]
+    assert reply.status == 200
+    assert found["hits"] == everything["hits"] > 300
+    assert found["results"] == everything["results"][: len(found["results"])] != []
 
 
-async def test_an_empty_q_is_a_q(caller: Caller) -> None:
-    assert (await caller.ask('{ supSearch(q: "") { hits } }')).data["supSearch"]["hits"] > 300
+async def test_the_vendors_examples_without_q_are_answered(caller: Caller) -> None:
+    """Contract graphql.md §2.4, from the vendor's page on sorting and filtering."""
+    part = "{ hits results { part { mpn manufacturer { name id } specs { attribute { shortname } siValue } } } }"
+    sorted_ = f'query SupSearch {{ supSearch(sort: "maxoutputvoltage", sortDir: desc) {part} }}'
+    volts = [_spec(hit, "maxoutputvoltage") for hit in (await caller.ask(sorted_)).data["supSearch"]["results"]]
+    assert volts == sorted(volts, reverse=True)
+    assert volts[0] > 0
+    filters = '{manufacturer_id: ["Infineon"], numberofpins: ["(8__16)"]}'
+    narrow = f'query filter_test {{ supSearch(filters: {filters} sort: "numberofpins" start: 2) {part} }}'
+    found = (await caller.ask(narrow)).data["supSearch"]
+    assert found["results"]
+    assert found["hits"] == len(found["results"]) + 2
+    assert {hit["part"]["manufacturer"]["name"] for hit in found["results"]} == {"Infineon"}
+    pins = [_spec(hit, "numberofpins") for hit in found["results"]]
+    assert pins == sorted(pins)
+    assert 8 <= pins[0] <= pins[-1] <= 16
+
+
+def _spec(hit: dict[str, Any], name: str) -> float:
+    [value] = [one["siValue"] for one in hit["part"]["specs"] if one["attribute"]["shortname"] == name]
+    return float(value)
 
 
 @pytest.mark.parametrize(

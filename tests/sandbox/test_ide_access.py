@@ -159,7 +159,7 @@ async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Call
         "authorize_url": f"{caller.sandbox.url}/connect/authorize",
         "token_url": caller.sandbox.token_url,
         "client_id": accounts.READY_DESIGN.client_id,
-        "redirect_uri": caller.sandbox.graphql_url,
+        "redirect_uri": caller.sandbox.graphql_url + "/",
         "scope": "openid profile email user.access offline_access supply.domain design.domain",
         "code_challenge_method": "S256",
     }
@@ -171,9 +171,9 @@ async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: Cal
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     asked = yarl.URL((await page.authorization()).body["url"]).query
-    assert (asked["code_challenge_method"], asked["redirect_uri"]) == ("S256", caller.sandbox.graphql_url)
+    assert (asked["code_challenge_method"], asked["redirect_uri"]) == ("S256", caller.sandbox.graphql_url + "/")
     back = await _authorize(page)
-    assert back.path == "/graphql"
+    assert back.path == "/graphql/"
     reply = await page.token(code=back.query["code"], state=back.query["state"])
     assert (reply.status, reply.body["by_user"]) == (200, True)
     assert "refresh_token" not in reply.body
@@ -195,7 +195,7 @@ async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(ca
         await page.authorization()
     known = caller.sandbox.accounts.by_client_id(accounts.READY_DESIGN.client_id)
     assert known is not None
-    assert known.redirect_uris == (*accounts.READY_DESIGN.redirect_uris, caller.sandbox.graphql_url)
+    assert known.redirect_uris == (*accounts.READY_DESIGN.redirect_uris, caller.sandbox.graphql_url + "/")
 
 
 async def test_a_state_file_that_takes_nothing_more_is_named(
@@ -217,7 +217,7 @@ async def test_who_does_not_allow_it_comes_back_with_an_error(caller: Caller, pa
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     back = await _authorize(page, "deny")
-    assert (back.path, back.query["error"]) == ("/graphql", "access_denied")
+    assert (back.path, back.query["error"]) == ("/graphql/", "access_denied")
 
 
 async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Caller, page: IdePage) -> None:

@@ -113,11 +113,11 @@ async def test_after_the_block_nobody_listens(start: Starts) -> None:
 
 
 async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_ask_for() -> None:
-    chosen = settings.Settings(parts=600, no_auth=True)
+    chosen = settings.Settings(parts=900, no_auth=True)
     async with app.running(chosen) as sandbox, aiohttp.ClientSession() as session:
         body = {"query": '{ supSearch(q: "") { hits } }'}
         async with session.post(sandbox.graphql_url, json=body) as response:
-            assert (await response.json())["data"]["supSearch"]["hits"] == 600
+            assert (await response.json())["data"]["supSearch"]["hits"] == 900
 
 
 async def test_a_taken_port_is_an_error(start: Starts, catalog: store.Catalog) -> None:

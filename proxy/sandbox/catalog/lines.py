@@ -20,8 +20,8 @@ class _Line(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_def
 
 
 class CompanyLine(_Line, frozen=True):
-    """A maker or seller. `currency`, `weight`, `authorized` and `regions` say how it sells; a maker needs
-    none."""
+    """A maker or seller. `currency`, `weight`, `authorized`, `regions` and `order_multiple` say how it sells; a maker
+    needs none."""
 
     id: str
     name: str
@@ -38,6 +38,7 @@ class CompanyLine(_Line, frozen=True):
     weight: float = 0.3
     authorized: bool = True
     regions: list[str] = []
+    order_multiple: bool = False
 
 
 class CategoryLine(_Line, frozen=True):

@@ -51,19 +51,22 @@ _REELS: tuple[tuple[int, ...], ...] = (
 NOT_STOCKED, SOME_STOCK, UNKNOWN_STOCK, QUOTE_ONLY = -1, -2, -3, -4
 _CODES = {0: NOT_STOCKED, 1: NOT_STOCKED, 2: SOME_STOCK, 3: SOME_STOCK, 4: UNKNOWN_STOCK, 5: QUOTE_ONLY}
 _EMPTY_SHELF = 45
+# Of 256 listings, those with whole prices; below the second figure they keep their decimals.
+_ROUND, _ROUNDED_FROM = 12, 2.0
 _STOCKS = tuple(int(10 ** (0.6 + 4.7 * size / 255)) for size in range(256))
 
 
 @dataclass(frozen=True, slots=True)
 class Seller:
     """A company as a seller. `weight` (0..1) is how likely it lists a part; `regions` have variants of their
-    own."""
+    own. `order_multiple`: its offers state one, all of them or none (contract graphql.md §2.6, recorded 2022)."""
 
     company: records.Company
     currency: str = "USD"
     weight: float = 0.3
     authorized: bool = True
     regions: tuple[str, ...] = ()
+    order_multiple: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Terms:
 class Listing(NamedTuple):
     """The figures of one seller for one part. `unit` is the USD price of one piece, `fall` the exponent by
     which it falls with the quantity; `ladders` are the quantities of its breaks, one tuple a packaging; () is
-    unpriced."""
+    unpriced. `is_round`: prices that are not small are whole numbers."""
 
     position: int
     seller: Seller
@@ -87,6 +90,7 @@ class Listing(NamedTuple):
     unit: float
     fall: float
     ladders: tuple[tuple[int, ...], ...]
+    is_round: bool
 
 
 def listings(part_id: int, path: str, terms: Terms, sellers: Sequence[Seller], seed: int) -> tuple[Listing, ...]:
@@ -103,8 +107,10 @@ def listings(part_id: int, path: str, terms: Terms, sellers: Sequence[Seller], s
 def price(one: Listing, quantity: int, currency: str) -> float:
     """The price of one piece from `quantity` on, to five decimals in `currency`, never 0."""
     factor = money.rate("USD", currency) or 1.0
-    fallen: float = one.unit * float(quantity) ** -one.fall
-    return max(round(fallen * factor, 5), 0.00001)
+    fallen: float = one.unit * float(quantity) ** -one.fall * factor
+    if one.is_round and fallen >= _ROUNDED_FROM:
+        return float(round(fallen))
+    return max(round(fallen, 5), 0.00001)
 
 
 def price_for(one: Listing, quantity: int, currency: str) -> float | None:
@@ -140,7 +146,8 @@ def _listing(position: int, seller: Seller, terms: Terms, draw: bytes, base: flo
     spread = draw[at + 3] / 255
     unit = base * (0.85 + 0.4 * spread) if seller.authorized else base * 0.5 * 5.0**spread
     fall = 0.06 + draw[at + 4] / 255 * 0.12
-    return Listing(position, seller, stock, unit, fall, _ladders(seller, draw[at + 5], draw[at + 6], base))
+    ladders = _ladders(seller, draw[at + 5], draw[at + 6], base)
+    return Listing(position, seller, stock, unit, fall, ladders, draw[at + 7] < _ROUND)
 
 
 def _stock(kind: int, size: int, offers: str) -> int:

@@ -127,7 +127,7 @@ def _seller(company: records.Company, place: str, line: lines.CompanyLine) -> li
     if line.currency not in money.PER_DOLLAR:
         raise lines.CatalogError(f"{place}: currency {line.currency!r} has no exchange rate")
     authorized = line.authorized and not line.is_broker
-    return listing.Seller(company, line.currency, line.weight, authorized, tuple(line.regions))
+    return listing.Seller(company, line.currency, line.weight, authorized, tuple(line.regions), line.order_multiple)
 
 
 def _category(line: lines.CategoryLine) -> records.Category:

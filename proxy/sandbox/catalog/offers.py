@@ -6,6 +6,7 @@ offers have (contract graphql.md §2.6).
 """
 
 import hashlib
+import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -84,8 +85,7 @@ def _offer(
     ladder = one.ladders[variant]
     reel = bool(ladder) and ladder[0] >= 1000
     return records.Offer(
-        # Room for four packagings a seller, a thousand sellers a part; the same in every country.
-        id=str(part_id * 4096 + one.position * 4 + variant),
+        id=_id(part_id, one.position, variant),
         sku=code,
         eligible_region=region,
         inventory_level=one.stock,
@@ -96,7 +96,7 @@ def _offer(
         factory_lead_days=7 * (2 + draw[5] % 24) if draw[6] < 100 else None,
         on_order_quantity=100 * (1 + draw[8]) if draw[7] < 8 else None,
         factory_pack_quantity=ladder[0] if reel and draw[9] < 128 else None,
-        order_multiple=_multiple(ladder, reel, draw),
+        order_multiple=_multiple(one, variant, draw) if one.seller.order_multiple else None,
         multipack_quantity=(1, 10, 100)[draw[10] % 3] if draw[11] < 16 else None,
     )
 
@@ -135,10 +135,21 @@ def _packaging(one: listing.Listing, variant: int, reel: bool, draw: bytes) -> s
     return "Custom Reel" if variant else "Cut Tape"
 
 
-def _multiple(ladder: tuple[int, ...], reel: bool, draw: bytes) -> int | None:
-    if reel:
-        return ladder[0]
-    return 1 if ladder and draw[13] < 128 else None
+def _id(part_id: int, position: int, variant: int) -> str:
+    """The offer's id, the same in every country: a number, and for one seller in sixteen a GUID.
+
+    The service has ids that are no numbers since 2026-01; their form is the sandbox's own choice."""
+    # Room for four packagings a seller, a thousand sellers a part.
+    number = part_id * 4096 + position * 4 + variant
+    if (part_id + position) % 16:
+        return str(number)
+    return str(uuid.UUID(bytes=hashlib.blake2b(str(number).encode(), digest_size=16).digest(), version=4))
+
+
+def _multiple(one: listing.Listing, variant: int, draw: bytes) -> int:
+    """As many pieces as the least order, mostly; a reel that is cut to length is sold in the loose pieces' steps."""
+    ladder = one.ladders[0 if draw[13] < 128 else variant]
+    return ladder[0] if ladder else 1
 
 
 def _updated(seller: listing.Seller, draw: bytes) -> str:

@@ -60,18 +60,22 @@ def part_limit(limit: int) -> dict[str, Any]:
 def unauthorized(expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]) -> dict[str, Any]:
     """The token is missing, not ours, or its time is over. `path` None: the document could not be read."""
     message, code = (EXPIRED_TOKEN, "AuthExpiredToken") if expired else (INVALID_TOKEN, "AuthInvalidToken")
+    return _auth(message, code, path, locations, SCHEMA_NAME)
+
+
+def out_of_scope(path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
+    """The token lacks a scope that the operation needs. The contract is silent: message and code are those of the
+    service's software, Hot Chocolate (contract graphql.md §3.3)."""
+    message = "The current user is not authorized to access this resource."
+    return _auth(message, "AUTH_NOT_AUTHORIZED", path, locations, schema_name)
+
+
+def _auth(
+    message: str, code: str, path: list[str | int] | None, locations: list[dict[str, int]], schema_name: str
+) -> dict[str, Any]:
     place: dict[str, Any] = {} if path is None else {"locations": locations, "path": path}
     remote = {"message": message, **({} if path is None else {"path": path}), "extensions": {"code": code}}
-    return {
-        "message": message,
-        **place,
-        "extensions": {"code": code, "remote": remote, "schemaName": SCHEMA_NAME},
-    }
-
-
-def no_user(field: str) -> str:
-    """The text for design data asked for without a user (ours)."""
-    return f"You do not have access to {field}: it needs a user's token with the scopes design.domain and user.access."
+    return {"message": message, **place, "extensions": {"code": code, "remote": remote, "schemaName": schema_name}}
 
 
 def feature(name: str, field: str) -> str:

@@ -38,8 +38,7 @@ SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
 
 def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLError:
-    """A required argument is missing. Also said of `q`, which the SDL calls nullable (contract graphql.md
-    §2)."""
+    """A required argument is missing."""
     where = {"type": parent, "field": node.name.value, "argument": argument}
     return GraphQLError(
         f"The argument `{argument}` is required.",

@@ -28,14 +28,15 @@ from proxy.sandbox.graphql import (
     limits,
     problems,
     requests,
-    rules,
     subscriptions,
     surfaces,
 )
 from proxy.sandbox.identity import tokens
 from proxy.sandbox.injection import exchanges, injector
 
-# What a token must be good for, beside being a user's, where design data is asked for (contract graphql.md §5).
+# What a token must be good for, by what the name of an operation begins with: supply data (contract graphql.md §4.1);
+# design data, for which it must be a user's, too (§5). Operations on the organisation need no scope of their own.
+SUPPLY, SUPPLY_SCOPES = "sup", frozenset({accounts.SUPPLY_SCOPE})
 DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
 Seen = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
@@ -57,6 +58,16 @@ class Caller:
     account: accounts.Account | None = None
     user: str | None = None
     scopes: frozenset[str] = frozenset()
+
+    @property
+    def may_supply(self) -> bool:
+        """Whether supply data is there for it."""
+        return self.scopes >= SUPPLY_SCOPES
+
+    @property
+    def may_design(self) -> bool:
+        """Whether design data is there for it."""
+        return self.user is not None and self.scopes >= DESIGN_SCOPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +196,16 @@ class QueryService:
             allowed=self._allowed(),
             waits=document.waits,
         )
-        self._check(prepared, bill, exchange)
+        self._check(prepared, caller, exchange)
         return Planned(prepared, bill, document, shown)
 
     def _allowed(self) -> allowance.Allowance:
         return allowance.Allowance(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
 
     def _bill(self, caller: "Caller", exchange: exchanges.Exchange) -> context.Context:
-        may_design = caller.user is not None and caller.scopes >= DESIGN_SCOPES
-        session = design_session.Session(self._design(), caller.user or "", exchange.origin) if may_design else None
+        session = (
+            design_session.Session(self._design(), caller.user or "", exchange.origin) if caller.may_design else None
+        )
         return context.Context(
             self._catalog,
             caller.account,
@@ -222,11 +234,18 @@ class QueryService:
             if isinstance(error, tokens.EndedTokenError):
                 exchange.struck(faults.ExpiredToken)
         if caller.account is None and self._settings.no_auth:
-            first = next((one.id for one in self._settings.users), None)
-            return Caller(next(iter(self._accounts.all), None), first, DESIGN_SCOPES)
+            return self._nobody()
         if caller.account is None and not document.is_introspection():
             raise problems.RequestError(401, [_token_fault(expired, document)], fixed=True)
         return caller
+
+    def _nobody(self) -> "Caller":
+        """Who asks without a token where none is needed: the first user, on the first application with supply data."""
+        user = next((one.id for one in self._settings.users), None)
+        for account in self._accounts.all:
+            if accounts.SUPPLY_SCOPE in account.scopes:
+                return Caller(account, user, SUPPLY_SCOPES | DESIGN_SCOPES)
+        return Caller(next(iter(self._accounts.all), None), user, DESIGN_SCOPES)
 
     def _strike_token(self, token: str, document: documents.Document, exchange: exchanges.Exchange) -> None:
         if isinstance(exchange.fault, faults.ExpiredToken):
@@ -235,19 +254,16 @@ class QueryService:
             exchange.struck(faults.InvalidToken)
             raise problems.RequestError(401, [_token_fault(False, document)], fixed=True)
 
-    def _check(self, prepared: executor.SupplyExecutor, bill: context.Context, exchange: exchanges.Exchange) -> None:
+    def _check(self, prepared: executor.SupplyExecutor, caller: Caller, exchange: exchanges.Exchange) -> None:
         """Everything that is refused before a field is resolved."""
-        account = bill.account
+        account = caller.account
         try:
             roots = prepared.root_fields()
         except GraphQLError as error:
             raise problems.RequestError(400, [problems.variable(error)]) from error
-        missing = [one.node for one in roots if one.name in limits.SEARCHES and one.arguments.get("q") is None]
-        if missing:
-            errors = [rules.required_argument("Query", node, "q") for node in missing]
-            raise problems.RequestError(400, [{**error.formatted} for error in errors])
-        if bill.design is None and any(one.name.startswith(documents.DESIGN) for one in roots):
-            raise problems.RequestError(200, [_no_user(one) for one in roots], null_data=True)
+        refused = [fault for one in roots if (fault := _out_of_scope(one, caller)) is not None]
+        if refused:
+            raise problems.RequestError(200, refused, null_data=True)
         if account is not None and self._is_used_up(roots, account):
             limit = self._accounting.limit(account)
             if limit < account.part_limit:
@@ -299,9 +315,15 @@ def _cap(root: executor.RootField, message: str) -> dict[str, Any]:
     return problems.stitched(message, [root.key], problems.locations_of(GraphQLError(message, root.node)))
 
 
-def _no_user(root: executor.RootField) -> dict[str, Any]:
-    places = problems.locations_of(GraphQLError("", root.node))
-    return problems.stitched(problems.no_user(root.name), [root.key], places, problems.DESIGN_NAME)
+def _out_of_scope(root: executor.RootField, caller: Caller) -> dict[str, Any] | None:
+    """What a token of too few scopes is told about a root field; None where they are enough."""
+    if root.name.startswith(SUPPLY) and not caller.may_supply:
+        schema_name = problems.SCHEMA_NAME
+    elif root.name.startswith(documents.DESIGN) and not caller.may_design:
+        schema_name = problems.DESIGN_NAME
+    else:
+        return None
+    return problems.out_of_scope([root.key], problems.locations_of(GraphQLError("", root.node)), schema_name)
 
 
 def _token_fault(expired: bool, document: documents.Document) -> dict[str, Any]:

@@ -21,12 +21,12 @@ _TEXT: dict[str, Callable[[Any, Any], bool]] = {
 _TIME: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda held, asked: held == asked,
     "in": lambda held, asked: held in (asked or ()),
-    "gt": lambda held, asked: asked is not None and held > asked,
-    "gte": lambda held, asked: asked is not None and held >= asked,
-    "lt": lambda held, asked: asked is not None and held < asked,
-    "lte": lambda held, asked: asked is not None and held <= asked,
+    "gt": lambda held, asked: None not in (held, asked) and held > asked,
+    "gte": lambda held, asked: None not in (held, asked) and held >= asked,
+    "lt": lambda held, asked: None not in (held, asked) and held < asked,
+    "lte": lambda held, asked: None not in (held, asked) and held <= asked,
 }
-TIMES = frozenset({"createdAt", "updatedAt"})
+TIMES = frozenset({"createdAt", "updatedAt", "endedAt"})
 
 
 def passing(records: Any, asked: Mapping[str, Any] | None) -> list[Any]:
@@ -62,6 +62,11 @@ def _field(held: Any, asked: Mapping[str, Any], known: Mapping[str, Callable[[An
         if not passed:
             return False
     return True
+
+
+def later(time: str, than: Any) -> bool:
+    """Whether a record's time is after another, which anybody may have written. Raises DesignError."""
+    return _TIME["gt"](_moment(time), _moment(than))
 
 
 def _moments(value: Any) -> Any:

@@ -18,6 +18,8 @@ from proxy.sandbox.state import file
 
 SESSION_PATH, TOKEN_PATH, AUTHORIZATION_PATH = "/ide/session", "/ide/token", "/ide/authorization"
 IDE_PATH, PORTAL_PATH = "/graphql", "/portal"
+# The vendor's documents name the IDE's redirect URI with the slash; the page is at both.
+REDIRECT_PATH = "/graphql/"
 CSRF_HEADER = "X-CSRF-Token"
 
 # A state file that takes nothing more is no fault of the page's, and no traceback.
@@ -140,8 +142,8 @@ class Access:
 
 
 def _ide_address(request: web.Request) -> str:
-    """The IDE's redirect URI is the query service's address (contract graphql.md §4.3)."""
-    return f"{request.url.origin()}{IDE_PATH}"
+    """The IDE's redirect URI: the query service's address (contract graphql.md §4.3)."""
+    return f"{request.url.origin()}{REDIRECT_PATH}"
 
 
 def _grant(account: accounts.Account) -> str:

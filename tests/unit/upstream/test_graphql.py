@@ -154,6 +154,37 @@ async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configurat
     assert store.refusals == [found.value.message]
 
 
+@pytest.mark.parametrize("status", [200, 400, 403, 500])
+async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(ask, store, metrics, logged, status):
+    refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
+    upstream = Upstream((status, {"errors": [refusal], "data": None}))
+    with pytest.raises(errors.CredentialsRefused) as found:
+        await ask(upstream.answer, retries=5)
+    assert found.value.message == (
+        "the GraphQL service refuses supSearchMpn to application demo: its token lacks a scope (AUTH_NOT_AUTHORIZED); "
+        "supply data needs the scope supply.domain: check that upstream.scope has it and that the application has the "
+        "Supply domain in the portal, or use the client id and secret of one that has"
+    )
+    assert not found.value.may_be_billed
+    assert len(upstream.seen) == 1
+    assert store.refusals == [found.value.message]
+    assert store.current is None
+    assert 'outcome="ScopeRefused"} 1.0' in metrics.text().decode()
+    assert '"application": "demo"' in logged.getvalue()
+
+
+@pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
+async def test_a_refused_field_is_no_missing_scope(ask, store, data, path):
+    refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": path}
+    upstream = Upstream((200, {"errors": [refusal], "data": data}))
+    if data is None:
+        with pytest.raises(errors.QueryRefused):
+            await ask(upstream.answer)
+    else:
+        await ask(upstream.answer)
+    assert not store.refusals
+
+
 @pytest.mark.parametrize(
     "answer, error",
     [

@@ -52,6 +52,7 @@ def test_a_200_without_a_usable_token_is_unreadable(body, message):
     [
         (400, b'{"error":"invalid_client"}', errors.CredentialsRefused, "application demo: invalid_client"),
         (401, b"", errors.CredentialsRefused, "application demo: HTTP 401"),
+        (400, b'{"error":"invalid_scope"}', errors.CredentialsRefused, "demo: invalid_scope; .* scope supply.domain"),
         (400, b'{"error":"<b>secret words</b>"}', errors.CredentialsRefused, "application demo: an unknown error"),
         (400, b'{"error":"slow_down"}', errors.TokenLimit, "asks application demo to wait"),
         (429, b"", errors.TokenLimit, "asks application demo to wait"),

@@ -1,6 +1,7 @@
 """Libraries: folders, components and their revisions (contract graphql.md §5)."""
 
 import asyncio
+import re
 from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
@@ -10,6 +11,25 @@ from proxy.sandbox.graphql import connections, context
 from proxy.sandbox.graphql import lookups as looking
 from proxy.sandbox.graphql import where as filters
 from proxy.sandbox.graphql.resolvers import design_access as access
+
+# By the unit of a value, with or without a prefix.
+_MEASURES = {
+    "F": "CAPACITANCE",
+    "C": "CHARGE",
+    "S": "CONDUCTANCE",
+    "A": "CURRENT",
+    "dB": "DECIBELS",
+    "Hz": "FREQUENCY",
+    "H": "INDUCTANCE",
+    "m": "LENGTH",
+    "g": "MASS",
+    "%": "PERCENT",
+    "W": "POWER",
+    "Ω": "RESISTANCE",
+    "°C": "TEMPERATURE",
+    "s": "TIME",
+    "V": "VOLTAGE",
+}
 
 
 class ErrorPayload(NamedTuple):
@@ -62,6 +82,14 @@ async def components(
     return connections.page(filters.passing(held, where), asked, lambda one: one.id)
 
 
+def parameter_type(parameter: records.Named, _info: context.Info) -> str:
+    """What the parameter measures, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
+    number, _, unit = parameter.value.rpartition(" ")
+    if not number or not re.fullmatch(r"[-+]?[\d.]+", number):
+        return "TEXT"
+    return _MEASURES.get(unit) or _MEASURES.get(unit[1:], "TEXT")
+
+
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
     """Which branch of the union a value is."""
     return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
@@ -96,6 +124,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "DesFolder.updatedBy": access.of(looking.USERS, "updated_by_id"),
     "DesComponent.folder": access.of(looking.FOLDERS, "folder_id"),
     "DesComponent.details": access.itself,
+    "DesComponentParameter.type": parameter_type,
     "DesComponent.revision": access.itself,
     "DesRevision.details": access.itself,
 }

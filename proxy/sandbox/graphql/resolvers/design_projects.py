@@ -10,6 +10,7 @@ from proxy.sandbox.graphql import connections, context
 from proxy.sandbox.graphql import lookups as looking
 from proxy.sandbox.graphql import where as filters
 from proxy.sandbox.graphql.resolvers import design_access as access
+from proxy.sandbox.graphql.resolvers import design_workspaces
 
 DONE = "DONE"
 
@@ -97,9 +98,19 @@ async def tasks(held: records.Project, info: context.Info) -> list[records.Task]
     return await access.session(info).lookups.having(looking.TASKS, "project_id", held.id)
 
 
-async def workflows(held: records.Project, info: context.Info) -> list[records.Workflow]:
-    """Processes of this project."""
-    return await access.session(info).lookups.having(looking.WORKFLOWS, "project_id", held.id)
+async def workflows(
+    held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+) -> list[records.Workflow]:
+    """Processes of this project that pass the filters: those under way, or those that have ended."""
+    found = await access.session(info).lookups.having(looking.WORKFLOWS, "project_id", held.id)
+    after = asked.get("modifiedAfter")
+    return [
+        one
+        for one in filters.passing(found, where)
+        if (one.ended_at is not None) == asked["isClosed"]
+        and (after is None or filters.later(one.modified_at, after))
+        and design_workspaces.has_variable(one, asked.get("withVariable"))
+    ]
 
 
 def variants(held: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
@@ -115,9 +126,11 @@ async def releases(
     return connections.page(filters.passing(found, where), asked, lambda one: one.id)
 
 
-def release_variants(held: records.Release, _info: context.Info) -> list[VariantView]:
+def release_variants(
+    held: records.Release, _info: context.Info, where: dict[str, Any] | None = None
+) -> list[VariantView]:
     """What was published."""
-    return [VariantView(held.project_id, one.name, one.bom_id) for one in held.variants]
+    return [VariantView(held.project_id, one.name, one.bom_id) for one in filters.passing(held.variants, where)]
 
 
 async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> list[DocumentView]:
@@ -135,9 +148,11 @@ async def board(variant: VariantView, info: context.Info) -> DocumentView | None
     return next(iter(await _documents(variant, info, pcb=True)), None)
 
 
-async def schematics(variant: VariantView, info: context.Info) -> list[DocumentView]:
-    """The sheets."""
-    return await _documents(variant, info, pcb=False)
+async def schematics(
+    variant: VariantView, info: context.Info, where: dict[str, Any] | None = None
+) -> list[DocumentView]:
+    """The sheets that pass the filter."""
+    return filters.passing(await _documents(variant, info, pcb=False), where)
 
 
 async def design_items(
@@ -244,6 +259,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "DesProject.workflows": workflows,
     "DesDesign.variants": variants,
     "DesDesign.releases": releases,
+    "DesDesign.workInProgress": access.itself,
+    "DesWorkInProgress.variants": variants,
     "DesRelease.variants": release_variants,
     "DesRelease.manufacturePackages": project_packages,
     **{

@@ -27,7 +27,7 @@ async def update_parameters(info: context.Info, asked: changes.Input) -> Any:
 
 
 async def upload_project(info: context.Info, asked: changes.Input) -> Any:
-    """A project of a file that was uploaded, in the workspace that is named or of the folder."""
+    """A project of a file that was uploaded, in the workspace that is named."""
     workspace = await _workspace(info, asked)
     draft = drafts.Project(
         by=changes.by(info),
@@ -42,8 +42,6 @@ async def upload_project(info: context.Info, asked: changes.Input) -> Any:
 
 async def _workspace(info: context.Info, asked: changes.Input) -> records.Workspace:
     folder = await access.needed(info, looking.FOLDERS, asked["parentFolderId"], "folder")
-    if asked.get("workspaceUrl") is None:
-        return await access.needed(info, looking.WORKSPACES, folder.workspace_id, "workspace")
     workspace = await access.needed_workspace(info, asked["workspaceUrl"])
     if folder.workspace_id != workspace.id:
         raise problems.DesignError(f"the workspace has no folder {folder.id}")

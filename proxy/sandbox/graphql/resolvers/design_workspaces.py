@@ -1,5 +1,6 @@
 """Workspaces, their teams and users (contract graphql.md §5)."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
@@ -29,6 +30,13 @@ def _location(region: str, info: context.Info) -> Location:
 async def workspaces(_root: None, info: context.Info) -> list[records.Workspace]:
     """The user's."""
     return await access.workspaces(info)
+
+
+async def all_workspaces(
+    _root: None, info: context.Info, where: dict[str, Any] | None = None
+) -> list[records.Workspace]:
+    """The user's that pass the filter."""
+    return filters.passing(await access.workspaces(info), where)
 
 
 async def workspace_by_id(_root: None, info: context.Info, id: str) -> records.Workspace | None:
@@ -112,14 +120,29 @@ async def tasks(workspace: records.Workspace, info: context.Info) -> list[record
     return await access.session(info).lookups.having(looking.TASKS, "workspace_id", workspace.id)
 
 
-async def definitions(workspace: records.Workspace, info: context.Info) -> list[records.WorkflowDefinition]:
-    """Processes that can be started."""
-    return await access.session(info).lookups.having(looking.DEFINITIONS, "workspace_id", workspace.id)
+async def definitions(
+    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
+) -> list[records.WorkflowDefinition]:
+    """Processes that can be started and pass the filter."""
+    held = await access.session(info).lookups.having(looking.DEFINITIONS, "workspace_id", workspace.id)
+    return filters.passing(held, where)
 
 
-async def workflows(workspace: records.Workspace, info: context.Info) -> list[records.Workflow]:
-    """Processes that were started."""
-    return await access.session(info).lookups.having(looking.WORKFLOWS, "workspace_id", workspace.id)
+async def workflows(
+    workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
+) -> list[records.Workflow]:
+    """Processes that were started and pass the filters."""
+    held = await access.session(info).lookups.having(looking.WORKFLOWS, "workspace_id", workspace.id)
+    return [one for one in filters.passing(held, where) if has_variable(one, asked.get("withVariable"))]
+
+
+def has_variable(workflow: records.Workflow, asked: Mapping[str, Any] | None) -> bool:
+    """Whether a variable, of this name if one is given, begins with one of the texts; True for no condition."""
+    if asked is None:
+        return True
+    beginnings = tuple(asked["valueMatchesOneOf"])
+    named = (one for one in workflow.variables if asked.get("name") in (None, one.name))
+    return any(one.value.startswith(beginnings) for one in named)
 
 
 def variables(workflow: records.Workflow, _info: context.Info, names: list[str] | None = None) -> list[records.Named]:
@@ -127,8 +150,8 @@ def variables(workflow: records.Workflow, _info: context.Info, names: list[str] 
     return [one for one in workflow.variables if names is None or one.name in names]
 
 
-def no_picture(_member: records.User, _info: context.Info) -> None:
-    """Nobody has a picture here."""
+def no_picture(_member: records.User, _info: context.Info, size: str | None = None) -> None:
+    """Nobody has a picture here, of whatever size."""
 
 
 ATTRIBUTES = {
@@ -138,6 +161,7 @@ ATTRIBUTES = {
 }
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desWorkspaceInfos": workspaces,
+    "Query.desWorkspaces": all_workspaces,
     "Query.desWorkspaceById": workspace_by_id,
     "Query.desWorkspaceByUrl": workspace_by_url,
     "Query.desWorkspaceLocations": locations,

@@ -39,7 +39,7 @@ def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.Resul
 
 
 def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.ResultSet:
-    query = arguments["q"]
+    query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
     asked = conditions.of_search(arguments)
     try:
         found = find(query, asked, arguments.get("sort") or "", arguments.get("sortDir") == "desc")

@@ -1,0 +1,59 @@
+"""An application without the supply domain: whoever asks is told which one it is, what it lacks and what to do."""
+
+import io
+from typing import Any
+
+import pytest
+from integration.house import Starts, account
+
+ONE = {"mpn": "SN74S74N"}
+ADVICE = (
+    "supply data needs the scope supply.domain: check that upstream.scope has it and that the application has the "
+    "Supply domain in the portal, or use the client id and secret of one that has"
+)
+BY_IDENTITY = f"the identity service refuses application demo: invalid_scope; {ADVICE}"
+BY_QUERY = (
+    "the GraphQL service refuses supMultiMatch to application demo: its token lacks a scope (AUTH_NOT_AUTHORIZED); "
+    + ADVICE
+)
+DESIGN_ONLY: dict[str, Any] = {"accounts": account(domains=("design",))}
+
+
+@pytest.mark.parametrize(
+    "scope, message, requests",
+    [("supply.domain", BY_IDENTITY, 0), ("", BY_QUERY, 1)],
+    ids=["scope asked for", "scope left out"],
+)
+async def test_it_is_said_in_plain_words_and_neither_repeated_nor_counted(
+    start: Starts, written: io.StringIO, scope: str, message: str, requests: int
+) -> None:
+    upstream = {"scope": scope, "retries": 3}
+    async with start(sandbox=DESIGN_ONLY, upstream=upstream, translation={"single_query": "supMultiMatch"}) as house:
+        replies = [await house.failure(ONE) for _ in range(2)]
+        ready = await house.get("/readyz")
+        metrics = (await house.get("/metrics")).body.decode()
+        services = [entry.service for entry in house.sandbox.journal.last(100)]
+        assert house.billed == 0
+    for reply in replies:
+        assert reply.status == 502
+        assert (reply.json["__class__"], reply.json["message"]) == ("ServerErrorResponse", message)
+    assert ready.status == 503
+    assert message in ready.body.decode()
+    assert "application demo" in written.getvalue()
+    assert "scope supply.domain" in written.getvalue()
+    assert (services.count("graphql"), services.count("token")) == (requests, 1)
+    lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line.startswith("v3bridge_parts_"))
+    for name in ("used", "doubtful", "reserved"):
+        assert lines[f'v3bridge_parts_{name}{{account="demo"}}'] == "0.0"
+    assert 'v3bridge_parts_returned_total{application="demo"}' not in lines
+
+
+async def test_an_application_that_is_given_the_domain_is_served_again(start: Starts) -> None:
+    async with start(sandbox=DESIGN_ONLY, upstream={"scope": ""}) as house:
+        assert (await house.failure(ONE)).status == 502
+        [changed] = account(domains=("supply",))
+        house.sandbox.accounts.replace(changed)
+        assert (await house.failure(ONE)).status == 502
+        house.time.advance(31)  # the pause after a refusal
+        assert (await house.results(ONE))[0]["hits"] > 0
+        assert (await house.get("/readyz")).status == 200

@@ -1,0 +1,110 @@
+"""Scopes of a token gate operations: supply.domain the sup*, design.domain with user.access the des* (contract
+graphql.md §4.1 and §5). The error of a missing scope is Hot Chocolate's: the contract knows none of the service."""
+
+import pytest
+from graphql import build_schema
+from support.designer import SCOPES, Designer
+from support.sandbox_caller import Caller, Reply, Starts
+
+from proxy.sandbox import accounts
+
+MESSAGE = "The current user is not authorized to access this resource."
+DESIGN_ONLY = accounts.Account(
+    "design only", "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a78", "client-d", "secret-d", domains=("design",)
+)
+SEARCH = '{ found: supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
+
+
+def refused(reply: Reply) -> list[tuple[str, str]]:
+    """The operations that were refused for the token's scopes, and by which schema."""
+    assert reply.status == 200
+    assert reply.body["data"] is None
+    assert set(reply.messages) == {MESSAGE}
+    assert {error["extensions"]["code"] for error in reply.body["errors"]} == {"AUTH_NOT_AUTHORIZED"}
+    return [(error["path"][0], error["extensions"]["schemaName"]) for error in reply.body["errors"]]
+
+
+async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none(start: Starts) -> None:
+    async with start(accounts=(DESIGN_ONLY,)) as caller:
+        reply = await caller.ask(SEARCH)
+        used = caller.sandbox.accounting.used(DESIGN_ONLY.application_id)
+    assert refused(reply) == [("found", "Supply")]
+    assert used == 0
+    remote = {"message": MESSAGE, "path": ["found"], "extensions": {"code": "AUTH_NOT_AUTHORIZED"}}
+    assert reply.body["errors"] == [
+        {
+            "message": MESSAGE,
+            "locations": [{"line": 1, "column": 3}],
+            "path": ["found"],
+            "extensions": {"code": "AUTH_NOT_AUTHORIZED", "remote": remote, "schemaName": "Supply"},
+        }
+    ]
+
+
+async def test_every_supply_query_needs_the_supply_scope(start: Starts) -> None:
+    async with start(accounts=(DESIGN_ONLY,)) as caller:
+        async with caller.session.get(caller.sandbox.graphql_url + "?sdl") as response:
+            query = build_schema(await response.text()).query_type
+        assert query is not None
+        names = [name for name in query.fields if name.startswith("sup")]
+        for name in names:
+            arguments = {
+                "supOctopartIdFromCiivaId": '(workspaceUrl: "", ciivaId: "")',
+                "supPartIdFromCiivaId": '(ciivaId: "")',
+                "supPartIdsFromCiivaIds": "(ciivaIds: [])",
+                "supCiivaIdFromPartId": '(partId: "")',
+                "supCiivaIdsFromPartIds": "(partIds: [])",
+                "supPartExtrasByPartId": '(partId: "")',
+                "supPartExtrasByPartIds": "(partIds: [])",
+                "supParts": "(ids: [])",
+                "supPartOffers": '(country: "US", currency: "USD", references: [])',
+                "supSuggest": '(q: "x")',
+                "supSpellingCorrection": '(q: "x")',
+                "supMultiMatch": "(queries: [])",
+                "supOctocart": "(items: [])",
+            }.get(name, "")
+            assert refused(await caller.ask(f"{{ {name}{arguments} }}")) == [(name, "Supply")]
+    assert len(names) == 19
+
+
+async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: Designer) -> None:
+    """The application has both domains; the scopes of the token are what counts."""
+    await designer.sign_in(scope="openid user.access design.domain")
+    assert refused(await designer.ask(SEARCH)) == [("found", "Supply")]
+    assert (await designer.ask("{ desWorkspaceInfos { name } }")).data["desWorkspaceInfos"]
+    await designer.sign_in(scope=SCOPES)
+    assert (await designer.ask(SEARCH)).data["found"]["hits"]
+
+
+async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: Starts) -> None:
+    async with start(accounts=(DESIGN_ONLY,)) as caller:
+        both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
+        reply = await caller.ask(both)
+        organisation = await caller.ask("{ admOrganizations { name } }")
+    assert refused(reply) == [("supAttributes", "Supply"), ("desWorkspaceInfos", "Design")]
+    assert organisation.data["admOrganizations"]
+
+
+async def test_the_schema_needs_no_scope(start: Starts) -> None:
+    async with start(accounts=(DESIGN_ONLY,)) as caller:
+        assert (await caller.ask("{ __schema { queryType { name } } }")).data["__schema"]
+
+
+async def test_without_authentication_a_request_without_a_token_has_every_scope(start: Starts) -> None:
+    async with start(accounts=(DESIGN_ONLY, accounts.READY), no_auth=True) as caller:
+        reply = await caller.ask(SEARCH, headers={})
+        design = await caller.ask("{ desUserByAuth { userName } }", headers={})
+        used = [caller.sandbox.accounting.used(one.application_id) for one in (DESIGN_ONLY, accounts.READY)]
+        own = await caller.ask(SEARCH)
+    assert len(reply.data["found"]["results"]) == 7
+    assert used == [0, 7]
+    assert design.data["desUserByAuth"]["userName"] == "ada"
+    assert refused(own) == [("found", "Supply")]
+
+
+@pytest.mark.parametrize("scope", ["", "supply.domain"])
+async def test_an_application_of_the_supply_domain_has_its_scope_even_if_it_names_none(
+    caller: Caller, scope: str
+) -> None:
+    await caller.log_in(**({"scope": scope} if scope else {}))
+    assert (await caller.ask(SEARCH)).data["found"]["hits"]
