@@ -50,6 +50,7 @@ class GraphQLClient:
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
+        self.proven = False  # whether the last whole answer was one of GraphQL; not before there is one
 
     async def ask(
         self, operation: classify.Operation[T], credentials: tokens.Credentials, since: float | None = None
@@ -122,6 +123,7 @@ class GraphQLClient:
             self._metrics.stages.observe("upstream", seconds)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
+        self.proven = envelope is not None
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:
