@@ -1,4 +1,4 @@
-"""/readyz finds out by itself that the address of the GraphQL service is wrong, before any client asks, for no parts."""
+"""/readyz finds a wrong address of the GraphQL service by itself, before any client asks, and for no parts."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
