@@ -26,6 +26,7 @@ from proxy.compare.rules import Rules
 from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
 from proxy.compare.thresholds import Subject, Threshold
+from proxy.kit.wording import counted
 
 DAY = 86_400.0
 
@@ -196,4 +197,6 @@ def _notes(tally: Tally, run: Run) -> Iterable[str]:
     if run.seconds and run.seconds < DAY:
         yield f"the source covers {run.seconds / 3600:.1f} hours: a month's cost is a guess until it covers days"
     if tally.rest:
-        yield f"{tally.rest} differences of further sorts are counted against their calls, and not listed"
+        one = "difference of further sorts is counted against its call"
+        many = "differences of further sorts are counted against their calls"
+        yield f"{counted(tally.rest, one, many)}, and not listed"

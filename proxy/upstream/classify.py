@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from proxy import errors, model
+from proxy.kit.wording import counted
 from proxy.upstream import wire
 
 T = TypeVar("T")
@@ -114,7 +115,8 @@ def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
         raise fault
     message = wire.strange(reply, SERVICE, "GraphQL", "upstream.graphql_url")
     raise errors.UpstreamUnreadable(
-        message or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {len(reply.body)} bytes)",
+        message
+        or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
         may_be_billed=not (reply.status in wire.ELSEWHERE or 300 <= reply.status < 400),
     )
 

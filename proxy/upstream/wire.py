@@ -13,6 +13,7 @@ from typing import NamedTuple
 import aiohttp
 
 from proxy import errors
+from proxy.kit.wording import counted
 from proxy.upstream import exchange
 from proxy.upstream import session as sessions
 
@@ -164,7 +165,7 @@ def strange(reply: Reply, service: str, wanted: str, setting: str) -> str | None
     page = reply.body.lstrip()[:1] == b"<"
     if not page and reply.status not in ELSEWHERE and not 300 <= reply.status < 400:
         return None
-    what = "HTML" if page else "a redirect" if reply.status < 400 else f"{len(reply.body)} bytes"
+    what = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
     return f"{service} answered HTTP {reply.status} with {what} instead of {wanted}; check the address in {setting}"
 
 

@@ -61,7 +61,7 @@ def test_it_is_switched_off_and_on(runs, configured):
 def test_what_was_gathered_is_shown_and_forgotten(runs, configured, tmp_path):
     gather(tmp_path)
     lines = runs("shadow", "--config", configured).stdout.splitlines()
-    assert lines[1] == "shop/1 /parts/match: 1 of 1 calls without a difference, 1 could not be compared"
+    assert lines[1] == "shop/1 /parts/match: 1 of 1 call without a difference, 1 could not be compared"
     assert lines[2] == "The report: v3bridge compare --shadow"
     assert "Nothing was compared yet." in runs("shadow", "forget", "--config", configured).stdout
 
