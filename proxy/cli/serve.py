@@ -12,6 +12,7 @@ import typer
 from proxy import __version__, config
 from proxy.cli import embedded, shown
 from proxy.kit import clock, looping, shipped
+from proxy.workers import listening
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 
@@ -34,6 +35,7 @@ def serve(
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
     settings = msgspec.structs.replace(settings, listen=listen)
+    listening.check(listen.host, listen.port)  # before a sandbox is made in vain
     looping.run(_serve(settings, "shipped" if config_file is None else str(config_file.resolve())))
 
 
