@@ -11,7 +11,10 @@ WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+# Stamps: what running needs is installed, and what the tests and checks need, which is ten times as much.
+RUN := $(VENV)/.run
+TEST := $(VENV)/.test
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # Clients that tests/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
 # version in a folder of its own.
 KICOST := 1.1.12 1.1.21
@@ -21,25 +24,31 @@ AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
 PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help run test check bench format constraints clean
+.PHONY: help run test programs check bench format constraints clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make run          start the proxy on the embedded sandbox; it prints a curl line that works"
-	@echo "make test         every test"
+	@echo "make test         every test, about 10 minutes on two cores; what is skipped is named at the end"
+	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
 	@echo "make check        format, lint, types, import contracts, sizes, tests: what CI runs"
 	@echo "make bench        the measurements of bench/"
 	@echo "make format       put the code into its format"
 	@echo "make constraints  move to the newest versions that pyproject.toml allows and pin them"
 	@echo "make clean        remove everything that these commands made"
 
-run: $(READY)
+run: $(RUN)
 	@$(BIN)/v3bridge serve $(ARGS)
 
-test: $(READY) $(CLIENTS)
-	@$(PYTEST) $(ARGS)
+test: $(TEST) $(CLIENTS)
+	@.ci/programs
+	@echo "running $(if $(ARGS),pytest $(ARGS),every test: about 10 minutes on two cores)"
+	@$(PYTEST) -rs $(ARGS)
 
-check: $(READY) $(CLIENTS)
+programs:
+	@.ci/programs --install
+
+check: $(TEST) $(CLIENTS)
 	@echo "check 1/6: format"
 	@$(BIN)/ruff format --check --quiet . || { echo "not in format; 'make format' puts it right" >&2; exit 1; }
 	@echo "check 2/6: lint"
@@ -51,24 +60,31 @@ check: $(READY) $(CLIENTS)
 	@echo "check 5/6: sizes and architecture"
 	@$(BIN)/pytest tests/architecture
 	@echo "check 6/6: tests"
-	@$(PYTEST) --ignore=tests/architecture $(ARGS)
+	@$(PYTEST) -rs --ignore=tests/architecture $(ARGS)
 
-bench: $(READY)
+bench: $(TEST)
 	@$(BIN)/python -m bench $(ARGS)
 
-format: $(READY)
+format: $(TEST)
 	@$(BIN)/ruff check --quiet --select I --fix .
 	@$(BIN)/ruff format .
 
-# The stamp comes last, so a set-up that broke off is done again. `-m venv` over an existing one keeps what is there.
-$(READY): pyproject.toml constraints.txt
+# A stamp comes last, so a set-up that broke off is done again. `-m venv` over an existing one keeps what is there.
+# Compiled is only what is imported, when it is: most of what is installed never is.
+$(RUN): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
-	@echo "setting up $(VENV)"
+	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@echo "step 2 of 2: what running needs, some 45 packages"
+	@$(PIP) --no-compile -c constraints.txt -e .
 	@touch $@
 
-$(CLIENTS): Makefile | $(READY)
+$(TEST): $(RUN)
+	@echo "what tests and checks need, some 90 packages more"
+	@$(PIP) -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(CLIENTS): Makefile | $(TEST)
 	@for version in $(KICOST); do \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 			--target $(VENV)/kicost-$$version kicost==$$version || exit 1; \
@@ -78,11 +94,11 @@ $(CLIENTS): Makefile | $(READY)
 # The comment at the top of constraints.txt is kept; the pins below it are written anew.
 constraints:
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[test]'
+	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test]'
 	@sed -n '/^#/p' constraints.txt > $(VENV)/constraints.txt
 	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge >> $(VENV)/constraints.txt
 	@mv $(VENV)/constraints.txt constraints.txt
-	@touch $(READY)
+	@touch $(RUN) $(TEST)
 
 clean:
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -46,7 +46,7 @@ def needs_program() -> Callable[[str], str]:
 
     Where the program is missing, the test is skipped with that reason, so that `make test` passes on a
     machine that has nothing but Python. With CI=true it fails instead: a test that CI skips is never run,
-    and what the tests need is a line in .ci/run.
+    and what the tests need is a line in .ci/programs.
     """
     return _find_program
 
@@ -56,7 +56,7 @@ def _find_program(name: str) -> str:
     if path is not None:
         return path
     if os.environ.get("CI") == "true":
-        pytest.fail(f"{name} is not installed, and CI must have it: add its package to .ci/run", pytrace=False)
+        pytest.fail(f"{name} is not installed, and CI must have it: add its package to .ci/programs", pytrace=False)
     pytest.skip(f"{name} is not installed")
 
 

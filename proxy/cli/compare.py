@@ -15,6 +15,7 @@ def compare(
     config: options.Config = None,
     requests: options.Requests = None,
     kind: options.Kind = None,
+    column: options.Column = None,
     rules: options.Rules = None,
     sample: options.Sample = None,
     seed: options.Seed = 1,
@@ -46,7 +47,7 @@ def compare(
     from proxy.cli.comparing import choice, compared, gathered, judgement, running, shadow_report, written
     from proxy.compare import verdict
 
-    chosen = choice.Choice(**given).check()
+    chosen = choice.Choice(**given, comparing=True).check()
     service = gathered.configured(config) if shadow else None
     settings = judgement.settings(rules if service is None else shadow_report.rules(chosen, service), fail_on)
     result = running.run(

@@ -1,17 +1,21 @@
 """`v3bridge`: the commands, and how a mistake in the set-up is shown."""
 
+import re
 import sys
+from typing import NoReturn
 
 import typer
 
 from proxy import __version__, errors
 from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, uids, usage
 
+_OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
+
 app = typer.Typer(
     name="v3bridge",
     help="Programs written for the retired v3 parts API go on working, unchanged, on the GraphQL service.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
@@ -33,9 +37,19 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """The entry point. A mistake in configuration, mappings or the port is one clear line and exit code 2."""
+    """The entry point. A mistake in an option, the configuration, mappings or the port is one line and exit code 2."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except errors.StartError as error:
-        typer.echo(f"v3bridge: {error.message}", err=True)
-        sys.exit(2)
+        _end(error.message, 2)
+    except typer.TyperException as error:
+        _end(_OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "").rstrip("."), error.exit_code)
+    except typer.Abort:
+        _end("aborted", 1)
+    sys.exit(code)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    if message:  # there is none where the help has been printed instead
+        typer.echo(f"v3bridge: {message}", err=True)
+    sys.exit(code)

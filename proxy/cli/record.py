@@ -13,6 +13,7 @@ def record(
     config: options.Config = None,
     requests: options.Requests = None,
     kind: options.Kind = None,
+    column: options.Column = None,
     rules: options.Rules = None,
     sample: options.Sample = None,
     seed: options.Seed = 1,

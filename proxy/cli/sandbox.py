@@ -2,8 +2,8 @@
 
 import dataclasses
 import random
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,25 +60,37 @@ def sandbox(
     no_auth: Annotated[bool, typer.Option("--no-auth", help="GraphQL requests need no token.")] = False,
 ) -> None:
     """Start the sandbox and print its URLs, a user who may sign in, and ready client ids and secrets."""
-    if port and design_port <= port < design_port + DESIGN_PORTS:
-        raise errors.ConfigError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
-    chosen = partial(
-        _settings,
-        parts=parts,
-        catalog=catalog,
-        prepared=prepared,
-        part_limit=part_limit,
-        seed=seed,
-        design_port=design_port,
-        faults=fault or [],
-        rate=legacy_rate or None,
-        disturbances=disturb or [],
-        state=state,
-        no_auth=no_auth,
-    )
+    _check_ports(port, design_port)
+    with _mistakes(host, port):
+        settings = _settings(
+            parts=parts,
+            catalog=catalog,
+            prepared=prepared,
+            part_limit=part_limit,
+            seed=seed,
+            design_port=design_port,
+            faults=fault or [],
+            rate=legacy_rate or None,
+            disturbances=disturb or [],
+            state=state,
+            no_auth=no_auth,
+        )
+        _check(settings, host, port)
     if prepared is not None:
         preparing.make(prepared, parts, catalog, seed)
-    looping.run(_sandbox(host, port, chosen))
+    looping.run(_sandbox(host, port, settings))
+
+
+def _check_ports(port: int, design_port: int) -> None:
+    if port and design_port <= port < design_port + DESIGN_PORTS:
+        raise errors.ConfigError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
+
+
+def _check(settings: "settings.Settings", host: str, port: int) -> None:
+    """What can be known before a catalog is made, which may take minutes."""
+    from proxy.sandbox import app
+
+    app.check(settings, host, port)
 
 
 def _settings(
@@ -118,17 +130,24 @@ def _settings(
     )
 
 
-async def _sandbox(host: str, port: int, chosen: "Callable[[], settings.Settings]") -> None:
+async def _sandbox(host: str, port: int, settings: "settings.Settings") -> None:
     from proxy.sandbox import app
-    from proxy.sandbox.design import running
 
     stop = looping.on_signal()
-    try:
-        settings = chosen()
-        rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
+    rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
+    with _mistakes(host, port):
         async with app.running(settings, host, port, rng=rng) as upstream:
             shown.upstream(_ways_in(upstream))
             await stop.wait()
+
+
+@contextmanager
+def _mistakes(host: str, port: int) -> Iterator[None]:
+    """Raises ConfigError for what the sandbox cannot be started with."""
+    from proxy.sandbox.design import running
+
+    try:
+        yield
     except running.PortError as error:
         whose = f"the design service {error.service}"
         raise listening.refused(running.HOST, error.port, error, service=whose, options="--design-port") from error

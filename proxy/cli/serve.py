@@ -9,9 +9,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from proxy import config
+from proxy import __version__, config
 from proxy.cli import embedded, shown
 from proxy.kit import clock, looping, shipped
+from proxy.workers import listening
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 
@@ -33,22 +34,42 @@ def serve(
     given = (("host", host), ("port", port), ("workers", workers))
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
-    looping.run(_serve(msgspec.structs.replace(settings, listen=listen)))
+    settings = msgspec.structs.replace(settings, listen=listen)
+    listening.check(listen.host, listen.port)  # before a sandbox is made in vain
+    looping.run(_serve(settings, "shipped" if config_file is None else str(config_file.resolve())))
 
 
-async def _serve(settings: config.Config) -> None:
+async def _serve(settings: config.Config, file: str) -> None:
+    """Answer until a signal comes. `file` is where the settings are from, for the log."""
+    import structlog
+
     from proxy.telemetry import log
 
     log.configure(settings.log.level, settings.log.format, sys.stderr)
     log.catch_what_nobody_catches()
+    written = structlog.get_logger()
     stop = looping.on_signal()
+    looping.on_hangup(stop, lambda: log.signal_ignored("SIGHUP"))
+    places = _places(settings)
     async with AsyncExitStack() as stack:
         example = settings.upstream == "sandbox"
         if settings.upstream == "sandbox":
             settings, _ = await embedded.with_sandbox(settings, stack)
         url = await stack.enter_async_context(_answering(settings))
         shown.service(url, _key(settings), example)
+        written.info("service started", version=__version__, config=file, address=url, **places)
         await stop.wait()
+        written.info("service stopping", stop_seconds=settings.listen.stop_seconds)
+    written.info("service stopped")
+
+
+def _places(settings: config.Config) -> dict[str, str | int]:
+    """What the service runs with, as the configuration has it, without credentials."""
+    workers, upstream = settings.listen.workers, settings.upstream
+    if upstream == "sandbox":
+        return {"workers": workers, "upstream": upstream, "store": "memory:"}
+    url = config.without_credentials(upstream.graphql_url)
+    return {"workers": workers, "upstream": url, "store": settings.store.shown}
 
 
 def _answering(settings: config.Config) -> AbstractAsyncContextManager[str]:

@@ -10,6 +10,7 @@ import typer
 from proxy import config
 from proxy.cli.comparing import gathered
 from proxy.kit import looping
+from proxy.kit.wording import counted
 
 
 class Wish(StrEnum):
@@ -46,6 +47,8 @@ async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None)
     for row in () if tally is None else tally.rows.values():
         alike = row.compared - row.differing
         troubled = f", {row.troubled} could not be compared" if row.troubled else ""
-        typer.echo(f"{row.client} {row.endpoint}: {alike} of {row.compared} calls without a difference{troubled}")
+        typer.echo(
+            f"{row.client} {row.endpoint}: {alike} of {counted(row.compared, 'call')} without a difference{troubled}"
+        )
     chosen = f" --config {shlex.quote(str(config_file))}" if config_file else ""
     typer.echo(f"The report: v3bridge compare --shadow{chosen}" if tally else "Nothing was compared yet.")

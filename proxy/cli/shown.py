@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy.kit.wording import counted
+
 if TYPE_CHECKING:
     from proxy.mapping import coverage as rows_of
 
@@ -62,4 +64,6 @@ def coverage(rows: "list[rows_of.Row]") -> None:
     console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
     console.print(table)
     count = Counter(row.kind for row in rows)
-    console.print(f"{len(rows)} fields: " + ", ".join(f"{number} {kind}" for kind, number in count.most_common()))
+    console.print(
+        f"{counted(len(rows), 'field')}: " + ", ".join(f"{number} {kind}" for kind, number in count.most_common())
+    )

@@ -22,7 +22,7 @@ def usage(
     ] = None,
 ) -> None:
     """Print parts used and left, and when they run out; or open an application again after its plan has grown."""
-    settings = config.load(config_file or shipped.path("config.yaml"), os.environ)
+    settings = config.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if reopen is not None and reopen not in settings.applications:
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
     why = _forgetful(settings)

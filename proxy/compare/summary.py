@@ -28,6 +28,7 @@ from proxy.compare.rules import Rules
 from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
 from proxy.compare.thresholds import Subject, Threshold
+from proxy.kit.wording import counted
 
 DAY = 86_400.0
 UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are shown and count against nobody
@@ -225,4 +226,6 @@ def _notes(tally: Tally, run: Run) -> Iterable[str]:
             "This does not count; programs that store uids need a table of them, which v3bridge uids learn writes"
         )
     if tally.rest:
-        yield f"{tally.rest} differences of further sorts are counted against their calls, and not listed"
+        one = "difference of further sorts is counted against its call"
+        many = "differences of further sorts are counted against their calls"
+        yield f"{counted(tally.rest, one, many)}, and not listed"

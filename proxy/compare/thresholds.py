@@ -11,6 +11,7 @@ import msgspec
 
 from proxy import endpoints
 from proxy.compare.differences import CAUSES, KINDS, Cause, Kind
+from proxy.kit.wording import counted
 
 Subject = Callable[[str], str]  # of a path: "price" of `results[*].items[*].offers[*].prices.USD[*]`
 
@@ -49,7 +50,7 @@ class Threshold(msgspec.Struct, frozen=True):
         """What to say where too many calls have it."""
         if calls == 0 or calls <= self.share * of:
             return None
-        return f"{self.text}: {calls} of {of} calls have it ({calls / of:.2%})"
+        return f"{self.text}: {calls} of {counted(of, 'call has', 'calls have')} it ({calls / of:.2%})"
 
 
 def subject_of(endpoint: str, path: str, subject: Subject) -> str:

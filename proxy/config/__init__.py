@@ -5,7 +5,17 @@ environment by itself or changes after start.
 """
 
 from proxy.config.loader import load
-from proxy.config.secret import ClientId, Digest, File, ProxyAddress, Secret, Source, StoreUrl, digest
+from proxy.config.secret import (
+    ClientId,
+    Digest,
+    File,
+    ProxyAddress,
+    Secret,
+    Source,
+    StoreUrl,
+    digest,
+    without_credentials,
+)
 from proxy.config.settings import (
     FEATURES,
     Answers,
@@ -57,4 +67,5 @@ __all__ = [
     "Upstream",
     "digest",
     "load",
+    "without_credentials",
 ]

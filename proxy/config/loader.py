@@ -14,19 +14,30 @@ from proxy.config import mistakes, secret, settings
 from proxy.config.blocks import Blocks
 from proxy.kit import located_yaml
 
+# What stands for a value that is elsewhere, where the upstream is not asked.
+ABSENT: dict[type[Any], str] = {
+    secret.ClientId: "absent",
+    secret.Secret: "absent",
+    secret.ProxyAddress: "http://absent",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def load(path: Path, environ: Mapping[str, str]) -> settings.Config:
-    """Read a configuration file. `env:` secrets come from `environ`, `file:` ones from beside the file."""
+def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> settings.Config:
+    """Read a configuration file. `env:` secrets come from `environ`, `file:` ones from beside the file.
+
+    Without `upstream` nothing will be asked of it: credentials, the outgoing proxy and TLS files that are not there
+    are no mistakes. What the store needs must be there in any case.
+    """
     located = located_yaml.load(path, errors.ConfigError)
-    return _Reader(located, path.parent, environ).config()
+    return _Reader(located, path.parent, environ, upstream).config()
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader(Blocks):
     folder: Path
     environ: Mapping[str, str]
+    upstream: bool
 
     def config(self) -> settings.Config:
         blocks = self.known(settings.Config, self.located.data, ())
@@ -135,8 +146,16 @@ class _Reader(Blocks):
         if kind is secret.StoreUrl:
             return secret.store_url(secret.resolve(raw, self.folder, self.environ), self.folder)
         if kind is secret.File:
-            return secret.readable(raw, self.folder)
-        return kind(secret.resolve(raw, self.folder, self.environ))
+            return secret.readable(raw, self.folder) if self.upstream else secret.File(self.folder / raw)
+        return kind(self._resolved(kind, raw))
+
+    def _resolved(self, kind: type[Any], raw: str) -> str:
+        try:
+            return secret.resolve(raw, self.folder, self.environ)
+        except ValueError:
+            if self.upstream or not raw.startswith(("env:", "file:")):
+                raise
+            return ABSENT[kind]
 
 
 def _any_credential(application: settings.Application) -> bool:

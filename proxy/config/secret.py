@@ -46,6 +46,11 @@ class StoreUrl(Secret):
 
     __slots__ = ()
 
+    @property
+    def shown(self) -> str:
+        """What people may see of it."""
+        return without_credentials(self.reveal())
+
 
 class ProxyAddress(Secret):
     """Where outgoing calls pass through. Hidden, because name and password may be in it."""
@@ -128,6 +133,15 @@ def store_url(text: str, folder: Path) -> StoreUrl:
     if scheme == "sqlite" and path:
         return StoreUrl(f"sqlite:{(folder / Path(path).expanduser()).absolute()}")
     raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
+
+
+def without_credentials(address: str) -> str:
+    """An address without user name, password, query and fragment; its scheme alone where these cannot be told apart."""
+    scheme, mark, rest = address.partition("://")
+    place, *more = re.split(r"[?#]", rest, maxsplit=1)
+    if more and "@" in more[0]:
+        return scheme
+    return f"{scheme}{mark}{place.rpartition('@')[2]}" if mark else address
 
 
 def readable(text: str, folder: Path) -> File:

@@ -23,10 +23,11 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who an apikey stands for: a v3 client of an application, the accounts that its parts count on, and how often it
-    may ask (empty: as often as it likes)."""
+    """Who an apikey stands for: a v3 client of an application, the key's name, the accounts that its parts count on,
+    and how often it may ask (empty: as often as it likes)."""
 
     application: Application
+    key: str
     accounts: plans.Accounts
     rate: tuple[Window, ...] = ()
 
@@ -61,7 +62,8 @@ def _clients(name: str, entry: config.Application) -> dict[config.Digest, Client
     application = Application(name, credentials, model.Context(entry.country, entry.currency), entry.plan)
     accounts = plans.accounts(name, entry)
     return {
-        key.key: Client(application, accounts[own], _rate(key.rate, entry.rate)) for own, key in entry.clients.items()
+        key.key: Client(application, own, accounts[own], _rate(key.rate, entry.rate))
+        for own, key in entry.clients.items()
     }
 
 

@@ -21,6 +21,7 @@ from proxy.gateway.closures import WITHOUT_END_SECONDS, Closures
 from proxy.gateway.ledger import Cost, Ledger
 from proxy.gateway.plans import Account, Accounts, Calendar, Dates
 from proxy.kit.clock import Clock
+from proxy.kit.wording import counted
 from proxy.stores.base import Budget, Claim, Line, State, Store
 from proxy.telemetry.metrics import Metrics
 
@@ -227,7 +228,7 @@ class Quota:
         if parts > left:
             reset = account.reset(self._calendar.today(), self._clock.now())
             raise errors.PartLimitUsedUp(
-                f"{account.name} has {left} of {account.limit} parts left ({state.line.period}), "
+                f"{account.name} has {left} of {counted(account.limit or 0, 'part')} left ({state.line.period}), "
                 f"and this request may cost {parts}",
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
             )
@@ -237,8 +238,8 @@ class Quota:
         (state,) = await self._ledger.states([line])
         self._check(account, state, parts)
         raise errors.PartLimitUsedUp(
-            f"what {account.name} has left of its {account.limit} parts ({line.period}) is held by requests under way, "
-            f"and this one may cost {parts}",
+            f"what {account.name} has left of its {counted(account.limit or 0, 'part')} ({line.period}) is held by "
+            f"requests under way, and this one may cost {parts}",
             retry_after=1,
         )
 

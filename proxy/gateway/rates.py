@@ -7,6 +7,7 @@ import math
 
 from proxy import errors
 from proxy.gateway.applications import Client
+from proxy.kit.wording import counted
 from proxy.stores.base import Store
 
 
@@ -28,5 +29,6 @@ class Rates:
         if wait:
             most = client.rate[0].count
             raise errors.TooManyRequests(
-                f"{key} may make no more than {most} requests in a second", retry_after=max(1, math.ceil(wait))
+                f"{key} may make no more than {counted(most, 'request')} in a second",
+                retry_after=max(1, math.ceil(wait)),
             )

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_STDIN = 0
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -37,6 +39,23 @@ def on_signal() -> asyncio.Event:
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C interrupts the wait by itself
             loop.add_signal_handler(name, told)
     return stop
+
+
+def on_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
+    """Have `ignored` called for each SIGHUP, which then ends nothing.
+
+    A program whose terminal has gone is another matter: nobody could end it there any more, so it is stopped.
+    """
+    at_terminal = os.isatty(_STDIN)
+
+    def told() -> None:
+        if at_terminal and not os.isatty(_STDIN):
+            stop.set()
+        else:
+            ignored()
+
+    if hasattr(signal, "SIGHUP"):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -13,12 +13,15 @@ from typing import Any
 from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
+from proxy.kit import ports
 from proxy.sandbox import accounting, accounts, assembly, journal, people, traffic
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import transport
+from proxy.sandbox.design import running as running_design
+from proxy.sandbox.graphql import schema, transport
 from proxy.sandbox.identity import discovery, keys, signing_in
 from proxy.sandbox.injection import injector
+from proxy.sandbox.legacy_v3 import drawing
 from proxy.sandbox.legacy_v3 import service as legacy_service
 from proxy.sandbox.portal import visits
 
@@ -81,6 +84,14 @@ class Sandbox:
     def seen(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The last documents with their variables, oldest first."""
         return tuple(self.requests.seen)
+
+
+def check(settings: chosen.Settings, host: str, port: int) -> None:
+    """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
+    ports.check(host, port)
+    running_design.check(settings.design_port)
+    injector.Injector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
+    drawing.Disturbances(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 
 
 @asynccontextmanager

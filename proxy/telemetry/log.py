@@ -10,9 +10,10 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import orjson
 import structlog
@@ -39,7 +40,7 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
             *_renderers(format_, stream),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Unfailing(stream))),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -59,6 +60,11 @@ def catch_what_nobody_catches() -> None:
     )
 
 
+def signal_ignored(name: str) -> None:
+    """The line of a signal that has no effect."""
+    structlog.get_logger().info("signal ignored", signal=name, why="the configuration is read at start only")
+
+
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
     """Add `request`, the id of the request that is being handled, if one is."""
     if request := REQUEST_ID.get():
@@ -75,6 +81,21 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
         event["error"] = " from ".join(_name(link) for link in _chain(exception))
         event["at"] = _places(exception.__traceback__)
     return event
+
+
+class _Unfailing:
+    """A stream whose failures, such as a full disk or a terminal that has gone, fail no request."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 class Bridge(logging.Handler):

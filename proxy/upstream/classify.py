@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from proxy import errors, model
+from proxy.kit.wording import counted
 from proxy.upstream import wire
 
 T = TypeVar("T")
@@ -120,9 +121,11 @@ def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
         raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
     if fault := wire.fault(reply, SERVICE, now, may_be_billed=True):  # by whatever stands before the service
         raise fault
+    message = wire.strange(reply, SERVICE, "GraphQL", "upstream.graphql_url")
     raise errors.UpstreamUnreadable(
-        f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {len(reply.body)} bytes)",
-        may_be_billed=True,
+        message
+        or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
+        may_be_billed=not (reply.status in wire.ELSEWHERE or 300 <= reply.status < 400),
     )
 
 

@@ -53,6 +53,7 @@ class GraphQLClient:
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
+        self.proven = False  # whether the last whole answer was one of GraphQL; not before there is one
 
     async def ask(
         self,
@@ -157,6 +158,7 @@ class GraphQLClient:
             self._metrics.stages.observe("upstream", seconds)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
+        self.proven = envelope is not None
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:

@@ -77,7 +77,7 @@ async def ask(session: aiohttp.ClientSession, token_url: str, scope: str, creden
 def understand(reply: wire.Reply, application: str, now: float) -> Grant:
     """The grant in an answer. Raises TokenLimit, CredentialsRefused, UpstreamFault or UpstreamUnreadable."""
     if reply.status == 200:
-        return _grant(reply.body, now)
+        return _grant(reply, now)
     error = _oauth_error(reply.body)
     if reply.status == 429 or error == "slow_down":
         wait = wire.seconds(reply.retry_after, now)
@@ -92,7 +92,8 @@ def understand(reply: wire.Reply, application: str, now: float) -> Grant:
     if error or reply.status == 401:
         advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
         raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}")
-    raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
+    message = wire.strange(reply, SERVICE, "a token", "upstream.token_url")
+    raise errors.UpstreamUnreadable(message or f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
 
 
 def is_failure(reply: wire.Reply) -> bool:
@@ -100,11 +101,12 @@ def is_failure(reply: wire.Reply) -> bool:
     return reply.status >= 500 or (reply.status == 200 and not reply.body.lstrip().startswith(b"{"))
 
 
-def _grant(body: bytes, now: float) -> Grant:
+def _grant(reply: wire.Reply, now: float) -> Grant:
+    body = reply.body
     if not body.strip():
         raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")
-    if body.lstrip().startswith(b"<"):
-        raise errors.UpstreamUnreadable(f"{SERVICE} sent a page instead of a token; is upstream.token_url right?")
+    if message := wire.strange(reply, SERVICE, "a token", "upstream.token_url"):
+        raise errors.UpstreamUnreadable(message)
     try:
         answer = msgspec.json.decode(body, type=_Answer, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

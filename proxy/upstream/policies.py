@@ -12,6 +12,7 @@ import structlog
 
 from proxy import config, errors
 from proxy.kit import clock as clocks
+from proxy.kit.wording import counted
 from proxy.telemetry import metrics as metering
 
 BACKOFF = 0.1  # seconds: the most that the first wait is; each further one may be twice as long
@@ -126,7 +127,7 @@ class Breaker:
         if wait <= 0:
             return None
         return errors.BreakerOpen(
-            f"{self._service} is not asked for the moment: it failed {self._failures} times in a row",
+            f"{self._service} is not asked for the moment: it failed {counted(self._failures, 'time')} in a row",
             retry_after=math.ceil(wait),
         )
 

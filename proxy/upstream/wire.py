@@ -13,12 +13,14 @@ from typing import NamedTuple
 import aiohttp
 
 from proxy import errors
+from proxy.kit.wording import counted
 from proxy.upstream import bounded, exchange
 from proxy.upstream import session as sessions
 
 STALE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
 SMALL = 1_048_576  # bytes of an answer that is no list and no parts
 RETRY_MAX = 86_400  # seconds of a Retry-After that are passed on; more says nothing that a client could wait for
+ELSEWHERE = {404, 405}  # statuses of an address that no service answers at
 FAIR = 0.5  # of the shorter limit for an answer: less says nothing about a service
 
 Poster = aiohttp.ClientSession | exchange.Exchanges  # aiohttp's session, or the shorter way for what is asked all day
@@ -163,6 +165,16 @@ def seconds(retry_after: str | None, now: float) -> int | None:
         return min(max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now)), RETRY_MAX)
     except (ValueError, OverflowError):
         return None
+
+
+def strange(reply: Reply, service: str, wanted: str, setting: str) -> str | None:
+    """The message for a page, a redirect or a missing path, which say that `setting` names another place than the
+    service; None for any other answer. Repeats nothing of the body, and no address."""
+    page = reply.body.lstrip()[:1] == b"<"
+    if not page and reply.status not in ELSEWHERE and not 300 <= reply.status < 400:
+        return None
+    what = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
+    return f"{service} answered HTTP {reply.status} with {what} instead of {wanted}; check the address in {setting}"
 
 
 def fault(reply: Reply, service: str, now: float, *, may_be_billed: bool = False) -> errors.UpstreamFault | None:

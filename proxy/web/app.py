@@ -101,7 +101,7 @@ async def _compose(
     if not (outermost or around.inside):
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
     openapi.add_to(app, rulebook)
-    ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services))
+    ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services, clock))
     return app
 
 

@@ -6,9 +6,10 @@ Whatever goes wrong inside, a client gets JSON with a message; what it may not s
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
@@ -17,10 +18,11 @@ from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
 from proxy.telemetry.tracing import Tracing
+from proxy.web import ops
 from proxy.web.server import PLAIN
 from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters, Style
-from proxy.web.v3.routes import APPLICATION, BILL
+from proxy.web.v3.routes import BILL, CLIENT, RECEIPT
 
 log = structlog.get_logger()
 
@@ -39,6 +41,7 @@ class Frame:
         self._clock = clock
         self._log = structlog.get_logger().bind()
         self._informs = self._log.is_enabled_for(logging.INFO)
+        self._debugs = self._log.is_enabled_for(logging.DEBUG)
         self._ids = RequestIds()
 
     def middleware(self) -> Middleware:
@@ -63,34 +66,56 @@ class Frame:
         headers = request.headers
         request_id = self._ids.taken(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
         REQUEST_ID.set(request_id)
+        kind = None
         try:
             try:
                 response = await handler(request)
             except Exception as error:
-                response = self._replied(error, request)
+                known = self._known(error, request)
+                response, kind = failed(known, request), type(known).__name__
             response.headers[X_REQUEST_ID] = request_id
-            self._note(request, response.status, route, self._clock.monotonic() - started)
+            self._note(request, response.status, route, kind, self._clock.monotonic() - started)
             return response
         finally:
             REQUEST_ID.set("")  # the connection's task goes on to the next request, or to what is none
 
-    def _note(self, request: web.Request, status: int, route: str, seconds: float) -> None:
+    def _note(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
+        """Count the request, and write its line: at debug for the checks of /healthz and the like, else at info."""
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
-        if self._informs:
-            ms, application = round(seconds * 1000, 1), request.get(APPLICATION)
-            self._log.info("request", route=route, status=status, ms=ms, application=application)
+        if route in ops.PATHS:
+            if self._debugs:
+                self._log.debug("request", **_line(request, status, route, kind, seconds))
+        elif self._informs:
+            self._log.info("request", **_line(request, status, route, kind, seconds))
 
-    def _replied(self, error: Exception, request: web.Request) -> web.StreamResponse:
+    def _known(self, error: Exception, request: web.Request) -> errors.BridgeError:
+        """The error that the client is told."""
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError):
                 self._log.warning("upstream trouble", exc_info=error)
-            return failed(error, request)
+            return error
         if isinstance(error, web.HTTPException):
-            return failed(_from_http(error, request), request)
+            return _from_http(error, request)
         # the last resort, so that no client ever sees a trace
         self._log.error("a request failed inside", exc_info=error)
-        return failed(errors.ServerError(f"Internal error (request {REQUEST_ID.get()})"), request)
+        return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
+
+
+def _line(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
+    """The fields of a request's log line: nothing that a client chose, for that may be its apikey. `address` is that
+    of the connection; `parts` and `cache` are there where parts were asked for, `error` where the reply is one."""
+    method = request.method if request.method in hdrs.METH_ALL else "other"
+    line = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
+    client, receipt = request.get(CLIENT), request.get(RECEIPT)
+    if client is not None:
+        line |= {"application": client.application.name, "key": client.key}
+    if receipt is not None and (receipt.source or receipt.cost):
+        line |= {"parts": receipt.cost, "cache": receipt.source}
+    if kind is not None:
+        line["error"] = kind
+    line["address"] = request.remote
+    return line
 
 
 def traced(tracing: Tracing) -> Middleware:
@@ -106,7 +131,7 @@ def traced(tracing: Tracing) -> Middleware:
                 "http.route": route,
                 "http.response.status_code": response.status,
                 "v3bridge.request": headers.get(X_REQUEST_ID),
-                "v3bridge.application": request.get(APPLICATION),
+                "v3bridge.application": client.application.name if (client := request.get(CLIENT)) else None,
                 "v3bridge.parts": int(headers.get("X-Parts-Cost", 0)),
                 "v3bridge.cache": headers.get("X-Cache"),
             }

@@ -15,7 +15,7 @@ from proxy.compare.shadow import old_service
 from proxy.gateway.pipeline import Pipeline
 from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters
-from proxy.web.v3.routes import APPLICATION
+from proxy.web.v3.routes import CLIENT
 
 NEW_WAY: web.RequestKey[Handler] = web.RequestKey("new_way")  # what would have answered
 
@@ -75,7 +75,7 @@ def relaying(relay: Relay, pipeline: Pipeline, applications: frozenset[str]) -> 
             return await handler(request)
         if client.application.name not in applications:
             return await handler(request)
-        request[APPLICATION] = client.application.name
+        request[CLIENT] = client
         request[NEW_WAY] = handler
         return await relay.answer(request)
 

@@ -32,7 +32,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies, session
 from proxy.web import middleware, relay
 from proxy.web.v3.replies import X_CACHE, X_COST
-from proxy.web.v3.routes import APPLICATION
+from proxy.web.v3.routes import CLIENT
 
 KEPT = ("hit", "stale")  # replies of answers that were asked for a while ago: the data may have moved since
 SERVICE = "the shadow's other side"
@@ -81,8 +81,9 @@ def observed(offered: shadow.Shadow, clock: Clock) -> Middleware:
         began = clock.monotonic()
         response = await handler(request)
         try:
-            application = request.get(APPLICATION)
-            if application is not None and offered.wants(application) and _comparable(request, response):
+            client = request.get(CLIENT)
+            application = "" if client is None else client.application.name
+            if application and offered.wants(application) and _comparable(request, response):
                 reply = _reply(response, clock.monotonic() - began)
                 new_way = request.get(relay.NEW_WAY)
                 ask_new = None if new_way is None else partial(_ask_new, new_way, request, clock)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from proxy import errors
+from proxy.kit import ports
 
 
 def refused(
@@ -19,6 +20,14 @@ def refused(
     return errors.ConfigError(f"{whose}cannot listen on {host}:{port}: {reason}; choose another with {options}")
 
 
+def check(host: str, port: int) -> None:
+    """Raise ConfigError where nobody can listen there."""
+    try:
+        ports.check(host, port)
+    except OSError as error:
+        raise refused(host, port, error) from error
+
+
 @contextmanager
 def reserved(host: str, port: int) -> Iterator[int]:
     """The port, for workers to share while the block runs; 0 takes a free one. Raises ConfigError.
@@ -29,23 +38,12 @@ def reserved(host: str, port: int) -> Iterator[int]:
         raise errors.ConfigError("listen.workers: more than 1 needs SO_REUSEPORT, which this system does not have")
     with contextlib.ExitStack() as stack:
         try:
-            for family, kind, protocol, _, address in socket.getaddrinfo(
-                host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            ):
-                if port:
-                    with socket.socket(family, kind, protocol) as alone:
-                        _bind(alone, address, port)  # a port shared by another program would not be seen below
+            ports.check(host, port)  # a port shared by another program would not be seen below
+            for family, kind, protocol, _, address in ports.addresses(host):
                 held = stack.enter_context(socket.socket(family, kind, protocol))
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                _bind(held, address, port)
+                ports.bind(held, address, port)
                 port = held.getsockname()[1]
         except OSError as error:
             raise refused(host, port, error) from error
         yield port
-
-
-def _bind(one: socket.socket, address: tuple[object, ...], port: int) -> None:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if one.family == socket.AF_INET6:
-        one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    one.bind((address[0], port, *address[2:]))

@@ -28,6 +28,7 @@ async def _serve(order: orders.Order, report: int) -> None:
     log.configure(order.settings.log.level, order.settings.log.format, sys.stderr)
     log.catch_what_nobody_catches()
     stop = looping.on_signal()
+    looping.on_hangup(stop, lambda: log.signal_ignored("SIGHUP"))
     pipe, lifeline = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)
     try:
         async with alone.running(order.settings, order.place) as url:

@@ -17,7 +17,7 @@ FORBIDDEN = {
 }
 
 # Recorded data and part numbers may hold any letters; who writes code or prose may not.
-WRITTEN = (".py", ".md", ".toml", ".yaml", ".graphql", ".txt", ".html", "Makefile", ".ci/run")
+WRITTEN = (".py", ".md", ".toml", ".yaml", ".graphql", ".txt", ".html", "Makefile", ".ci/run", ".ci/programs", ".log")
 
 
 def _hits(texts, pattern):

@@ -22,5 +22,5 @@ def test_a_missing_program_skips_the_test_and_says_why(needs_program, monkeypatc
 
 def test_a_missing_program_fails_the_test_in_ci(needs_program, monkeypatch):
     monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match=r"add its package to \.ci/run"):
+    with pytest.raises(pytest.fail.Exception, match=r"add its package to \.ci/programs"):
         needs_program(ABSENT)

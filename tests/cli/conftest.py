@@ -30,6 +30,11 @@ class Running:
                 return lines
         raise AssertionError(f"{word!r} was never printed; errors: {self.errors}")
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
     def tell(self, signal: int) -> None:
         """Send a signal."""
         self._process.send_signal(signal)

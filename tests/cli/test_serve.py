@@ -61,7 +61,11 @@ def test_a_signal_ends_it_cleanly(starts, name):
     serving = starts("serve", "--port", "0")
     serving.until("curl")
     assert serving.stop(getattr(signal, name)) == 0
-    assert serving.errors == ""
+    assert [line.split("]")[1].split()[:2] for line in serving.errors.splitlines()] == [
+        ["service", "started"],
+        ["service", "stopping"],
+        ["service", "stopped"],
+    ]
 
 
 def test_port_on_the_command_line_comes_before_the_file(starts, tmp_path):

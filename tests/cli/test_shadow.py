@@ -62,7 +62,7 @@ def test_it_is_switched_off_and_on(runs, configured):
 def test_what_was_gathered_is_shown_and_forgotten(runs, configured, tmp_path):
     gather(tmp_path)
     lines = runs("shadow", "--config", configured).stdout.splitlines()
-    assert lines[1] == "shop/1 /parts/match: 1 of 1 calls without a difference, 1 could not be compared"
+    assert lines[1] == "shop/1 /parts/match: 1 of 1 call without a difference, 1 could not be compared"
     report, command = lines[2].split(": ")
     assert (report, command) == ("The report", f"v3bridge compare --shadow --config {configured}")
     assert "equivalent on 100" in runs(*shlex.split(command)[1:]).stdout

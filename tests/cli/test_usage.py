@@ -150,3 +150,29 @@ def test_a_store_that_cannot_be_reached_is_one_line_and_exit_code_2(runs, config
     done = runs("usage", "--config", str(configured))
     assert done.returncode == 2
     assert done.stderr == "v3bridge: store: the store (Redis) cannot be used: ConnectionError\n"
+
+
+ELSEWHERE = """
+upstream:
+  graphql_url: "http://127.0.0.1:1/graphql"
+  token_url: "http://127.0.0.1:1/connect/token"
+  proxy: env:NO_SUCH_PROXY
+  tls: {ca_file: no-such-ca.pem, client_cert: no-such.pem, client_key: no-such-key.pem}
+store: env:STORE_ADDRESS
+applications:
+  shop: {client_id: env:NO_SUCH_ID, client_secret: file:no-such-secret, apikeys: ["k3y"], parts: 10}
+"""
+
+
+@pytest.mark.parametrize("command", [("usage",), ("shadow",), ("shadow", "off")])
+def test_secrets_that_it_does_not_need_need_not_be_there(runs, tmp_path, monkeypatch, command):
+    file = tmp_path / "own.yaml"
+    file.write_text(ELSEWHERE)
+    lacking = runs(*command, "--config", str(file))
+    assert (lacking.returncode, lacking.stdout) == (2, "")
+    assert lacking.stderr.endswith("store: the environment variable STORE_ADDRESS is not set\n")
+    monkeypatch.setenv("STORE_ADDRESS", f"sqlite:{tmp_path}/state.sqlite")
+    done = runs(*command, "--config", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    serving = runs("serve", "--config", str(file))
+    assert (serving.returncode, "no-such-ca.pem cannot be read" in serving.stderr) == (2, True)

@@ -1,12 +1,13 @@
 """docs/operating.md is true: the metrics are those of the code, the checks answer so, the settings load."""
 
 import json
+import re
 import socket
 
 import prometheus_client
 import pytest
 import yaml
-from support import running_proxy
+from support import log_lines, running_proxy, scripted_upstream
 
 from proxy import config
 from proxy.telemetry import metrics
@@ -37,6 +38,30 @@ async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page
             response = await client.get("/readyz")
     (shown,) = page.blocks("json")
     assert (response.status, await response.json()) == (503, json.loads(shown.text))
+
+
+async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(page):
+    (block,) = page.blocks("console")
+    async with scripted_upstream.running() as upstream:
+        upstream.says(scripted_upstream.Answer(b"<html>Not Found</html>", 404, "text/html"))
+        async with running_proxy.running(running_proxy.settings(upstream.graphql_url, upstream.token_url)) as client:
+            response = await client.get("/readyz")
+    command, shown = block.text.splitlines()
+    assert command == "$ curl -s http://127.0.0.1:8080/readyz"
+    assert (response.status, await response.text()) == (503, shown)
+
+
+async def test_the_fields_of_a_request_are_those_of_the_table(page):
+    documented = {name for row in page.table("field of `request`") for name in re.findall(r"`(\w+)`", row[0])}
+    async with scripted_upstream.running() as upstream:
+        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        with log_lines.collected() as written:
+            settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+            async with running_proxy.running(settings) as client:
+                await client.match('[{"mpn":"X"}]')
+                await client.get("/v3/parts/match")
+    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request"]
+    assert set().union(*lines) - {"event", "level", "timestamp", "request"} == documented
 
 
 async def test_every_path_of_the_table_answers(page):

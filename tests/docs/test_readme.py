@@ -2,16 +2,22 @@
 
 import http.client
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from support import running_proxy
 
-from proxy import config
+from proxy import config, model
+from proxy.planning import match
+from proxy.sandbox import app, settings
 
 ROOT = Path(__file__).parents[2]
 CUT = "..."
@@ -124,6 +130,88 @@ def test_a_configuration_of_ones_own_reaches_the_command(page, needs_program):
     words = [needs_program("make"), "-n", *shlex.split(command)[1:]]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1].endswith("v3bridge serve --config our.yaml")
+
+
+COMMAND = re.compile(r"(?:\.venv/bin/v3bridge|make) [^`\n#]*[^`\n# ]")
+BIN = Path(sys.executable).parent
+MADE = ("-o", ".venv/.run", "-o", ".venv/.test", f"BIN={BIN}")  # with the environment that runs this test
+
+
+def _output(words, until=None, **environ):
+    """What a command prints, whole, or up to a word, after which it is ended."""
+    pipe = subprocess.PIPE
+    environ = os.environ | environ
+    with subprocess.Popen(words, cwd=ROOT, env=environ, stdout=pipe, stderr=subprocess.STDOUT, text=True) as process:
+        shown = ""
+        for line in process.stdout:
+            shown += line
+            if until is not None and until in line:
+                os.kill(int(_child(process.pid)), signal.SIGTERM)
+                until = None
+        return process.wait(60), shown
+
+
+def _child(pid):
+    """The command that make runs."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8")))))
+def test_every_command_that_is_shown_works_in_a_clean_clone(page, needs_program, tmp_path, command):
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    files = re.findall(r"[\w./-]+\.(?:log|yaml)", command)
+    assert not kept or set(files) - {"our.yaml"} <= set(kept)
+    if command.startswith(".venv/bin/v3bridge"):
+        code, shown = _output([sys.executable, "-m", "proxy", *shlex.split(command)[1:]])
+        assert (code, "v3bridge: " in shown) in [(0, False), (1, False)], shown
+    elif command.startswith("make run"):
+        (block,) = page.blocks("yaml")
+        (tmp_path / "our.yaml").write_text(block.text)
+        words = shlex.split(command.replace("our.yaml", str(tmp_path / "our.yaml")))
+        words += [] if words[-1].startswith("ARGS=") else ["ARGS="]
+        words[-1] += " --port 0"
+        known = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
+        code, shown = _output([needs_program("make"), *MADE, *words[1:]], until="curl -g", **known)
+        assert code == 0, shown
+    else:
+        assert command == "make test"
+        words = [needs_program("make"), *MADE, "test", "WORKERS=0", "ARGS=tests/unit/test_errors.py"]
+        code, shown = _output(words)
+        assert code == 0, shown
+        assert "running pytest tests/unit/test_errors.py" in shown
+
+
+@pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
+def test_the_program_that_is_shown_gets_parts(page, printed):
+    (block,) = page.blocks("python")
+    names = {}
+    url = re.search(r"http://[^/]+", printed[-1])[0]
+    exec(block.text.replace(f"http://127.0.0.1:{config.Listen().port}", url), names)
+    (result,) = names["client"].match([{"mpn": "SN74S74N"}])["results"]
+    assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
+
+
+async def test_what_it_says_of_costs_is_what_is_billed(page):
+    words = " ".join(page.text.split())
+    assert "as many as its `limit`, 3 unless it sends one." in words
+    assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
+    pattern, billed = re.search(r"`(\S+)` costs (\d+)", words).groups()
+    costs = []
+    async with app.running(settings.Settings()) as sandbox:
+        own = {"client_id": config.ClientId(sandbox.account.client_id)}
+        own["client_secret"] = config.Secret(sandbox.account.client_secret)
+        chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
+        async with running_proxy.running(chosen) as client:
+            for query in ({"mpn": pattern}, {"mpn": "SN74S74N"}, {"mpn": "SN74S74N", "limit": 2}):
+                target = f"/v3/parts/match?apikey={running_proxy.KEY}&queries={quote(json.dumps([query]))}"
+                costs.append((await client.get(target)).headers["X-Parts-Cost"])
+    assert costs == [billed, str(model.MATCH_LIMIT_DEFAULT), "2"]
+
+
+def test_the_services_are_named(page):
+    first = page.text.partition("##")[0]
+    assert "Octopart" in first
+    assert "Nexar" in first
 
 
 def test_the_command_is_the_one_that_is_installed(page):

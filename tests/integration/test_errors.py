@@ -99,7 +99,7 @@ async def test_an_upstream_that_is_down_is_a_503(start: Starts, nobody: str) -> 
     assert shape(failure) == (503, "ServerErrorResponse")
     assert "cannot be reached" in failure.json["message"]
     assert nobody not in failure.json["message"]
-    assert ready.status == 200
+    assert ready.json["reasons"] == [{"check": "graphql", "reason": "the GraphQL service cannot be reached"}]
 
 
 async def test_an_identity_service_that_is_down_is_a_503(start: Starts, nobody: str) -> None:

@@ -124,6 +124,8 @@ async def test_a_category_has_a_text_of_what_is_in_it(caller: Caller) -> None:
     blurb = root["blurb"]
     assert (blurb["name"], blurb["metaTitle"], blurb["pathName"]) == (root["name"], root["name"], root["path"])
     assert (
-        blurb["description"] == blurb["metaDescription"] == f"{root['name']}: {root['numParts']} parts in the catalog."
+        blurb["description"]
+        == blurb["metaDescription"]
+        == f"{root['name']}: {root['numParts']} part{'s' * (root['numParts'] != 1)} in the catalog."
     )
     assert all(child["name"] in blurb["content"] for child in root["children"])

@@ -8,8 +8,9 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.compare import hiding
+from proxy.compare import addresses, hiding
 from proxy.compare.asking import Limits
+from proxy.compare.sources import bom
 from proxy.config import secret
 from proxy.kit import shipped
 from proxy.telemetry import log
@@ -28,6 +29,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     requests: Path | None = None
     kind: str | None = None
+    column: list[str] | None = None
     rules: Path | None = None
     sample: int | None = None
     seed: int = 1
@@ -53,6 +55,20 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     hidden_baseline: Path | None = None
     save_hidden: Path | None = None
     log_level: str = "error"
+    comparing: bool = False  # else recording
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns of a list of parts, by v3's keys. Raises BadParameter."""
+        pairs = [text.partition("=")[::2] for text in self.column or ()]
+        keys = [key.strip().lower() for key, _ in pairs]
+        for text, (_, name), key in zip(self.column or (), pairs, keys, strict=True):
+            if key not in bom.KEYS or not name.strip():
+                known = ", ".join(f"{each}=NAME" for each in bom.KEYS)
+                raise typer.BadParameter(f"{text!r} is none of {known}", param_hint="--column")
+            if keys.count(key) > 1:
+                raise typer.BadParameter(f"{key}= is given more than once", param_hint="--column")
+        return {bom.KEYS[key]: name.strip() for key, (_, name) in zip(keys, pairs, strict=True)}
 
     @property
     def old_limits(self) -> Limits:
@@ -96,10 +112,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             self._check_replay()
         elif self.requests is None and self.old_file is None:
             raise typer.BadParameter("what is to be asked? A log, HAR, URLs, a list of parts", param_hint="--requests")
-        if self.to_output > 1:
-            raise typer.BadParameter("one report can go to standard output, not several", param_hint="-")
-        for name in REPORTS:
-            _check_place(getattr(self, name), f"--{name.replace('_', '-')}")
+        self._check_values()
+        if self.named and self.requests is None:
+            raise typer.BadParameter("names columns of the list of parts in --requests", param_hint="--column")
         if self.old != SANDBOX or self.config is not None:
             return self
         if self.new is not None or self.replay is not None:
@@ -114,10 +129,36 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
             if getattr(self, name) is not None:
                 raise typer.BadParameter("shows what was gathered: it goes without this", param_hint=f"--{name}")
 
+    def _check_values(self) -> None:
+        if self.to_output > 1:
+            raise typer.BadParameter("one report can go to standard output, not several", param_hint="-")
+        for name in (*REPORTS, "record"):
+            option = "output" if name == "record" and not self.comparing else name.replace("_", "-")
+            _check_place(getattr(self, name), f"--{option}")
+        for name in ("old", "new"):
+            _check_address(getattr(self, name), f"--{name}")
+        if self.comparing and not self.shadow and self.replay is None:
+            self._check_sides()
+
+    def _check_sides(self) -> None:
+        for option, given in (("--old", self.old), ("--new", self.new or self.config or self.old == SANDBOX)):
+            if not given:
+                raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
+
     def _check_replay(self) -> None:
         for name in ("new", "record", "progress", "budget"):
             if getattr(self, name) is not None:
                 raise typer.BadParameter("asks nobody and costs nothing: it goes without this", param_hint=f"--{name}")
+
+
+def _check_address(side: str | None, option: str) -> None:
+    """Raises BadParameter for an address that is none."""
+    if side is None or "://" not in side:
+        return
+    try:
+        addresses.base_of(side)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _check_place(report: Path | None, option: str) -> None:

@@ -17,7 +17,16 @@ from proxy.compare.progress_file import Header, ProgressFile
 from proxy.compare.result import Result
 from proxy.compare.settings import Settings
 from proxy.compare.tally import Tally
+from proxy.kit.wording import counted
 from proxy.stores import open as stores
+
+NAMED = 3  # clients that a note names
+LACKING = "call that was compared before is", "calls that were compared before are"
+BEFORE = "call was compared before", "calls were compared before"
+LEFT_OUT = (
+    "call was left out: the budget does not cover what it may cost",
+    "calls were left out: the budget does not cover what they may cost",
+)
 
 
 async def result(chosen: choice.Choice, settings: Settings) -> Result | None:
@@ -43,7 +52,7 @@ async def _compare(ready: opened.Opened) -> Result | None:
         left = _left(ready, progress)
         recorder = recording.recorder(ready, ready.chosen.record, stack)
         if progress and recorder and (lacking := progress.done - recorder.known):
-            shown.say(f"{len(lacking)} calls that were compared before are not recorded; with --fresh all are")
+            shown.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
         notes = run.Notes(note=progress.note if progress else None, add=tally.add, recorder=recorder)
         ended = await opened.go(ready, left, notes, judged.judge, progress)
         if ended is None:
@@ -56,7 +65,7 @@ def _left(ready: opened.Opened, progress: ProgressFile | None) -> opened.Left:
     done, spent = (progress.done, progress.spent) if progress else (set(), 0)
     calls, estimate = plan.left(ready.asked.plan, done)
     if done:
-        shown.say(f"going on: {len(done)} of {len(ready.asked.plan.calls)} calls were compared before")
+        shown.say(f"going on: {len(done)} of {counted(len(ready.asked.plan.calls), *BEFORE)}")
     return opened.Left(calls, estimate, spent)
 
 
@@ -80,7 +89,9 @@ def _progress(ready: opened.Opened, stack: ExitStack) -> ProgressFile | None:
 
 def _usual(header: Header, chosen: choice.Choice) -> Path:
     """In the state folder, for the same command the same."""
-    said = msgspec.json.encode((header.old, header.new, header.source, chosen.kind, chosen.sample, chosen.seed))
+    said = msgspec.json.encode(
+        (header.old, header.new, header.source, chosen.kind, chosen.named, chosen.sample, chosen.seed)
+    )
     name = hashlib.blake2b(said + repr(chosen.rules).encode(), digest_size=8).hexdigest()
     return stores.default_file(os.environ).parent / "compare" / f"{name}.jsonl"
 
@@ -90,7 +101,7 @@ def _end(ready: opened.Opened, progress: ProgressFile | None, ended: run.Ended, 
     if ended.stopped is not None:
         shown.say(f"stopped: {ended.stopped}")
     if ended.left_out:
-        shown.say(f"{ended.left_out} calls were left out: the budget does not cover what they may cost")
+        shown.say(counted(ended.left_out, *LEFT_OUT))
     if progress is None:
         return
     if not ended.complete or tally.troubles:
@@ -104,9 +115,11 @@ def _about(ready: opened.Opened, started: float, ended: run.Ended, tally: Tally)
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:
-        notes.append(f"{ended.left_out} calls were left out: the budget does not cover what they may cost")
+        notes.append(counted(ended.left_out, *LEFT_OUT))
     if ended.spent > tally.spent:
-        notes.append(f"{ended.spent - tally.spent} parts more may have been spent: on calls that were cut off")
+        notes.append(
+            f"{counted(ended.spent - tally.spent, 'part')} more may have been spent: on calls that were cut off"
+        )
     if len(ready.asked.plan.calls) < ready.asked.plan.distinct:
         notes.append(f"a sample: {len(ready.asked.plan.calls)} of {ready.asked.plan.distinct} different calls")
     return summary.Run(

@@ -12,7 +12,7 @@ from proxy.stores.base import Store
 
 def configured(file: Path | None) -> config.Config:
     """A configuration whose store others can look at. Raises ConfigError."""
-    settings = config.load(file or shipped.path("config.yaml"), os.environ)
+    settings = config.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
             "store: is known to the running service alone (memory:, or upstream: sandbox); "

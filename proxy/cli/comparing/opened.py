@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import typer
+
 from proxy import config
 from proxy.cli.comparing import beside, choice, shown, sides, what_is_asked
 from proxy.compare import addresses, estimate, exchange, run
@@ -71,6 +73,8 @@ async def opened(chosen: choice.Choice, settings: Settings) -> AsyncIterator[Ope
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = beside.load(chosen.config, replayed=chosen.replay is not None)
+            if chosen.old == choice.SANDBOX and service.upstream != "sandbox":
+                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
         ready = await stack.enter_async_context(sides.ready(chosen, keys, recorded, service, clock))
         yield Opened(
             chosen,

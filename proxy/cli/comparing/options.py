@@ -16,6 +16,10 @@ Config = Annotated[
 ]
 Requests = Annotated[Path | None, typer.Option(metavar="FILE", help="What people asked: a log, HAR, URLs, parts, …")]
 Kind = Annotated[str | None, typer.Option(help="What the file of requests is, where that is not clear.")]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=NAME", help="A column of a list of parts: mpn=, sku=, manufacturer= or seller=NAME."),
+]
 Rules = Annotated[Path | None, typer.Option(metavar="FILE", help="Rules, keys and thresholds; the shipped if omitted.")]
 Sample = Annotated[int | None, typer.Option(min=1, metavar="N", help="Ask N calls at most, of all sorts.")]
 Seed = Annotated[int, typer.Option(help="The same sample in the same order for the same seed.")]

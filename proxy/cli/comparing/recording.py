@@ -9,6 +9,7 @@ from proxy.cli.comparing import choice, opened, shown
 from proxy.compare import estimate, plan, run
 from proxy.compare.recording import Header, Recorder
 from proxy.compare.settings import Settings
+from proxy.kit.wording import counted
 
 
 def recorder(ready: opened.Opened, path: Path | None, stack: ExitStack) -> Recorder | None:
@@ -31,7 +32,7 @@ async def only(chosen: choice.Choice, settings: Settings) -> run.Ended | None:
             known = made.known if made else set()
             calls, worst = plan.left(ready.asked.plan, known)
             if known:
-                shown.say(f"going on: {len(known)} calls were recorded before")
+                shown.say(f"going on: {counted(len(known), 'call was', 'calls were')} recorded before")
             left = opened.Left(calls, worst if ready.ready.sides.new else estimate.Estimate(()))
             ended = await opened.go(ready, left, run.Notes(recorder=made))
             if ended is not None:
@@ -45,7 +46,8 @@ def _end(ended: run.Ended, chosen: choice.Choice) -> None:
         return
     if ended.stopped:
         shown.say(f"stopped: {ended.stopped}")
-    for count, what in ((ended.troubled, "met with trouble"), (ended.left_out, "are not covered by the budget")):
-        if count:
-            shown.say(f"{count} calls {what}")
+    if ended.troubled:
+        shown.say(f"{counted(ended.troubled, 'call')} met with trouble")
+    if ended.left_out:
+        shown.say(f"{counted(ended.left_out, 'call is', 'calls are')} not covered by the budget")
     shown.say(f"nothing is lost: the same command goes on from here ({chosen.record})")

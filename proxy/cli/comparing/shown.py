@@ -14,6 +14,7 @@ from rich.text import Text
 
 from proxy.compare.estimate import Estimate
 from proxy.compare.run import Standing
+from proxy.kit.wording import counted
 
 MOVED = "a call whose data moves meanwhile is paid for twice"
 
@@ -41,9 +42,10 @@ def plan(
     for row in left.rows:
         table.add_row(row.endpoint, f"{row.calls}", f"{row.asked}", f"{row.parts}")
     screen.print(table)
-    cost = f"{left.parts} parts at worst; {f'no budget: {MOVED}' if budget is None else f'budget {budget} parts'}"
+    limit = f"no budget: {MOVED}" if budget is None else f"budget {counted(budget, 'part')}"
+    cost = f"{counted(left.parts, 'part')} at worst; {limit}"
     before = f", {spent} spent before" if spent else ""
-    screen.print(Text(f"{left.calls} calls of {distinct}; {'none is paid for' if free else cost}{before}"))
+    screen.print(Text(f"{counted(left.calls, 'call')} of {distinct}; {'none is paid for' if free else cost}{before}"))
     for note in notes:
         screen.print(Text(f"note: {note}"))
 
@@ -54,10 +56,10 @@ def agree(left: Estimate, budget: int | None, spent: int, *, yes: bool, free: bo
         return True
     most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
     if sys.stdin.isatty() and sys.stderr.isatty():
-        return _confirmed(f"Up to {most} parts may be spent. Go on?")
+        return _confirmed(f"Up to {counted(most, 'part')} may be spent. Go on?")
     if budget is None:
         raise typer.BadParameter(
-            f"up to {left.parts} parts may be spent: say how many may, or --yes", param_hint="--budget"
+            f"up to {counted(left.parts, 'part')} may be spent: say how many may, or --yes", param_hint="--budget"
         )
     return True
 
@@ -88,7 +90,7 @@ def bar(calls: int) -> Iterator[Callable[[Standing], None]]:
         task = progress.add_task("comparing", total=calls, more="")
 
         def tell(standing: Standing) -> None:
-            more = f"{standing.parts} parts"
+            more = counted(standing.parts, "part")
             more += f", {standing.troubled} in trouble" if standing.troubled else ""
             done = standing.done + standing.troubled + standing.left_out
             progress.update(task, completed=done, more=more)

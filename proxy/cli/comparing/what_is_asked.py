@@ -9,6 +9,7 @@ from proxy.compare import plan, sources
 from proxy.compare.clients import Clients
 from proxy.compare.recorded import Recorded
 from proxy.compare.result import SeenKey
+from proxy.kit.wording import counted
 
 
 class Asked(NamedTuple):
@@ -29,7 +30,7 @@ def read(chosen: choice.Choice, clients: Clients, recorded: Recorded | None) -> 
     """Read it whole. Raises SourceError for a file with no call in it."""
     rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
     if chosen.requests is not None:
-        source = sources.open_source(chosen.requests, clients, kind=chosen.kind)
+        source = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=chosen.named)
         made = plan.make(source.calls(), chosen.sample, rng)
         notes = (*_counted(source.junk), *_counted(source.skipped), *_held(made))
         return Asked(made, source.name, str(chosen.requests.resolve()), source.seconds, notes, clients.unnamed())
@@ -44,12 +45,14 @@ def of_recorded(recorded: Recorded) -> Iterator[str]:
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
-        yield f"{recorded.path.name}: {recorded.junk.lines} lines are no answers, the first is {recorded.junk.first}"
+        junk = counted(recorded.junk.lines, "line is no answer", "lines are no answers")
+        yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
 def _held(made: plan.Plan) -> Iterator[str]:
     if made.dropped:
-        yield f"{made.dropped} requests are of calls that are not held: a fair sample is asked, a month counts all"
+        dropped = counted(made.dropped, "request is of a call that is", "requests are of calls that are")
+        yield f"{dropped} not held: a fair sample is asked, a month counts all"
 
 
 def _counted(counts: Iterable[sources.Count]) -> Iterator[str]:

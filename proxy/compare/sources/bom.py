@@ -5,7 +5,7 @@ are looked for in the first rows: exports begin with titles.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 from urllib.parse import quote
@@ -31,7 +31,9 @@ COLUMNS = {
     ),
     "seller": ("seller", "distributor", "supplier", "vendor"),
 }
-_KNOWN = [(key, [name.replace(" ", "") for name in names]) for key, names in COLUMNS.items()]
+_KNOWN = {key: [name.replace(" ", "") for name in names] for key, names in COLUMNS.items()}
+KEYS = {"mpn": "mpn", "sku": "sku", "manufacturer": "brand", "seller": "seller"}  # as people call v3's keys
+HEADER_MAX = 60  # characters of a column's name that a message repeats
 NUMBERS = ("mpn", "sku")
 BESIDE = {"mpn": "brand", "sku": "seller"}
 PATH = "/v3/parts/match?queries="
@@ -42,6 +44,8 @@ BROKEN = "has a line break in its part number: a quote may not be closed"
 AGAIN = "asks for the same part as a row before"
 
 Row = tuple[int, Sequence[str]]
+Names = Mapping[str, str]  # a column's name by v3's key
+NONE: Names = {}
 
 
 class _Query(NamedTuple):
@@ -49,16 +53,16 @@ class _Query(NamedTuple):
     text: str
 
 
-def read(rows: Iterable[Row]) -> Iterator[Item]:
-    """Calls for the rows of a table, with their numbers; blank rows say nothing."""
+def read(rows: Iterable[Row], named: Names = NONE) -> Iterator[Item]:
+    """Calls for the rows of a table, with their numbers; blank rows say nothing. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
     first = list(islice(filled, HEADER_ROWS))
-    header = next((n for n, (_, row) in enumerate(first) if columns(row)), None)
+    header = next((n for n, (_, row) in enumerate(first) if columns(row, named)), None)
     if header is None:
-        yield _no_column(first)
+        yield _no_column(first, named)
         return
     waiting: list[_Query] = []
-    for found in _queries(chain(first[header + 1 :], filled), columns(first[header][1])):
+    for found in _queries(chain(first[header + 1 :], filled), columns(first[header][1], named)):
         if not isinstance(found, _Query):
             yield found
             continue
@@ -70,21 +74,41 @@ def read(rows: Iterable[Row]) -> Iterator[Item]:
         yield _call(waiting)
 
 
-def columns(row: Sequence[str]) -> dict[str, int]:
-    """Where each of v3's keys stands, if this row is the header; nothing if it names no part number."""
-    names = ["".join(filter(str.isalnum, cell)).lower() for cell in row]
-    places = {key: [names.index(name) for name in known if name in names] for key, known in _KNOWN}
+def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
+    """Where each of v3's keys stands, if this row is the header; nothing if it names no part number, or not every
+    column of `named`."""
+    names = list(map(_plain, row))
+    wanted = {key: [_plain(name)] for key, name in named.items()}
+    places = {
+        key: [names.index(name) for name in known if name in names] for key, known in {**_KNOWN, **wanted}.items()
+    }
     found = {key: at[0] for key, at in places.items() if at}
-    return found if any(key in found for key in NUMBERS) else {}
+    return found if any(key in found for key in NUMBERS) and named.keys() <= found.keys() else {}
 
 
-def _no_column(first: list[Row]) -> Unreadable:
+def _plain(name: str) -> str:
+    """A name without what people spell in different ways; a name of signs alone stays what it is."""
+    return "".join(filter(str.isalnum, name)).lower() or name.strip()
+
+
+def _no_column(first: list[Row], named: Names) -> Unreadable:
+    """Which columns there are, all of them: one of them is the one that is missing."""
     if not first:
         return Unreadable(1, "there is no row in it")
-    number, row = first[0]
-    there = ", ".join(repr(cell.strip()[:40]) for cell in row[:20] if cell.strip())
-    known = ", ".join(name for key in NUMBERS for name in COLUMNS[key])
-    return Unreadable(number, f"no column of part numbers: there are {there}; one must be named like {known}")
+    number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
+    there = ", ".join(repr(_visible(cell.strip())) for cell in row if cell.strip())
+    lacking = [name for name in named.values() if _plain(name) not in map(_plain, row)]
+    if lacking:
+        missing = f"no column {', '.join(map(repr, lacking))}"
+    else:
+        known = ", ".join(name for key in NUMBERS for name in COLUMNS[key])
+        missing = f"no column of part numbers, which are named like {known}; --column mpn=NAME names another"
+    return Unreadable(number, f"{missing}; the columns are {there}")
+
+
+def _visible(cell: str) -> str:
+    """A cell of what may be no list of parts at all, but requests with their apikeys."""
+    return "…" if "apikey" in cell.lower() else cell[:HEADER_MAX]
 
 
 def _queries(rows: Iterable[Row], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:

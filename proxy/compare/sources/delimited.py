@@ -16,22 +16,22 @@ LONG = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
 BROKEN = "is no CSV from here on: a quote may not be closed"
 
 
-def read(stream: BufferedReader) -> Iterator[Item]:
-    """Calls of parts/match for its rows."""
+def read(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
+    """Calls of parts/match for its rows; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         yield Unreadable(1, LONG)
         return
     text = decoded(data)
     broken: list[Unreadable] = []
-    yield from bom.read(_rows(text, broken))
+    yield from bom.read(_rows(text, broken, named), named)
     yield from broken
 
 
-def _rows(text: str, broken: list[Unreadable]) -> Iterator[bom.Row]:
+def _rows(text: str, broken: list[Unreadable], named: bom.Names) -> Iterator[bom.Row]:
     """The rows by the lines they begin in, as far as they can be told apart."""
     begin = 1
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, named))
     try:
         for row in reader:
             yield begin, row
@@ -50,15 +50,15 @@ def decoded(data: bytes) -> str:
         return data.decode("cp1252", "replace")
 
 
-def delimiter(text: str) -> str:
+def delimiter(text: str, named: bom.Names = bom.NONE) -> str:
     """The one that cuts the first rows into the most cells that make a header, or into the most cells at all."""
     sample = "\n".join(text.splitlines()[:SAMPLE]) if len(text) < SIZE_MAX // 64 else text[: SIZE_MAX // 64]
-    return max(DELIMITERS, key=lambda each: _fitness(sample, each))
+    return max(DELIMITERS, key=lambda each: _fitness(sample, each, named))
 
 
-def _fitness(sample: str, each: str) -> tuple[int, int]:
+def _fitness(sample: str, each: str, named: bom.Names) -> tuple[int, int]:
     try:
         rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=each))[:SAMPLE]
     except csv.Error:
         return 0, 0
-    return max((len(bom.columns(row)) for row in rows), default=0), max(map(len, rows), default=0)
+    return max((len(bom.columns(row, named)) for row in rows), default=0), max(map(len, rows), default=0)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ KINDS = {
     "xlsx": Kind(workbook.read, "parts as a workbook, with a header"),
     "recording": Kind(recorded.read, "recordings of v3bridge"),
 }
+TABLES = {"csv": delimited.read, "xlsx": workbook.read}  # kinds with columns
 _PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
 _SUFFIXES = {
     ".har": "har",
@@ -45,13 +47,18 @@ _ARCHIVE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # ZIP, and OLE 
 _HAR = re.compile(r'\s*\{\s*"log"\s*:\s*(?:\{|$)')
 
 
-def open_source(path: Path, clients: Clients, *, kind: str | None = None) -> Source:
-    """The requests of a file. Raises SourceError for a file that is not there, and for one of no known kind."""
+def open_source(path: Path, clients: Clients, *, kind: str | None = None, named: bom.Names = bom.NONE) -> Source:
+    """The requests of a file; `named` are the columns of a list of parts by v3's keys. Raises SourceError for a file
+    that is not there, for one of no known kind, and for columns of what has none."""
     if kind is not None and kind not in KINDS:
         raise errors.SourceError(f"{kind[:40]!r} is no kind of file; there are {', '.join(KINDS)}")
     with packing.opened(path) as stream:
-        found = kind or _kind(path, _head(stream))
-    return Source(path, found, KINDS[found].read, clients)
+        found = kind or _kind(path, _head(stream), named)
+    if not named:
+        return Source(path, found, KINDS[found].read, clients)
+    if found not in TABLES:
+        raise errors.SourceError(f"{path}: has no columns to be named with --column, read as {found}")
+    return Source(path, found, partial(TABLES[found], named=named), clients)
 
 
 def _head(stream: io.BufferedReader) -> bytes:
@@ -65,14 +72,14 @@ def _head(stream: io.BufferedReader) -> bytes:
     return head
 
 
-def _kind(path: Path, head: bytes) -> str:
+def _kind(path: Path, head: bytes, named: bom.Names) -> str:
     suffix = Path(_PACKED.sub("", path.name.lower())).suffix
     if head.startswith(_ARCHIVE):
         return "xlsx"
     text = delimited.decoded(head)
     if not text.strip():
         raise errors.SourceError(f"{path}: there is nothing in it")
-    found = _by_content(text, _SUFFIXES.get(suffix))
+    found = _by_content(text, _SUFFIXES.get(suffix)) or ("csv" if named else None)
     if found is None and "\0" in text:
         raise errors.SourceError(f"{path}: is neither text nor a workbook")
     if found is None:

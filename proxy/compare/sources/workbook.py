@@ -6,7 +6,7 @@ Read row by row: a stray cell in the last row of a sheet costs no memory.
 import io
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -23,15 +23,15 @@ MISSING = "is a workbook, and openpyxl, which reads them, is missing: pip instal
 BROKEN = "is no workbook that can be read: damaged, locked, or of another program; save it as .xlsx or CSV"
 
 
-def read(stream: io.BufferedReader) -> Iterator[Item]:
-    """Calls of parts/match for the rows of a sheet."""
+def read(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
+    """Calls of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
         yield Unreadable(1, LONG)
         return
-    rows, wrong = _sheet_with_parts(data)
+    rows, wrong = _sheet_with_parts(data, lambda rows: _has_parts(rows, named))
     if rows or not wrong:
-        yield from bom.read(rows)
+        yield from bom.read(rows, named)
     if wrong:
         yield Unreadable(rows[-1][0] + 1 if rows else 1, wrong)
 
@@ -45,7 +45,7 @@ def _unpacked(data: bytes) -> int:
         return 0
 
 
-def _sheet_with_parts(data: bytes) -> tuple[list[bom.Row], str | None]:
+def _sheet_with_parts(data: bytes, has_parts: Callable[[list[bom.Row]], bool]) -> tuple[list[bom.Row], str | None]:
     """The rows of the first sheet that has a column of part numbers, else of the first, and why there are no more."""
     try:
         import openpyxl
@@ -58,10 +58,10 @@ def _sheet_with_parts(data: bytes) -> tuple[list[bom.Row], str | None]:
             for sheet in book.worksheets:
                 sheets.append([])
                 _read_into(sheets[-1], sheet)
-                if _has_parts(sheets[-1]):
+                if has_parts(sheets[-1]):
                     return sheets[-1], None
     except Exception:  # whatever openpyxl, and what it is made of, raise for a file that is damaged
-        return next(filter(_has_parts, sheets), []), BROKEN
+        return next(filter(has_parts, sheets), []), BROKEN
     return sheets[0] if sheets else [], None
 
 
@@ -73,8 +73,8 @@ def _read_into(rows: list[bom.Row], sheet: Any) -> None:
             rows.append((number, [_text(cell) for cell in row]))
 
 
-def _has_parts(rows: list[bom.Row]) -> bool:
-    return any(bom.columns(row) for _, row in rows[: bom.HEADER_ROWS])
+def _has_parts(rows: list[bom.Row], named: bom.Names) -> bool:
+    return any(bom.columns(row, named) for _, row in rows[: bom.HEADER_ROWS])
 
 
 def _text(cell: Any) -> str:

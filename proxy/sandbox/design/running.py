@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 from aiohttp import web
 
+from proxy.kit import ports
 from proxy.sandbox import journal
 from proxy.sandbox.design import client, collaboration, holdings, library, projects, rest, workspaces
 
@@ -26,6 +27,15 @@ class PortError(OSError):
     def __init__(self, service: str, port: int, error: OSError) -> None:
         super().__init__(error.errno, error.strerror)
         self.service, self.port = service, port
+
+
+def check(port: int) -> None:
+    """Raise PortError where a service cannot have its port, the first of them `port`; 0: free ones."""
+    for number, name in enumerate(NAMES if port else ()):
+        try:
+            ports.check(HOST, port + number)
+        except OSError as error:
+            raise PortError(name, port + number, error) from error
 
 
 class Design:

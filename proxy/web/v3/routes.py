@@ -26,7 +26,8 @@ log = structlog.get_logger()
 
 UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
-APPLICATION = web.RequestKey("application", str)  # whose request it is, for the log
+CLIENT = web.RequestKey("client", Client)  # whose request it is, for the log
+RECEIPT = web.RequestKey("receipt", Receipt)  # what it came to, for the log
 BILL = web.RequestKey("bill", tuple[Receipt, Standing])  # what came of it, for an error's headers
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -83,10 +84,10 @@ class Surface:
             started = self._clock.monotonic()
             parameters = Parameters(request.raw_path)
             client = self._pipeline.client(parameters.text("apikey"))
-            request[APPLICATION] = client.application.name
+            request[CLIENT] = client
             await self._pipeline.admit(client)
             style = parameters.style()
-            receipt = Receipt(started)
+            request[RECEIPT] = receipt = Receipt(started)
             try:
                 found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
@@ -107,7 +108,7 @@ class Surface:
 
     async def _again(self, repeat: Repeat, request: web.Request) -> web.Response:
         """A reply that is known as a whole."""
-        request[APPLICATION] = repeat.client.application.name
+        request[CLIENT], request[RECEIPT] = repeat.client, HIT
         if repeat.client.rate:
             await self._pipeline.admit(repeat.client)
         self._metrics.answers["hit",] += repeat.answers

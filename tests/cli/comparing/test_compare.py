@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from aiohttp import web
+from support import commands
 
 from proxy.compare import line_files
 
@@ -84,6 +85,11 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run, t
         (["--json", "."], "Invalid value for --json: is a folder"),
         (["--old", "sandbox"], "starts beside the service of --config"),
         (["--progress", "urls.txt", "--fresh"], "urls.txt is no progress file"),
+        (["--record", "no/such/folder/r"], "Invalid value for --record: there is no folder"),
+        (["--column", "mpn"], "--column: 'mpn' is none of mpn=NAME, sku=NAME, manufacturer=NAME, seller=NAME"),
+        (["--column", "price=P"], "--column: 'price=P' is none of mpn=NAME"),
+        (["--column", "mpn=A", "--column", "MPN=B"], "--column: mpn= is given more than once"),
+        (["--column", "mpn=A"], "has no columns to be named with --column, read as urls"),
     ],
 )
 async def test_what_does_not_go_together_is_one_clear_message(run, two, log, arguments, words):
@@ -95,13 +101,46 @@ async def test_what_does_not_go_together_is_one_clear_message(run, two, log, arg
     assert two.new.asked == []
 
 
+async def test_columns_of_a_list_of_parts_are_named_on_the_command_line(run, two, tmp_path):
+    (tmp_path / "bom.csv").write_text("Pos;Teil;Firma\n1;LM358N;TI\n")
+    columns = ("--column", "mpn=Teil", "--column", "manufacturer=Firma")
+    none = await run("compare", *two.sides, "--requests", "bom.csv", "--yes")
+    assert (none.code, "the columns are 'Pos', 'Teil', 'Firma'" in none.err) == (2, True)
+    await run("record", *two.sides, "--requests", "bom.csv", "--yes", *columns, "--output", "r")
+    recorded = b"\n".join(line_files.Lines(tmp_path / "r")).decode()
+    assert '{\\"mpn\\":\\"LM358N\\",\\"brand\\":\\"TI\\"' in recorded
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--old", "ftp://old/v3"], "--old: is no http:// or https:// address"),
+        (["--html", "no/such/folder/r.html"], "--html: there is no folder"),
+        (["--config", "own.yaml", "--old", "sandbox"], "--old: the configuration has no upstream: sandbox"),
+        ([], "--old: there is nothing to compare with"),
+    ],
+)
+async def test_options_are_checked_before_a_service_is_made(run, log, tmp_path, arguments, words):
+    (tmp_path / "own.yaml").write_text(
+        "upstream: {graphql_url: 'http://127.0.0.1:9/g', token_url: 'http://127.0.0.1:9/t'}\n"
+        "applications: {a: {apikeys: [k], client_id: c, client_secret: s}}\n"
+    )
+    given = arguments if "--config" in arguments else ["--config", str(commands.ROOT / "config.yaml"), *arguments]
+    found = await run("compare", "--requests", log(1), *given, PYTHONPROFILEIMPORTTIME="1")
+    assert found.code == 2
+    assert words in found.err
+    loaded = {line.rpartition("|")[2].strip() for line in found.err.splitlines()}
+    assert "proxy.cli.comparing.choice" in loaded
+    assert loaded & {"proxy.sandbox.app", "proxy.workers.alone"} == set()
+
+
 async def test_answers_of_ones_own_are_the_old_side_and_say_what_to_ask(run, two, tmp_path):
     lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
     found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes")
     assert found.code == 1, found
     assert sorted(two.new.asked) == [f"part-{n}" for n in range(4)]
-    assert "1 lines are no answers, the first is 5" in found.err
+    assert "1 line is no answer, the first is 5" in found.err
 
 
 async def test_the_embedded_old_service_comes_with_the_shipped_configuration(run, log):

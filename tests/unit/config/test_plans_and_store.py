@@ -171,3 +171,21 @@ def test_the_users_token_is_looked_up_each_time(load, tmp_path):
         (tmp_path / "user-token").write_text(f"{text}\n")
         assert token.read() == config.Secret(text)
     assert "user-token" not in repr(token)
+
+
+@pytest.mark.parametrize(
+    "address, seen",
+    [
+        ("memory:", "memory:"),
+        ("sqlite:/var/lib/state.sqlite", "sqlite:/var/lib/state.sqlite"),
+        ("redis://:passw0rd@redis.internal:6379/0", "redis://redis.internal:6379/0"),
+        ("unix://name:passw0rd@/run/redis.sock?db=1", "unix:///run/redis.sock"),
+        ("rediss://h/0?password=passw0rd", "rediss://h/0"),
+        ("redis://:pa@ss/passw0rd@h/0", "redis://h/0"),
+        ("redis://:pa/ss?passw0rd#x@h/0", "redis"),
+        ("https://h/graphql#passw0rd", "https://h/graphql"),
+    ],
+)
+def test_people_see_where_something_is_and_no_password(address, seen):
+    assert config.without_credentials(address) == seen
+    assert config.StoreUrl(address).shown == seen

@@ -121,12 +121,11 @@ def test_429_asks_for_patience():
     assert (found.value.status, found.value.retry_after) == (429, 3)
 
 
-@pytest.mark.parametrize("status", [200, 301, 400, 404])
+@pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize(
     "body",
     [
         b"",
-        b"<html>maintenance</html>",
         b'{"data":{"supSearchMpn":{"hi',
         b"\xff\xfe",
         b'{"data":{"supSearchMpn":{"\xff":1}}}',
@@ -150,6 +149,23 @@ def test_anything_else_is_unreadable(status, body):
 
 
 @pytest.mark.parametrize(
+    "answer, what",
+    [
+        (reply(200, b"\n<html>maintenance</html>"), "200 with HTML"),
+        (reply(403, b"<!doctype html>"), "403 with HTML"),
+        (reply(404, b"no such page"), "404 with 12 bytes"),
+        (reply(404, {"message": "no Route matched"}), "404 with 31 bytes"),
+        (reply(302, b""), "302 with a redirect"),
+    ],
+)
+def test_what_comes_from_another_address_names_the_setting(answer, what):
+    with pytest.raises(errors.UpstreamUnreadable) as found:
+        judged(answer)
+    wrong = f"the GraphQL service answered HTTP {what} instead of GraphQL; check the address in upstream.graphql_url"
+    assert found.value.message == wrong
+
+
+@pytest.mark.parametrize(
     "answer, failure, billed",
     [
         (reply(500, b"<html>"), True, True),
@@ -159,7 +175,10 @@ def test_anything_else_is_unreadable(status, body):
         (reply(200, b"<html>"), True, True),
         (reply(200, b""), True, True),
         (reply(200, b' {"data":{"supSearchMpn":{"hits":"odd"}}}'), False, True),
-        (reply(404, b"<html>"), False, True),
+        (reply(403, b"<html>"), False, True),
+        (reply(404, b"<html>"), False, False),
+        (reply(405, b""), False, False),
+        (reply(308, b""), False, False),
     ],
 )
 def test_a_failure_of_the_service_is_told_from_an_odd_answer_and_what_may_cost_parts_from_what_cannot(

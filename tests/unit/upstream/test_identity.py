@@ -31,7 +31,7 @@ def test_a_grant_does_not_show_its_token():
     [
         (b"", "an empty answer instead of a token"),
         (b" \n", "an empty answer instead of a token"),
-        (b"\n<html>", "a page instead of a token; is upstream.token_url right"),
+        (b"\n<html>", "HTTP 200 with HTML instead of a token; check the address in upstream.token_url"),
         (b'{"access_token":"a"', "not a token"),
         (b'{"access_token":null}', "not a token"),
         (b'{"token":"a"}', "not a token"),
@@ -59,7 +59,13 @@ def test_a_200_without_a_usable_token_is_unreadable(body, message):
         (400, b'{"error":"temporarily_unavailable"}', errors.UpstreamFault, "temporarily_unavailable"),
         (502, b'{"error":"invalid_client"}', errors.UpstreamFault, "HTTP 502"),
         (403, b"<html>", errors.UpstreamUnreadable, "HTTP 403"),
-        (301, b"", errors.UpstreamUnreadable, "HTTP 301"),
+        (301, b"", errors.UpstreamUnreadable, "HTTP 301 with a redirect instead of a token"),
+        (
+            404,
+            b"no",
+            errors.UpstreamUnreadable,
+            "HTTP 404 with 2 bytes instead of a token; check .* upstream.token_url",
+        ),
     ],
 )
 def test_a_refusal_is_told_apart(status, body, error, message):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
+from proxy.kit.wording import counted
 from proxy.sandbox.catalog import records, store
 from proxy.sandbox.graphql import context
 from proxy.sandbox.graphql.resolvers import aggregations, parts
@@ -106,7 +107,7 @@ def blurb(category: records.Category, info: context.Info) -> Blurb:
     """A text about the category, put together from what the catalog knows."""
     held = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
-    said = f"{category.name}: {held} parts in the catalog."
+    said = f"{category.name}: {counted(held, 'part')} in the catalog."
     content = f"{said} Among them {', '.join(below)}." if below else said
     return Blurb(category.name, category.path, said, content, said, category.name)
 

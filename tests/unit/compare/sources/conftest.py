@@ -1,6 +1,6 @@
 """Files of requests, written where a test can read them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,11 +38,17 @@ Read = Callable[..., Reading]
 def read(tmp_path: Path) -> Read:
     """Reads text or bytes as a file of some name."""
 
-    def reading(name: str, content: str | bytes, kind: str | None = None, clients: Clients | None = None) -> Reading:
+    def reading(
+        name: str,
+        content: str | bytes,
+        kind: str | None = None,
+        clients: Clients | None = None,
+        named: Mapping[str, str] = {},
+    ) -> Reading:
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         known = clients or Clients()
-        source = sources.open_source(path, known, kind=kind)
+        source = sources.open_source(path, known, kind=kind, named=named)
         return Reading(list(source.calls()), source, known)
 
     return reading

@@ -94,10 +94,62 @@ def test_a_quote_that_is_never_closed_is_said(read):
 def test_without_a_column_of_part_numbers_those_there_are_and_those_known_are_listed(read):
     with pytest.raises(errors.SourceError) as raised:
         read("bom.csv", "Pos,Designator,Value\n1,R1,10k\n")
-    assert (
-        "bom.csv:1: no column of part numbers: there are 'Pos', 'Designator', 'Value'; one must be named like mpn, "
-        in (raised.value.message)
+    assert "bom.csv:1: no column of part numbers, which are named like mpn, " in raised.value.message
+    assert raised.value.message.endswith(
+        "--column mpn=NAME names another; the columns are 'Pos', 'Designator', 'Value'"
     )
+
+
+def test_every_column_is_listed_however_many_there_are_and_not_the_title_above_them(read):
+    header = [f"Column {number}" for number in range(45)]
+    with pytest.raises(errors.SourceError) as raised:
+        read("bom.csv", f"Bill of materials\n{','.join(header)}\n{',' * 44}x\n")
+    assert "bom.csv:2: " in raised.value.message
+    assert raised.value.message.endswith(", ".join(map(repr, header)))
+
+
+OWN = {"mpn": "Teilenummer", "brand": "Hersteller", "sku": "Bestell-Nr.", "seller": "Lieferant"}
+TABLE = [["Stückliste"], ["Pos", "Bestell-Nr", "HERSTELLER", "Lieferant", "Teilenummer"]]
+ROWS = [["1", "", "TI", "", "LM358N"], ["2", "67K1122", "", "Newark", ""]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "no name"])
+def test_columns_can_be_named(read, kind):
+    rows = [*TABLE, *ROWS]
+    text = "\n".join(";".join(row) for row in rows)
+    found = read(f"bom.{kind}", workbook(rows) if kind == "xlsx" else text, named=OWN)
+    assert [{name: value for name, value in each.items() if name != "reference"} for each in queries(found)[0]] == [
+        {"mpn": "LM358N", "brand": "TI"},
+        {"sku": "67K1122", "seller": "Newark"},
+    ]
+
+
+def test_a_named_column_comes_before_the_one_that_is_known(read):
+    assert queries(read("bom.csv", "MPN,Alternative\nA,B\n", named={"mpn": "alternative"}))[0][0]["mpn"] == "B"
+
+
+def test_a_named_column_beside_one_that_is_known(read):
+    (one,) = queries(read("bom.csv", "MPN,Made by\nA,TI\n", named={"brand": "made by"}))[0]
+    assert (one["mpn"], one["brand"]) == ("A", "TI")
+
+
+def test_named_columns_that_are_not_there_are_all_named_with_those_that_are(read):
+    with pytest.raises(errors.SourceError) as raised:
+        read("bom.csv", "MPN,Maker,Qty\nA,TI,1\n", named={"brand": "Made by", "seller": "Shop", "mpn": "MPN"})
+    assert raised.value.message.endswith(
+        "bom.csv:1: no column 'Made by', 'Shop'; the columns are 'MPN', 'Maker', 'Qty'"
+    )
+
+
+def test_what_is_no_list_of_parts_does_not_show_an_apikey(read):
+    with pytest.raises(errors.SourceError) as raised:
+        read("log.csv", "id;/v3/parts/match?apikey=s3cret&x=1\n", kind="csv")
+    assert raised.value.message.endswith("the columns are 'id', '…'")
+
+
+def test_a_file_without_columns_has_none_to_be_named(read):
+    with pytest.raises(errors.SourceError, match="has no columns to be named with --column, read as urls"):
+        read("urls.txt", "/v3/parts/search?q=x\n", named={"mpn": "x"})
 
 
 def test_a_workbook_is_read_by_its_first_sheet_with_part_numbers(read):
@@ -126,7 +178,7 @@ def test_a_workbook_is_known_by_its_content(read):
 
 
 def test_a_workbook_without_part_numbers_lists_its_columns(read):
-    with pytest.raises(errors.SourceError, match="there are 'Pos', 'Value'; one must be named like mpn"):
+    with pytest.raises(errors.SourceError, match="the columns are 'Pos', 'Value'"):
         read("bom.xlsx", workbook([["Pos", "Value"], [1, "10k"]]))
 
 

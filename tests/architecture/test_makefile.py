@@ -1,0 +1,107 @@
+"""The Makefile: running needs a tenth of what testing needs, and what a test run lacks is said."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+BIN = Path(sys.executable).parent
+MADE = ("-o", ".venv/.run", "-o", ".venv/.test", f"BIN={BIN}")  # with the environment that runs this test
+
+
+@pytest.fixture
+def make(root, needs_program):
+    """Runs make; what it prints."""
+
+    def run(*words, **environ):
+        clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        command = [needs_program("make"), *words]
+        done = subprocess.run(
+            command, cwd=root, env=clean | environ, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
+    return run
+
+
+def _installed(printed):
+    return [line.split()[-1].strip("'") for line in printed.splitlines() if "pip install" in line]
+
+
+def test_running_installs_no_extra_and_testing_all_that_tests_need(make, root):
+    assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == ["."]
+    for target in ("test", "check", "bench", "format"):
+        assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [".", ".[test]"]
+
+
+def test_every_step_of_setting_up_is_a_line(make):
+    printed = make("-n", "-B", "test")
+    assert all(f'echo "{step}' in printed for step in ("step 1 of 2: ", "step 2 of 2: ", "what tests and checks need"))
+    assert "--quiet" not in printed
+
+
+def test_a_test_run_says_what_it_does_what_it_lacks_and_why_tests_are_skipped(make, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "env", "make", "python3"):
+        (programs / name).symlink_to(Path("/usr/bin") / name if name != "python3" else sys.executable)
+    test = "tests/unit/kit/test_windows.py"
+    printed = make(*MADE, "test", "WORKERS=0", f"ARGS={test}", PATH=str(programs))
+    missing, doing = printed.splitlines()[:2]
+    assert missing.startswith("not installed: ")
+    assert {"chromium", "chromium-driver", "redis-server"} <= set(re.findall(r"[\w-]+", missing))
+    assert "make programs" in missing
+    assert doing == f"running pytest {test}"
+    assert "every test: about" in make("-n", *MADE, "test")
+    assert " -rs " in make("-n", *MADE, "test")
+
+
+def test_what_is_skipped_is_shown_with_its_reason(make, tmp_path):
+    (tmp_path / "test_it.py").write_text("def test_it(needs_program):\n    needs_program('no-such-program')\n")
+    (tmp_path / "conftest.py").write_text("from tests.conftest import needs_program  # noqa: F401\n")
+    printed = make(*MADE, "test", "WORKERS=0", f"ARGS={tmp_path} -p no:cacheprovider", CI="")
+    assert "no-such-program is not installed" in printed
+
+
+def _closure(names):
+    """The distributions that these requirements bring, with what these need in turn."""
+    found, waiting = set(), [Requirement(name) for name in names]
+    while waiting:
+        need = waiting.pop()
+        key = canonicalize_name(need.name), frozenset(need.extras)
+        if key in found or (need.marker and not need.marker.evaluate({"extra": ""})):
+            continue
+        found.add(key)
+        for line in importlib.metadata.requires(need.name) or ():
+            inner = Requirement(line)
+            if inner.marker is None or any(inner.marker.evaluate({"extra": each}) for each in ("", *need.extras)):
+                inner.marker = None
+                waiting.append(inner)
+    return {name for name, _ in found}
+
+
+def test_what_running_loads_is_among_what_running_installs(root, tmp_path):
+    """The proxy and its sandbox, started; nothing of an extra may be needed."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    allowed = _closure(project["dependencies"])
+    command = [sys.executable, "-X", "importtime", "-m", "proxy", "serve", "--port", "0"]
+    with (
+        (tmp_path / "errors").open("w") as errors,
+        subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=errors, text=True) as serving,
+    ):
+        assert any("curl" in line for line in serving.stdout)
+        serving.terminate()
+    lines = (tmp_path / "errors").read_text(encoding="utf-8").splitlines()
+    tops = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "|" in line}
+    homes = importlib.metadata.packages_distributions()
+    loaded = {canonicalize_name(home) for top in tops for home in homes.get(top, ())}
+    assert {"aiohttp", "graphql-core", "numpy"} <= loaded
+    assert loaded - allowed - {"v3bridge", "setuptools"} == set()  # setuptools loads itself when Python starts

@@ -1,0 +1,159 @@
+"""What a new user meets first: -h everywhere, completion, mistakes in one style and found before work begins."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy.kit.wording import counted
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("serve", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow")
+MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
+
+
+@pytest.fixture(scope="module")
+def bash(needs_program, tmp_path_factory):
+    """Runs a bash script with a home of its own, in which `v3bridge` is this tree's."""
+    home = tmp_path_factory.mktemp("home")
+    program = home / "bin" / "v3bridge"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c "{ENTRY}" "$@"\n')
+    program.chmod(0o755)
+
+    def run(script):
+        environ = {**os.environ, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+        words = [needs_program("bash"), "--norc", "-c", script]
+        return subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+ENTRY = "import sys; sys.argv[0] = 'v3bridge'; from proxy.cli.main import main; main()"
+COMPLETE = """
+COMP_WORDS=({words}); COMP_CWORD={place}; _v3bridge_completion v3bridge
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+def completed(bash, line):
+    """What bash offers for the last word of a line."""
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    script = 'eval "$(v3bridge --show-completion)"' + COMPLETE.format(words=quoted, place=len(words) - 1)
+    done = bash(script)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_h_is_help(runs, command):
+    short, whole = (runs(*command.split(), option) for option in ("-h", "--help"))
+    assert (short.returncode, short.stderr) == (0, "")
+    assert f"Usage: python -m proxy {command}".rstrip() in short.stdout
+    assert short.stdout == whole.stdout
+
+
+@pytest.mark.parametrize(
+    "line, offered",
+    [
+        ("v3bridge us", {"usage"}),
+        ("v3bridge s", {"serve", "sandbox", "surface", "shadow"}),
+        ("v3bridge serve --w", {"--workers"}),
+        ("v3bridge shadow o", {"on", "off"}),
+    ],
+)
+def test_bash_completes_commands_options_and_words(bash, line, offered):
+    assert completed(bash, line) == offered
+
+
+def test_completion_is_installed_for_the_shell_it_is_called_from(bash):
+    done = bash("v3bridge --install-completion && . ~/.bashrc && complete -p v3bridge")
+    assert "bash completion installed in" in done.stdout
+    assert done.stdout.splitlines()[-1] == "complete -o default -F _v3bridge_completion v3bridge"
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
+        (["serve", "--prot", "1"], "No such option: --prot"),
+        (["serve", "--port", "70000"], "Invalid value for --port: "),
+        (["record"], "Missing option --output"),
+        (["shadow", "perhaps"], "'perhaps' is not one of 'status', 'on', 'off', 'forget'"),
+        (["mappings", "--object", "Prat"], "Invalid value for --object: no mapping describes 'Prat'"),
+        (["compare", "--requests", "x", "--html", "."], "Invalid value for --html: is a folder"),
+        (["sandbox", "--port", "8083", "--design-port", "8081"], "--port 8083 is one of the design services' ports"),
+        (["sandbox", "--fault", "no"], "fault 'no': no kind 'no'"),
+        (["usage", "--config", "no-such.yaml"], "no-such.yaml: cannot be read"),
+    ],
+)
+def test_every_mistake_is_one_line_of_one_style(runs, arguments, said):
+    done = runs(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("v3bridge: ")
+    assert said in line
+    assert not line.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--fault", "5xx status=404"], "status must be 500, 502, 503 or 504"),
+        (["--fault", "missing-field field=SupPart.colour"], "the schema has no SupPart.colour"),
+        (["--disturb", "flapping field=colour"], "parts have no field colour"),
+        (["--port", "{taken}"], "the sandbox cannot listen on"),
+        (["--design-port", "{taken}"], "the design service workspaces cannot listen on"),
+    ],
+)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_options_are_checked_before_millions_of_parts_are_made(runs, tmp_path, arguments, said, prepared):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        given = [text.replace("{taken}", port) for text in arguments]
+        kept = ["--prepared", str(tmp_path / "catalog")] if prepared else []
+        done = runs(*MILLIONS, *kept, *given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_taken_port_is_found_before_the_sandbox_is_made(runs):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = runs("serve", "--port", port, python=("-X", "importtime", "-m", "proxy"))
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert (done.returncode, "proxy.cli.serve" in loaded) == (2, True)
+    assert "proxy.sandbox.app" not in loaded
+
+
+@pytest.mark.parametrize("number, text", [(0, "0 parts"), (1, "1 part"), (2, "2 parts")])
+def test_one_is_singular(number, text):
+    assert counted(number, "part") == text
+    assert counted(number, "query", "queries") == f"{number} quer{'y' if number == 1 else 'ies'}"
+
+
+PLURAL = r"\b(?:part|call|request|query|queries|byte|time|line|field|difference)s?\b"
+NUMBERS = r"(?:len\(|left|number|count|parts|failures|spent|dropped|limit)"
+NUMBER = re.compile(r"\{(?!counted)[^{}]*" + NUMBERS + r"[^{}]*\} " + PLURAL)
+
+
+def test_no_message_of_a_command_writes_a_plural_after_any_number():
+    """A number that may be one goes through `counted`; the names are those of numbers that these files have."""
+    files = [*(ROOT / "proxy" / "cli").rglob("*.py"), *(ROOT / "proxy" / "gateway").glob("*.py")]
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for file in files
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if NUMBER.search(line)
+    ]
+    assert found == []

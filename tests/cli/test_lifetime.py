@@ -1,0 +1,150 @@
+"""What `v3bridge serve` logs when it starts and stops, and that a SIGHUP ends neither it nor its workers."""
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import proxy
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 30.0  # that a line or an end may take
+CONFIG = """
+listen: {{port: 0, workers: {workers}}}
+upstream: {{graphql_url: "http://127.0.0.1:9/graphql", token_url: "http://127.0.0.1:9/token"}}
+store: "{store}"
+log: {{format: json}}
+applications: {{shop: {{apikeys: ["a-key"], client_id: an-id, client_secret: "s3cret"}}}}
+"""
+
+
+@pytest.fixture
+def serves(starts, tmp_path):
+    """`serves(2)` is a running service of two workers and its URL."""
+
+    def serve(workers=1, store="memory:"):
+        file = tmp_path / "own.yaml"
+        file.write_text(CONFIG.format(workers=workers, store=store))
+        serving = starts("serve", "--config", str(file))
+        (line, *_) = serving.until("curl")
+        return serving, next(word for word in line.split() if word.startswith("http://")).removesuffix("/v3.")
+
+    return serve
+
+
+def lines(serving, event):
+    return [line for line in map(json.loads, serving.errors.splitlines()) if line["event"] == event]
+
+
+def wait_for(serving, event, count):
+    """Until the log has so many lines of an event."""
+    end = time.monotonic() + SECONDS
+    while len(lines(serving, event)) < count:
+        assert time.monotonic() < end, serving.errors
+        time.sleep(0.02)
+    return lines(serving, event)
+
+
+def alive(url):
+    with urllib.request.urlopen(f"{url.removesuffix('/v3')}/healthz", timeout=SECONDS) as response:
+        return response.status == 200
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_hangup_is_a_log_line_and_ends_nothing(serves, workers):
+    serving, url = serves(workers)
+    answering = [line["pid"] for line in lines(serving, "a worker answers")]
+    assert len(answering) == (workers if workers > 1 else 0)
+    everybody = (serving.pid, *answering)
+    for times in (1, 2):
+        for pid in everybody:
+            os.kill(pid, signal.SIGHUP)
+        found = wait_for(serving, "signal ignored", times * len(everybody))
+    assert {(line["signal"], line["level"]) for line in found} == {("SIGHUP", "info")}
+    assert all(alive(url) for _ in range(4))
+    assert lines(serving, "a worker ended") == []
+    assert serving.stop(signal.SIGTERM) == 0
+
+
+def test_start_and_stop_are_lines_that_say_what_runs(serves, tmp_path):
+    serving, url = serves(1, "sqlite:state.sqlite")
+    assert serving.stop(signal.SIGTERM) == 0
+    (started,) = lines(serving, "service started")
+    assert started.pop("timestamp")
+    assert started == {
+        "event": "service started",
+        "level": "info",
+        "version": proxy.__version__,
+        "config": str(tmp_path / "own.yaml"),
+        "address": url.removesuffix("/v3"),
+        "workers": 1,
+        "upstream": "http://127.0.0.1:9/graphql",
+        "store": f"sqlite:{tmp_path / 'state.sqlite'}",
+    }
+    assert [line["stop_seconds"] for line in lines(serving, "service stopping")] == [10.0]
+    assert serving.errors.splitlines()[-1].startswith('{"event":"service stopped"')
+
+
+@pytest.mark.parametrize(
+    "store, shown",
+    [
+        ("redis://:passw0rd@127.0.0.1:9/0", "redis://127.0.0.1:9/0"),
+        ("redis://user:passw0rd@127.0.0.1:9/0?password=passw0rd", "redis://127.0.0.1:9/0"),
+    ],
+)
+def test_the_line_of_the_start_has_no_password(serves, store, shown):
+    serving, _ = serves(1, store)
+    assert serving.stop(signal.SIGTERM) == 0
+    assert [line["store"] for line in lines(serving, "service started")] == [shown]
+    assert "passw0rd" not in serving.errors
+
+
+def test_a_service_whose_terminal_has_gone_stops_in_good_order(tmp_path):
+    """Ignored there too, it would hold its port, and nobody could see or end it."""
+    ours, theirs = pty.openpty()
+
+    def at_its_terminal():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=at_its_terminal
+    ) as it:
+        os.close(theirs)
+        shown = b""
+        while b"service started" not in shown:
+            shown += os.read(ours, 4096)
+        os.close(ours)
+        assert it.wait(SECONDS) == 0
+
+
+def test_a_log_that_cannot_be_written_fails_no_request(tmp_path):
+    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+    with (
+        open("/dev/full", "w") as full,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=full, text=True) as it,
+    ):
+        line = it.stdout.readline()
+        url = next(word for word in line.split() if word.startswith("http://")).removesuffix("/v3.")
+        try:
+            assert all(alive(url) for _ in range(3))
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"{url}/v3/parts/match", timeout=SECONDS)
+            with refused.value as reply:
+                assert reply.code == 400
+        finally:
+            it.terminate()
+            assert it.wait(SECONDS) == 0

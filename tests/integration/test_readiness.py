@@ -1,0 +1,127 @@
+"""/readyz finds a wrong address of the GraphQL service by itself, before any client asks, and for no parts."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from integration.house import RawReply, Starts, raw, target
+from support import running_proxy, scripted_upstream
+from support.scripted_upstream import Answer
+
+from proxy.kit import clock
+
+PAGE = b"<!doctype html><title>Not Found</title>"
+GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
+REFUSED = {"errors": [{"message": "The field `supCategories` is not for you."}], "data": None}
+WRONG = "the GraphQL service answered HTTP {} instead of GraphQL; check the address in upstream.graphql_url"
+INTERVAL = 10  # seconds between two probes
+
+
+class Scene:
+    """A proxy before a scripted upstream."""
+
+    def __init__(self, port: int, upstream: scripted_upstream.ScriptedUpstream, time: clock.ManualClock) -> None:
+        self.port = port
+        self.upstream = upstream
+        self.time = time
+
+    async def get(self, path: str) -> RawReply:
+        return await raw(self.port, f"GET {path} HTTP/1.1".encode())
+
+    async def match(self) -> RawReply:
+        return await self.get(target({"mpn": "X"}, {"mpn": "Y"}))
+
+    async def reasons(self) -> list[str]:
+        """What /readyz has against the GraphQL service; nothing else may be wrong."""
+        ready = await self.get("/readyz")
+        found = ready.json.get("reasons", [])
+        assert {each["check"] for each in found} <= {"graphql"}
+        assert ready.status == (503 if found else 200)
+        return [each["reason"] for each in found]
+
+
+@asynccontextmanager
+async def scene(*answers: object) -> AsyncIterator[Scene]:
+    time = clock.ManualClock()
+    async with scripted_upstream.running() as upstream:
+        upstream.says(*answers)
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(chosen, time) as proxy:
+            yield Scene(int(proxy.url.rpartition(":")[2]), upstream, time)
+
+
+@pytest.mark.parametrize(
+    "answer, what",
+    [
+        (Answer(PAGE, 404, "text/html"), "404 with HTML"),
+        (Answer(PAGE, 200, "text/html"), "200 with HTML"),
+        (Answer(PAGE, 403, "text/html"), "403 with HTML"),
+        (Answer(b"404: Not Found", 404, "text/plain"), "404 with 14 bytes"),
+        (Answer(b"", 405), "405 with 0 bytes"),
+        (Answer(b"", 301, headers={"Location": "/graphql/"}), "301 with a redirect"),
+        (Answer(b"", 307, headers={"Location": "https://elsewhere/graphql"}), "307 with a redirect"),
+    ],
+)
+async def test_it_is_red_before_anybody_asks_and_the_client_reads_the_same_reason(answer: Answer, what: str) -> None:
+    async with scene(answer) as house:
+        assert await house.reasons() == [WRONG.format(what)]
+        failure = await house.match()
+        assert (failure.status, failure.json["__class__"]) == (502, "ServerErrorResponse")
+        assert failure.json["message"] == WRONG.format(what)
+
+
+async def test_a_wrong_path_of_the_service_itself_is_found(start: Starts, nobody: str) -> None:
+    async with start() as right:
+        assert (await right.get("/readyz")).status == 200
+        async with start(urls={"graphql_url": f"{right.sandbox.url}/graphq"}) as house:
+            ready = await house.get("/readyz")
+        (reason,) = ready.json["reasons"]
+    assert (ready.status, reason["check"]) == (503, "graphql")
+    assert reason["reason"].startswith("the GraphQL service answered HTTP 404 with ")
+
+
+async def test_the_probe_is_one_request_that_costs_no_parts(start: Starts) -> None:
+    async with start() as house:
+        for _ in range(5):
+            assert (await house.get("/readyz")).status == 200
+            house.time.advance(INTERVAL)
+        assert len(house.sandbox.seen) == 1
+        assert (house.billed, house.sandbox.requests.tokens) == (0, 1)
+
+
+async def test_a_wrong_address_is_probed_at_intervals_with_one_token() -> None:
+    async with scene(Answer(PAGE, 404, "text/html")) as house:
+        for probes in (1, 2, 3):
+            for _ in range(4):
+                assert await house.reasons() == [WRONG.format("404 with HTML")]
+            assert (len(house.upstream.asked), house.upstream.tokens) == (probes, 1)
+            house.time.advance(INTERVAL)
+        house.upstream.says(GOOD)
+        assert [await house.reasons() for _ in range(3)] == [[], [], []]
+        assert len(house.upstream.asked) == 4
+
+
+async def test_a_client_that_is_answered_is_proof_enough() -> None:
+    async with scene(GOOD) as house:
+        assert (await house.match()).status == 200
+        assert await house.reasons() == []
+        assert [each["operationName"] for each in house.upstream.asked] == ["supMultiMatch"]
+
+
+async def test_a_service_that_turns_into_a_page_while_it_runs_is_probed_again() -> None:
+    async with scene(GOOD) as house:
+        assert await house.reasons() == []
+        house.time.advance(INTERVAL)
+        house.upstream.says(Answer(PAGE, 404, "text/html"))
+        assert await house.reasons() == []
+        assert (await house.match()).status == 502
+        assert await house.reasons() == [WRONG.format("404 with HTML")]
+        house.upstream.says(GOOD)
+        assert (await house.match()).status == 200
+        assert await house.reasons() == []
+
+
+@pytest.mark.parametrize("answer", [REFUSED, Answer(b"", 429), Answer({"errors": REFUSED["errors"]}, 400)])
+async def test_a_service_that_refuses_is_there(answer: object) -> None:
+    async with scene(answer) as house:
+        assert await house.reasons() == []

@@ -1,0 +1,101 @@
+"""The log line of a request: who asked from where, what it cost, how it ended. Never a query string or a path."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from integration.house import House, Starts, account, raw, target
+from support import running_proxy
+
+from proxy import config
+from proxy.telemetry import log
+
+ONE = {"mpn_or_sku": "SN74S74N"}
+ERP = config.Apikey(config.digest("k3y-of-erp"), "erp")
+OTHER = config.Apikey(config.digest("k3y-of-others"), rate=1)
+
+
+def requests(written: io.StringIO) -> list[dict[str, Any]]:
+    """The lines of requests so far, without what no test can foresee."""
+    passing = {"timestamp", "request", "ms", "event"}
+    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request"]
+    assert all(line["ms"] >= 0 and line["request"] for line in lines)
+    return [{name: value for name, value in line.items() if name not in passing} for line in lines]
+
+
+MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address": "127.0.0.1"}
+
+
+async def test_a_line_says_who_asked_what_it_cost_and_where_the_answer_came_from(
+    start: Starts, written: io.StringIO
+) -> None:
+    async with start(application={"apikeys": (ERP, OTHER)}, answers={"seconds": 60}) as house:
+        for _ in range(3):
+            await house.get(target(ONE, key="k3y-of-erp"))
+        await house.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))
+        await house.get("/v3/brands/search?apikey=k3y-of-erp&q=texas")
+    erp = {**MATCH, "status": 200, "application": "demo", "key": "erp"}
+    assert requests(written) == [
+        {**erp, "parts": 3, "cache": "miss"},
+        {**erp, "parts": 0, "cache": "hit"},
+        {**erp, "parts": 0, "cache": "hit"},
+        {**erp, "key": "2", "parts": 0, "cache": "miss"},
+        {**erp, "route": "/v3/brands/search"},
+    ]
+
+
+async def test_an_error_has_its_kind(start: Starts, written: io.StringIO) -> None:
+    plan = account(part_limit=3, client_id="client-1")
+    own = {"apikeys": (ERP, OTHER), "client_id": "client-1", "client_secret": config.Secret("secret-1")}
+    async with start(sandbox={"accounts": plan}, application=own) as house:
+        await house.get("/v3/parts/match")
+        await house.get(target(ONE, key="wr0ng"))
+        await house.get("/v3/parts/match?apikey=k3y-of-erp&queries=[")
+        await house.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
+        await house.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
+        await house.get("/v3/k3y-of-erp/nothing")
+        await house.get("/v3/parts/match", method="PUT")
+        for _ in range(2):
+            await house.get(target(ONE, key="k3y-of-erp"))
+    known = {**MATCH, "application": "demo", "key": "erp"}
+    brand = {**known, "key": "2", "route": "/v3/brands/{uid}"}
+    assert requests(written) == [
+        {**MATCH, "status": 400, "error": "MissingKey"},
+        {**MATCH, "status": 403, "error": "ForbiddenKey"},
+        {**known, "status": 400, "error": "BadRequest"},
+        {**brand, "status": 404, "error": "NotFound"},
+        {**brand, "status": 429, "error": "TooManyRequests"},
+        {**MATCH, "route": "unknown", "status": 404, "error": "NotFound"},
+        {**MATCH, "method": "PUT", "status": 405, "error": "MethodNotAllowed"},
+        {**known, "status": 200, "parts": 3, "cache": "miss"},
+        {**known, "status": 429, "error": "PartLimitUsedUp", "parts": 0, "cache": "miss"},
+    ]
+    assert "k3y-of-" not in written.getvalue()
+
+
+async def test_an_upstream_that_fails_is_named_by_its_kind(start: Starts, nobody: str, written: io.StringIO) -> None:
+    async with start(urls={"graphql_url": f"{nobody}/graphql"}) as house:
+        await house.get(target(ONE))
+    (line,) = requests(written)
+    assert (line["status"], line["error"], line["key"]) == (503, "UpstreamUnreachable", "1")
+
+
+@pytest.mark.parametrize("level, seen", [("info", ["/v3/brands/search"]), ("debug", None)])
+async def test_health_checks_are_at_debug(house: House, written: io.StringIO, level: str, seen: list[str]) -> None:
+    checks = ["/healthz", "/readyz", "/metrics"]
+    log.configure(level, "json", written)
+    async with running_proxy.running(
+        running_proxy.settings(house.sandbox.graphql_url, house.sandbox.token_url)
+    ) as proxy:
+        for path in checks:
+            await proxy.get(path)
+        await proxy.get("/v3/brands/search")
+    lines = requests(written)
+    assert [line["route"] for line in lines] == (seen or [*checks, "/v3/brands/search"])
+    assert {line["level"] for line in lines if line["route"] in checks} <= {"debug"}
+
+
+async def test_a_method_that_a_client_made_up_is_not_repeated(house: House, written: io.StringIO) -> None:
+    await raw(house.port, b"PROPFIND /v3/parts/match HTTP/1.1")
+    assert [line["method"] for line in requests(written)] == ["other"]
