@@ -124,7 +124,7 @@ def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker, c
     clock.advance(1.5)
     with pytest.raises(errors.BreakerOpen) as found:
         breaker.admit()
-    assert found.value.message == "the GraphQL service is not asked for the moment: it failed 1 times in a row"
+    assert found.value.message == "the GraphQL service is not asked for the moment: it failed 1 time in a row"
     assert (found.value.status, found.value.retry_after, found.value.may_be_billed) == (503, 4, False)
 
 
