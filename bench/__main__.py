@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import bom, catalog, diff, goals, latency, mapper, service, shadow
+from bench import bom, catalog, diff, goals, latency, ledger, mapper, service, shadow
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 BENCHES = {
@@ -21,6 +21,7 @@ BENCHES = {
     "service": service,
     "latency": latency,
     "bom": bom,
+    "ledger": ledger,
     "diff": diff,
     "shadow": shadow,
     "catalog": catalog,
