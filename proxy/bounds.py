@@ -28,7 +28,9 @@ class Bound:
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
 PARAMETERS = Bound(("query string",), 1_000, "parameters", "each is taken apart before the apikey is known")
-VIEW = Bound(("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values each", "a mapping is compiled for them")
+VIEW = Bound(
+    ("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together", "a mapping is compiled for them"
+)
 UIDS = Bound(("uid[]",), 100, "different values", "v2's limit; each part is billed")
 Q = Bound(("q",), 1_000, "characters in a search", "each word is looked up")
 SORT_KEYS = Bound(("sortby",), 10, "fields", "a list is sorted by each")

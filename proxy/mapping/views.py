@@ -73,12 +73,12 @@ def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
 
 def _is_below(paths: frozenset[Path], at: Path) -> bool:
     """Whether this path, or one that it begins with, is among a view's."""
-    return any(_names(paths, at[:length]) for length in range(len(at) + 1))
+    return bool(paths) and any(_names(paths, at[:length]) for length in range(len(at) + 1))
 
 
 def _names(paths: frozenset[Path], at: Path) -> bool:
     """Whether this path is among a view's."""
-    return any(path in paths for path in _spellings(at))
+    return bool(paths) and any(path in paths for path in _spellings(at))
 
 
 def _spellings(at: Path) -> Iterator[Path]:

@@ -45,9 +45,7 @@ class Parameters(parameters.Parameters):
     def shape(self, features: frozenset[str], book: Rulebook, name: str) -> Shape:
         """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: views are kept,
         and what clients make up must not be what they are kept by. Raises BadRequest for too many."""
-        for each in ("include", "show", "hide"):
-            bounds.VIEW.check(len(self._values.get(each, ())), f"{each}[]")
-        bounds.VIEW.check(len(self._slices()), "slice[<field>]")
+        bounds.VIEW.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
         include = frozenset(self.texts("include")) & book.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
             return Shape(model.View(include, features=features), {})
