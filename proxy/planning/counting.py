@@ -9,7 +9,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain, compress
+from itertools import chain, compress, filterfalse
 from typing import Any
 
 from proxy import errors
@@ -35,6 +35,8 @@ class Column:
             self._texts[_text(value)].append(value)
         self._numbers = [(value, _number(value), text) for text, same in self._texts.items() for value in same]
         self._missing = mask(number for number, own in enumerate(self._each) if not own)
+        self._present = mask(number for number, value in enumerate(values) if value is not None)
+        self._measured = mask(number for number, value in enumerate(values) if _is_number(value))
         self._ranks = _ranks(values)
 
     def passing(self, condition: Condition) -> Slices[int]:
@@ -61,9 +63,8 @@ class Column:
 
     def stats(self, field: str, objects: int) -> dict[str, Any]:
         """One entry of stats_results; the numbers are null where no object has one. Raises BadRequest for words."""
-        values = list(compress(self._values, self._bytes(objects)))
-        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-        if values and not numbers and any(value is not None for value in values):
+        numbers = list(compress(self._values, self._bytes(objects & self._measured)))
+        if not numbers and objects & self._present:
             raise errors.BadRequest(f"stats: {field} holds no numbers")
         return {
             "__class__": "SearchStatsResult",
@@ -72,15 +73,14 @@ class Column:
             "mean": statistics.fmean(numbers) if numbers else None,
             "stddev": statistics.stdev(numbers) if len(numbers) > 1 else None,
             "count": len(numbers),
-            "missing": len(values) - len(numbers),
+            "missing": objects.bit_count() - len(numbers),
             "spec_drilldown_rank": None,
         }
 
     def ordered(self, numbers: list[int], descending: bool) -> list[int]:
         """Objects by their values, numbers by size and words by letters; those without one last, equals as they are."""
-        having = [number for number in numbers if number in self._ranks]
-        having.sort(key=self._ranks.__getitem__, reverse=descending)
-        return having + [number for number in numbers if number not in self._ranks]
+        having = sorted(filter(self._ranks.__contains__, numbers), key=self._ranks.__getitem__, reverse=descending)
+        return having + list(filterfalse(self._ranks.__contains__, numbers))
 
     @cached_property
     def _ordered(self) -> list[Any]:
@@ -147,6 +147,10 @@ def _between(condition: Condition) -> Callable[[Any, float | None, str], bool]:
         return (least is None or least <= number) and (most is None or number <= most)
 
     return between
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _number(value: Any) -> float | None:

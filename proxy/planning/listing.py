@@ -7,6 +7,7 @@ indexed, and a search yields between its slices, so that a long list keeps nobod
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from proxy import model
@@ -112,7 +113,7 @@ class Listing:
                 rank = 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
                 ranked[rank].append(number)
             yield
-        return [number for rank in ranked for number in rank]
+        return list(chain.from_iterable(ranked))
 
     def _masks(self, conditions: Iterable[Condition]) -> Slices[list[tuple[str, int]]]:
         """The field of each condition with the mask of what meets it."""

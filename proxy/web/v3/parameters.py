@@ -37,7 +37,7 @@ class Parameters(parameters.Parameters):
         """pretty_print, callback and suppress_status_codes."""
         callback = self.text("callback") or None
         if callback:
-            bounds.CALLBACK.check(len(callback), "callback must be the name of a JavaScript function")
+            bounds.CALLBACK.check(len(callback))
         if callback and not CALLBACK.fullmatch(callback):
             raise errors.BadRequest("callback must be the name of a JavaScript function, like handle or app.handle")
         return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
