@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import bom, catalog, diff, goals, latency, ledger, mapper, service, shadow
+from bench import bom, catalog, diff, goals, latency, ledger, mapper, service, shadow, worst
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 BENCHES = {
@@ -25,6 +25,7 @@ BENCHES = {
     "diff": diff,
     "shadow": shadow,
     "catalog": catalog,
+    "worst": worst,
 }
 HEAD = """# Results
 

@@ -5,7 +5,7 @@ who is this key? → may it ask? → known answer? → what to ask? → may we s
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,12 +17,15 @@ from proxy.gateway.kept import Answer, Question, Reading
 from proxy.gateway.quota import Quota, Standing
 from proxy.gateway.rates import Rates
 from proxy.gateway.receipt import Receipt
+from proxy.kit.slices import Slices
 from proxy.mapping import tables
-from proxy.planning import criteria, library, match, parts, search
+from proxy.planning import criteria, library, match, parts, search, support, wildcards
 from proxy.planning.listing import Listed
 from proxy.planning.operations import Ask, Found, Outcome
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.batching import Batching
+
+T = TypeVar("T")
 
 TOGETHER: match.SingleQuery = "supMultiMatch"  # how a call's queries are asked, however few are left to ask
 
@@ -151,7 +154,7 @@ class Pipeline:
     ) -> tuple[list[dict[str, Any]], Listed]:
         """Brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
-        result = listing.search(request)
+        result = await _in_turns(listing.search(request))
         caller.receipt.unsupported = result.unknown
         compiled = self._views.listed(name, caller.view)
         return [compiled.map(record, caller.context) for record in result.records], result
@@ -160,9 +163,10 @@ class Pipeline:
         """By the tables, and by the service's lists where they do not tell."""
         features, credentials = caller.client.application.features, caller.client.application.credentials
         book, since, every = self._book, caller.receipt.since, False
+        asked = await _in_turns(support.filters(request))
         while True:
             try:
-                return search.plan(request, book, features, complete=every)
+                return search.plan(request, asked, book, features, complete=every)
             except criteria.UnknownSpec:  # to the tables; the service may have it all the same
                 if every:
                     raise
@@ -170,6 +174,8 @@ class Pipeline:
                 book = msgspec.structs.replace(book, specs=specs.specs)
             except tables.UnlistedError as missing:
                 listing = await self._directory.listing(missing.name, credentials, since)
+                for pattern in asked.patterns:
+                    await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
                 book = book.with_list(missing.name, listing.ids)
 
     async def _ask_all(self, caller: Caller, asks: list[Ask]) -> dict[int, Found]:
@@ -203,6 +209,17 @@ class Pipeline:
         self._metrics.parts[client.application.name,] += returned
         await reservation.settle(returned)
         return found
+
+
+async def _in_turns(work: Slices[T]) -> T:
+    """The result of work in slices; others run in between."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        await asyncio.sleep(0)
 
 
 def _part_of(request: model.PartsMatchRequest, queries: list[model.PartsMatchQuery]) -> model.PartsMatchRequest:

@@ -4,14 +4,19 @@ uids.py holds the uids and how others are computed.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
+import cachetools
 import msgspec
 
+from proxy.kit import slices
 from proxy.mapping.specs import SpecNames
 from proxy.mapping.uids import Uid, Uids
 
 LISTS = {"Manufacturer": "Brand"}  # v3's makers have two uids each, but are one list
+
+PATTERNS_IDS = 100_000  # ids that a list remembers of patterns
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +36,30 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instead: str | None = None
 
 
+class Names(dict[str, tuple[str, ...]]):
+    """The service's ids by name, to the letter. Remembers what patterns have found, of `PATTERNS_IDS` ids at most."""
+
+    def __init__(self, ids: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__(ids)
+        self._found: cachetools.LRUCache[str, tuple[str, ...]] = cachetools.LRUCache(
+            PATTERNS_IDS, lambda ids: 1 + len(ids)
+        )
+
+    def like(self, pattern: str, matches: Callable[[str], bool]) -> slices.Slices[tuple[str, ...]]:
+        """The ids of all whose names match, in slices: it yields after each."""
+        known = self._found.get(pattern)
+        if known is not None:
+            return known
+        found: list[str] = []
+        for some in slices.sliced(self):
+            found += chain.from_iterable(map(self.__getitem__, filter(matches, some)))
+            yield
+        ids = tuple(found)
+        if len(ids) < PATTERNS_IDS:
+            self._found[pattern] = ids
+        return ids
+
+
 class UnlistedError(LookupError):
     """A name can only be told by one of the service's lists, `name`, which is not at hand."""
 
@@ -48,7 +77,7 @@ class Tables(msgspec.Struct, frozen=True):
     specs: SpecNames
     search: dict[str, SearchField]
     v3_specs: dict[str, str | None] = {}
-    listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
+    listed: dict[str, Names] = {}
     v3_fields: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
@@ -57,22 +86,23 @@ class Tables(msgspec.Struct, frozen=True):
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
         """The same with one list more."""
-        return msgspec.structs.replace(self, listed={**self.listed, name: ids})
+        names = ids if isinstance(ids, Names) else Names(ids)
+        return msgspec.structs.replace(self, listed={**self.listed, name: names})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
         """The service's ids of all of a kind that are called exactly so. Raises UnlistedError where a list has it."""
         known = self.uids[kind].named(name)
         return (known,) if known is not None else self._list(kind).get(name, ())
 
-    def ids_like(self, kind: str, matches: Callable[[str], bool]) -> list[str]:
-        """The service's ids of all of a kind whose names match. Raises UnlistedError."""
-        return [id_ for name, ids in self._list(kind).items() if matches(name) for id_ in ids]
+    def ids_like(self, kind: str, pattern: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
+        """The service's ids of all of a kind whose names match a pattern. Raises UnlistedError."""
+        return slices.finished(self._list(kind).like(pattern, matches))
 
     def is_v3(self, field: str) -> bool:
         """Whether v3's searches of parts knew a field, whatever became of it."""
         return field in self.v3_fields or field in self.search
 
-    def _list(self, kind: str) -> Mapping[str, tuple[str, ...]]:
+    def _list(self, kind: str) -> Names:
         wanted = LISTS.get(kind, kind)
         if wanted not in self.listed:
             raise UnlistedError(wanted)

@@ -4,6 +4,9 @@ Pure questions about a view, asked by the compiler. Below a keyed object a path 
 it stands for every key, in the compiler's question for those that the view does not name.
 """
 
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from proxy.mapping.rules import FieldRule
@@ -26,21 +29,21 @@ def shows(view: View, rule: FieldRule, at: Path) -> bool:
     """Whether a reply in this view holds the field at all."""
     if rule.include and at[-1] not in view.include:
         return False
-    if any(_is(gone, at) for gone in view.hide):
+    if _names(view.hide, at):
         return False
-    return not view.show or any(_is(kept[: len(at)], at[: len(kept)]) for kept in view.show)
+    return not view.show or _names(_beginnings(view.show), at) or _is_below(view.show, at)
 
 
 def shows_class(view: View, at: Path) -> bool:
     """Whether the object at this path keeps its `__class__`: not where show[] picks fields of it."""
-    return not view.show or any(len(kept) <= len(at) and _is(kept, at[: len(kept)]) for kept in view.show)
+    return not view.show or _is_below(view.show, at)
 
 
 def keys(view: View, at: Path) -> Keys:
     """Of the keyed object at this path."""
     level = len(at)
     picked = _keys(view.show, at, level + 1)
-    whole = any(_is(kept, at[: len(kept)]) for kept in view.show if len(kept) <= level)
+    whole = _is_below(view.show, at)
     dropped = frozenset(gone[level] for gone in view.hide if len(gone) == level + 1 and gone[:level] == at)
     apart = _keys(view.show | view.hide | view.cut | view.emptied, at, level + 2)
     if ANY in picked:
@@ -55,12 +58,12 @@ def keys(view: View, at: Path) -> Keys:
 
 def cut(view: View, at: Path) -> Path | None:
     """The path under which a list field is cut, None where it is not. How far it is cut is the request's business."""
-    return next((path for path in sorted(view.cut, reverse=True) if _is(path, at)), None)
+    return max((path for path in _spellings(at) if path in view.cut), default=None)
 
 
 def emptied(view: View, at: Path) -> bool:
     """Whether a cut leaves nothing of the field, so that it need not be asked for."""
-    return any(_is(path, at) for path in view.emptied)
+    return _names(view.emptied, at)
 
 
 def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
@@ -68,6 +71,22 @@ def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
     return frozenset(path[len(at)] for path in paths if len(path) >= least and path[: len(at)] == at)
 
 
-def _is(path: Path, at: Path) -> bool:
-    """Whether a view's path is this one."""
-    return len(path) == len(at) and all(step in (ANY, here) for step, here in zip(path, at, strict=True))
+def _is_below(paths: frozenset[Path], at: Path) -> bool:
+    """Whether this path, or one that it begins with, is among a view's."""
+    return bool(paths) and any(_names(paths, at[:length]) for length in range(len(at) + 1))
+
+
+def _names(paths: frozenset[Path], at: Path) -> bool:
+    """Whether this path is among a view's."""
+    return bool(paths) and any(path in paths for path in _spellings(at))
+
+
+def _spellings(at: Path) -> Iterator[Path]:
+    """What a view can write for a path: few, as no object is deep. So what is asked does not grow with the view."""
+    return product(*((step, ANY) for step in at))
+
+
+@lru_cache(maxsize=8)
+def _beginnings(paths: frozenset[Path]) -> frozenset[Path]:
+    """What these paths begin with, themselves included."""
+    return frozenset(path[:length] for path in paths for length in range(len(path) + 1))

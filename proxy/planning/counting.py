@@ -1,16 +1,113 @@
-"""Filters, facets and stats over v3 objects at hand: plain dicts in, v3's result forms out (contract v3-rest.md §3.6).
+"""One field of all objects of a list: filters, facets and stats over it (contract v3-rest.md §3.6).
 
-The listings are small and here, so that everything v3 counted can be counted: nothing is estimated or left out.
+A set of objects is a mask: an integer with one byte for each object, 1 where it is in the set. So sets are intersected
+and counted at once, however many filters there are. Work over all values is done in slices: a function that yields is
+driven by its caller, who lets others run in between.
 """
 
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import chain, compress, filterfalse
 from typing import Any
 
 from proxy import errors
+from proxy.kit import slices
+from proxy.kit.slices import Slices
 from proxy.model import FacetField
 from proxy.planning import wildcards
 from proxy.planning.lucene import Condition
+
+
+class Column:
+    """The values of one field, by the number of their object."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+        self._each = [_each(value) for value in values]
+        self._holders: dict[Any, list[int]] = defaultdict(list)
+        for number, own in enumerate(self._each):
+            for value in own:
+                self._holders[value].append(number)
+        self._texts: dict[str, list[Any]] = defaultdict(list)  # in order of the texts
+        for value in sorted(self._holders, key=_text):
+            self._texts[_text(value)].append(value)
+        self._numbers = [(value, _number(value), text) for text, same in self._texts.items() for value in same]
+        self._missing = mask(number for number, own in enumerate(self._each) if not own)
+        self._present = mask(number for number, value in enumerate(values) if value is not None)
+        self._measured = mask(number for number, value in enumerate(values) if _is_number(value))
+        self._ranks = _ranks(values)
+
+    def passing(self, condition: Condition) -> Slices[int]:
+        """The mask of the objects that meet a condition; of a list one element has to."""
+        found: set[int] = set()
+        for values in self._fitting(condition):
+            found.update(chain.from_iterable(self._holders[value] for value in values))
+            yield
+        return mask(found)
+
+    def facet(self, wanted: FacetField, objects: int) -> dict[str, Any]:
+        """One entry of facet_results.fields, the most frequent first."""
+        counts = Counter(chain.from_iterable(compress(self._each, self._bytes(objects))))
+        found = list(filter(counts.__contains__, self._ordered))
+        found.sort(key=counts.__getitem__, reverse=True)
+        return {
+            "__class__": "SearchFacetResult",
+            "facets": [
+                {"value": value, "count": counts[value]} for value in found[wanted.start : wanted.start + wanted.limit]
+            ],
+            "missing": (objects & self._missing).bit_count(),
+            "spec_drilldown_rank": None,
+        }
+
+    def stats(self, field: str, objects: int) -> dict[str, Any]:
+        """One entry of stats_results; the numbers are null where no object has one. Raises BadRequest for words."""
+        numbers = list(compress(self._values, self._bytes(objects & self._measured)))
+        if not numbers and objects & self._present:
+            raise errors.BadRequest(f"stats: {field} holds no numbers")
+        return {
+            "__class__": "SearchStatsResult",
+            "min": min(numbers, default=None),
+            "max": max(numbers, default=None),
+            "mean": statistics.fmean(numbers) if numbers else None,
+            "stddev": statistics.stdev(numbers) if len(numbers) > 1 else None,
+            "count": len(numbers),
+            "missing": objects.bit_count() - len(numbers),
+            "spec_drilldown_rank": None,
+        }
+
+    def ordered(self, numbers: list[int], descending: bool) -> list[int]:
+        """Objects by their values, numbers by size and words by letters; those without one last, equals as they are."""
+        having = sorted(filter(self._ranks.__contains__, numbers), key=self._ranks.__getitem__, reverse=descending)
+        return having + list(filterfalse(self._ranks.__contains__, numbers))
+
+    @cached_property
+    def _ordered(self) -> list[Any]:
+        """All different values in the order of their texts."""
+        return list(chain.from_iterable(self._texts.values()))
+
+    def _fitting(self, condition: Condition) -> Iterator[list[Any]]:
+        """The different values that meet a condition, slice by slice."""
+        if condition.is_range:
+            between = _between(condition)
+            yield from ([each[0] for each in some if between(*each)] for some in slices.sliced(self._numbers))
+            return
+        plain = dict.fromkeys(value for value in condition.values if wildcards.ANY not in value)
+        yield [value for text in plain for value in self._texts.get(text, ())]
+        for pattern in dict.fromkeys(value for value in condition.values if wildcards.ANY in value):
+            like = wildcards.matcher(pattern)
+            for some in slices.sliced(self._texts):
+                yield [value for text in filter(like, some) for value in self._texts[text]]
+
+    def _bytes(self, objects: int) -> bytes:
+        return objects.to_bytes(len(self._values), "little")
+
+
+def mask(numbers: Iterable[int]) -> int:
+    """The mask of these objects."""
+    members = set(numbers)
+    return int.from_bytes(bytes(map(members.__contains__, range(max(members, default=-1) + 1))), "little")
 
 
 def check_field(field: str, example: dict[str, Any]) -> None:
@@ -20,69 +117,47 @@ def check_field(field: str, example: dict[str, Any]) -> None:
         raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {able}")
 
 
-def passes(condition: Condition, found: dict[str, Any]) -> bool:
-    """Whether an object meets a condition; of a list one element has to."""
-    values = _values(found.get(condition.field))
-    if condition.is_range:
-        return any(_between(condition, value) for value in values)
-    return any(_equal(wanted, value) for wanted in condition.values for value in values)
+def _ranks(values: list[Any]) -> dict[int, int]:
+    """The place of each object's value among all values, equal for equal ones."""
+    keys = {number: _sort_key(value) for number, value in enumerate(values) if value is not None}
+    places = {key: place for place, key in enumerate(sorted(set(keys.values())))}
+    return {number: places[key] for number, key in keys.items()}
 
 
-def facet(wanted: FacetField, objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """One entry of facet_results.fields, the most frequent first."""
-    counts = Counter(value for each in objects for value in _values(each.get(wanted.field)))
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], _text(item[0])))
-    page = ordered[wanted.start : wanted.start + wanted.limit]
-    return {
-        "__class__": "SearchFacetResult",
-        "facets": [{"value": value, "count": count} for value, count in page],
-        "missing": sum(not _values(each.get(wanted.field)) for each in objects),
-        "spec_drilldown_rank": None,
-    }
-
-
-def stats(field: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """One entry of stats_results; the numbers are null where no object has one."""
-    values = [each.get(field) for each in objects]
-    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    if objects and not numbers and any(value is not None for value in values):
-        raise errors.BadRequest(f"stats: {field} holds no numbers")
-    return {
-        "__class__": "SearchStatsResult",
-        "min": min(numbers, default=None),
-        "max": max(numbers, default=None),
-        "mean": statistics.fmean(numbers) if numbers else None,
-        "stddev": statistics.stdev(numbers) if len(numbers) > 1 else None,
-        "count": len(numbers),
-        "missing": len(values) - len(numbers),
-        "spec_drilldown_rank": None,
-    }
-
-
-def sort_key(value: Any) -> tuple[int, float, str]:
+def _sort_key(value: Any) -> tuple[int, float, str]:
     """Numbers by size, words by letters."""
-    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, _text(value).casefold())
+    return (0, value, "") if isinstance(value, int | float) else (1, 0.0, _text(value).casefold())
 
 
-def _values(value: Any) -> list[Any]:
+def _each(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
-def _equal(wanted: str, value: Any) -> bool:
-    return wildcards.matcher(wanted)(_text(value)) if wildcards.ANY in wanted else wanted == _text(value)
+def _between(condition: Condition) -> Callable[[Any, float | None, str], bool]:
+    """Whether a value is in a range: numbers are compared as numbers, everything else by its letters."""
+    low, high = condition.low, condition.high
+    least, most = _number(low), _number(high)
+    numeric = (low is None or least is not None) and (high is None or most is not None)
+
+    def between(_: Any, number: float | None, text: str) -> bool:
+        if not numeric or number is None:
+            return (low or "") <= text and (high is None or text <= high)
+        return (least is None or least <= number) and (most is None or number <= most)
+
+    return between
 
 
-def _between(condition: Condition, value: Any) -> bool:
-    """Numbers are compared as numbers, everything else by its letters."""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> float | None:
     try:
-        low, high = (None if end is None else float(end) for end in (condition.low, condition.high))
-        number = float(value)
-    except (TypeError, ValueError):
-        text = _text(value)
-        return (condition.low or "") <= text and (condition.high is None or text <= condition.high)
-    return (low is None or low <= number) and (high is None or number <= high)
+        return None if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _text(value: Any) -> str:

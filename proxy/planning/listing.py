@@ -1,21 +1,24 @@
 """Brands, sellers and categories, searched here: the service lists them whole and free of charge, but has no search.
 
 A listing is built once from the service's records and never changes; the directory replaces it when it gets old.
-Words match from their beginning, aliases count too, `*` stands for anything (contract v3-rest.md §1.1).
+Words match from their beginning, aliases count too, `*` stands for anything (contract v3-rest.md §1.1). Everything is
+indexed, and a search yields between its slices, so that a long list keeps nobody waiting.
 """
 
-import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from itertools import chain
 from typing import Any, NamedTuple
 
 from proxy import model
+from proxy.kit import slices
+from proxy.kit.slices import Slices
+from proxy.mapping.tables import Names
 from proxy.planning import counting, lucene, support, wildcards
+from proxy.planning.counting import Column
 from proxy.planning.lucene import Condition
+from proxy.planning.words import WORD, Words
 
-WORD = re.compile(r"\w+")
 UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
 
 
@@ -58,12 +61,11 @@ class Listing:
         self._by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids = _ids(self._entries)
-        self._by_word: dict[str, set[int]] = defaultdict(set)
-        for number, entry in enumerate(self._entries):
-            for name in entry.names:
-                for word in WORD.findall(name):
-                    self._by_word[word].add(number)
-        self._words = sorted(self._by_word)
+        names = [entry.names for entry in self._entries]
+        self._words, self._own_words = Words(names), Words([own[:1] for own in names])
+        self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
+        fields = self._entries[0].v3 if self._entries else {}
+        self._columns = {name: Column([entry.v3[name] for entry in self._entries]) for name in fields}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -73,65 +75,88 @@ class Listing:
         entry = self._by_uid.get(uid)
         return entry.record if entry else None
 
-    def search(self, request: model.SearchRequest) -> Listed:
-        """A page of matches with v3's counts. Raises BadRequest for fields that the objects do not have. They have no
-        specs: a spec_drilldown finds none."""
+    def search(self, request: model.SearchRequest) -> Slices[Listed]:
+        """A page of matches with v3's counts, in slices. Raises BadRequest for fields that the objects do not have.
+        They have no specs: a spec_drilldown finds none."""
         for field in _fields(request):
             self._check(field)
-        found = self._matching(request.q)
-        filters = support.filters(request)
-        conditions = self._of_today(each.condition for each in filters)
-        hits = _sorted(self._passing(found, conditions), request.sortby)
-        page = hits[request.start : request.start + request.limit]
-
-        def without(field: str) -> list[dict[str, Any]]:
-            others = [condition for condition in conditions if condition.field != field]
-            return [entry.v3 for entry in self._passing(found, others)]
-
-        objects = [entry.v3 for entry in hits]
-        fields = {
-            facet.field: counting.facet(facet, without(facet.field) if facet.exclude_filter else objects)
-            for facet in request.facets
-            if facet.include
-        }
-        queries = {text: {"count": len(self._passing(hits, self._queried(text)))} for text in request.facet_queries}
-        stats = {name: counting.stats(name, without(name) if apart else objects) for name, apart in request.stats}
-        unknown = tuple(self._unknown(filters))
-        return Listed(
-            [entry.record for entry in page], len(hits), {"fields": fields, "queries": queries}, stats, unknown
-        )
-
-    def _matching(self, q: str) -> list[Entry]:
-        """What a text finds, best first."""
-        text = " ".join(q.casefold().split())
-        if not text.strip("* "):
-            return self._entries
-        if wildcards.ANY in text:
-            like = wildcards.matcher(text)
-            found = [entry for entry in self._entries if any(_like(like, name) for name in entry.names)]
-        else:
-            found = self._with_words(WORD.findall(text))
-        best = text.strip("* ")
-        return sorted(found, key=lambda entry: (_rank(entry, best), entry.names[0]))
-
-    def _with_words(self, words: list[str]) -> list[Entry]:
-        """Entries that have a word beginning with each of these."""
-        if not words:
-            return []
-        numbers = set.intersection(*(self._beginning(word) for word in words))
-        return [self._entries[number] for number in numbers]
-
-    def _beginning(self, start: str) -> set[int]:
-        first = bisect_left(self._words, start)
-        words = takewhile(lambda word: word.startswith(start), (self._words[n] for n in range(first, len(self._words))))
-        return set().union(*(self._by_word[word] for word in words))
-
-    def _passing(self, entries: list[Entry], conditions: list[Condition]) -> list[Entry]:
-        if not conditions:
-            return entries
-        for condition in conditions:
+        asked = yield from support.filters(request)
+        for condition in asked.conditions:
             self._check(condition.field)
-        return [entry for entry in entries if all(counting.passes(each, entry.v3) for each in conditions)]
+        ordered = yield from self._matching(request.q)
+        masks = yield from self._masks([each.condition for each in asked.every])
+        filtered = _Filtered(counting.mask(ordered), masks)
+        passing = filtered.but(None)
+        fields, stats = yield from self._counts(request, filtered)
+        queries = yield from self._queries(asked.counted, passing)
+        hits = yield from self._sorted(ordered, passing, request.sortby)
+        page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
+        unknown = tuple(self._unknown(asked.every))
+        return Listed(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
+
+    def _matching(self, q: str) -> Slices[list[int]]:
+        """The numbers of what a text finds, best first: its own name before an alias; whole, from the beginning, or
+        somewhere inside."""
+        text = " ".join(q.casefold().split())
+        best = text.strip("* ")
+        if not best:
+            return list(range(len(self._entries)))
+        if wildcards.ANY in text:
+            found = yield from self._words.like(text)
+        else:
+            found = (yield from self._words.beginning(text)) if WORD.search(text) else frozenset()
+        inside = yield from self._own_words.beginning(best)
+        ranked: tuple[list[int], ...] = ([], [], [], [])
+        for some in slices.sliced(self._by_name):
+            for number in filter(found.__contains__, some):
+                name = self._entries[number].names[0]
+                rank = 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
+                ranked[rank].append(number)
+            yield
+        return list(chain.from_iterable(ranked))
+
+    def _masks(self, conditions: Iterable[Condition]) -> Slices[list[tuple[str, int]]]:
+        """The field of each condition with the mask of what meets it."""
+        found = []
+        for each in conditions:
+            mask = yield from self._column(each.field).passing(self._of_today(each))
+            found.append((each.field, mask))
+        return found
+
+    def _counts(
+        self, request: model.SearchRequest, filtered: "_Filtered"
+    ) -> Slices[tuple[dict[str, Any], dict[str, Any]]]:
+        """The facets and the stats."""
+        fields, stats = {}, {}
+        for facet in request.facets:
+            if facet.include:
+                objects = filtered.but(facet.field if facet.exclude_filter else None)
+                fields[facet.field] = self._column(facet.field).facet(facet, objects)
+                yield
+        for name, apart in request.stats:
+            stats[name] = self._column(name).stats(name, filtered.but(name if apart else None))
+            yield
+        return fields, stats
+
+    def _queries(self, counted: dict[str, list[Condition]], passing: int) -> Slices[dict[str, dict[str, int]]]:
+        """The counts of facet queries."""
+        found = {}
+        for text, conditions in counted.items():
+            masks = yield from self._masks(conditions)
+            found[text] = {"count": _Filtered(passing, masks).but(None).bit_count()}
+        return found
+
+    def _sorted(self, ordered: list[int], passing: int, sortby: str) -> Slices[list[int]]:
+        """What passes, by one field or several, what has none last; `score desc` is the order of the matches."""
+        inside = passing.to_bytes(len(self._entries), "little")
+        hits = list(filter(inside.__getitem__, ordered))
+        for field, direction in reversed(_orders(sortby)):
+            if field != "score":
+                hits = self._column(field).ordered(hits, direction == "desc")
+                yield
+            elif direction == "asc":
+                hits.reverse()
+        return hits
 
     def _unknown(self, filters: Iterable[support.Filter]) -> Iterator[str]:
         """Values that are to be uids and that no object has."""
@@ -143,19 +168,19 @@ class Listing:
                     if value not in self._by_uid and wildcards.ANY not in value
                 )
 
-    def _of_today(self, conditions: Iterable[Condition]) -> list[Condition]:
-        """The conditions with the uids that are sent in place of older ones."""
-        return [
-            each._replace(values=tuple(map(self._sent, each.values))) if each.field in UIDS else each
-            for each in conditions
-        ]
-
-    def _queried(self, text: str) -> list[Condition]:
-        return self._of_today(lucene.conditions(text))
+    def _of_today(self, condition: Condition) -> Condition:
+        """The condition with the uids that are sent in place of older ones."""
+        if condition.field not in UIDS:
+            return condition
+        return condition._replace(values=tuple(map(self._sent, condition.values)))
 
     def _sent(self, uid: str) -> str:
         entry = self._by_uid.get(uid)
         return uid if entry is None else str(entry.v3["uid"])
+
+    def _column(self, field: str) -> Column:
+        """A field that the objects have; where there are no objects, any."""
+        return self._columns[field] if self._entries else Column([])
 
     def _check(self, field: str) -> None:
         if self._entries:
@@ -173,12 +198,12 @@ def _entries(
             continue
 
 
-def _ids(entries: list[Entry]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+def _ids(entries: list[Entry]) -> Names:
+    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for entry in entries:
         for name in {entry.v3["name"], entry.record.name}:
-            found[name] = (*found.get(name, ()), entry.record.id)
-    return found
+            found[name] += (entry.record.id,)
+    return Names(found)
 
 
 def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
@@ -186,33 +211,19 @@ def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.casefold() for name in names))
 
 
-def _rank(entry: Entry, text: str) -> int:
-    """Its own name before an alias; whole, from the beginning, or somewhere inside."""
-    name = entry.names[0]
-    if name == text:
-        return 0
-    if name.startswith(text):
-        return 1
-    words = WORD.findall(name)
-    inside = all(any(word.startswith(start) for word in words) for start in WORD.findall(text))
-    return 2 if inside else 3
+class _Filtered(NamedTuple):
+    """The mask of what is found, and the field of each condition with the mask of what meets it."""
 
+    found: int
+    masks: list[tuple[str, int]]
 
-def _like(like: Callable[[str], bool], name: str) -> bool:
-    return like(name) or any(map(like, WORD.findall(name)))
-
-
-def _sorted(entries: list[Entry], sortby: str) -> list[Entry]:
-    """By one field or several, what has none last; `score desc` is the order of the matches."""
-    for field, direction in reversed(_orders(sortby)):
-        if field == "score":
-            entries = entries if direction == "desc" else entries[::-1]
-            continue
-        with_one = [entry for entry in entries if entry.v3.get(field) is not None]
-        without = [entry for entry in entries if entry.v3.get(field) is None]
-        with_one.sort(key=lambda entry: counting.sort_key(entry.v3[field]), reverse=direction == "desc")
-        entries = with_one + without
-    return entries
+    def but(self, field: str | None) -> int:
+        """The mask of what meets all conditions but those on a field."""
+        found = self.found
+        for name, mask in self.masks:
+            if name != field:
+                found &= mask
+        return found
 
 
 def _orders(sortby: str) -> list[tuple[str, str]]:

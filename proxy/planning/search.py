@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.mapping import tables
 from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
-from proxy.planning import criteria, facets, lucene, numbered, spec_fields, support
+from proxy.planning import criteria, facets, numbered, spec_fields, support
 from proxy.planning.library import Library, PartsView
 from proxy.planning.lucene import Condition
 from proxy.planning.operations import Ask, Document, Found, Outcome
@@ -31,9 +31,15 @@ class SearchPlan:
     """One request's way: `counted` are the operations with aggregations, the one with the page first."""
 
     def __init__(
-        self, supported: support.Supported, book: tables.Tables, features: frozenset[str], asked: list[Condition]
+        self,
+        supported: support.Supported,
+        book: tables.Tables,
+        features: frozenset[str],
+        asked: list[Condition],
+        queries: dict[str, list[Condition]],
     ) -> None:
-        """With conditions that all have to hold. Raises BadRequest for what the service cannot filter by."""
+        """With conditions that all have to hold, and those of facet queries by their text. Raises BadRequest for what
+        the service cannot filter by."""
         request = supported.request
         self._supported = supported
         self.unsupported = supported.names
@@ -52,9 +58,7 @@ class SearchPlan:
         self._filtered = [each.field for each in self._conditions if spec_fields.source(book, each.field)]
         described = self._filtered if "TECH_SPECS" in features else []
         self.wanted = [first.describing(spec_fields.shortnames(book, described)), *rest]
-        self._queried = [
-            criteria.criteria(book, [*self._conditions, *lucene.conditions(text)]) for text in request.facet_queries
-        ]
+        self._queried = [criteria.criteria(book, [*self._conditions, *queries[text]]) for text in request.facet_queries]
 
     def page(self, views: Library, view: View) -> PartsView:
         """The document and mapper of the page."""
@@ -154,17 +158,22 @@ class SearchPlan:
 Plan = SearchPlan | numbered.NumberPlan
 
 
-def plan(request: SearchRequest, book: tables.Tables, features: frozenset[str], complete: bool = True) -> Plan:
-    """How a request is asked for. `complete`: the tables hold all specs of the service.
+def plan(
+    request: SearchRequest,
+    asked: support.Filters,
+    book: tables.Tables,
+    features: frozenset[str],
+    complete: bool = True,
+) -> Plan:
+    """How a request with these filters is asked for. `complete`: the tables hold all specs of the service.
 
     Raises BadRequest for what the service cannot do, UnknownSpec and UnlistedError where the tables do not tell.
     """
-    asked = support.filters(request)
-    wanted = numbered.numbers(book, asked)
+    wanted = numbered.numbers(book, asked.every)
     supported = support.supported(request, asked, book, features, complete)
-    others = [each.condition for each in asked if not numbered.is_number(book, each.condition)]
+    others = [each.condition for each in asked.every if not numbered.is_number(book, each.condition)]
     if wanted is None:
-        return SearchPlan(supported, book, features, others)
+        return SearchPlan(supported, book, features, others, asked.counted)
     return numbered.NumberPlan(supported, book, wanted, others)
 
 

@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 
 from msgspec import structs
 
-from proxy import errors
+from proxy import bounds, errors
+from proxy.kit.slices import Slices
 from proxy.mapping import tables
 from proxy.model import FacetField, SearchRequest
-from proxy.planning import criteria, lucene, spec_fields
+from proxy.planning import criteria, lucene, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 
 SCORE = ("score", "desc")  # the service's own order
@@ -28,6 +29,24 @@ class Filter(NamedTuple):
         """Parameter and value, as they are named to a client."""
         field = f"{self.condition.field}:" if self.parameter == "filter[queries]" else ""
         return f"{self.parameter}={field}{value}"
+
+
+class Filters(NamedTuple):
+    """The filters of a request, and the conditions of each of its facet queries by its text."""
+
+    every: list[Filter]
+    counted: dict[str, list[Condition]]
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All of them."""
+        return [*(each.condition for each in self.every), *(each for some in self.counted.values() for each in some)]
+
+    @property
+    def patterns(self) -> list[str]:
+        """The values with a `*` in them, but for those that stand for any value."""
+        values = (value for each in self.conditions for value in each.values if wildcards.ANY in value)
+        return [value for value in values if value != wildcards.ANY]
 
 
 class Supported(NamedTuple):
@@ -56,15 +75,29 @@ class Supported(NamedTuple):
         )
 
 
-def filters(request: SearchRequest) -> list[Filter]:
-    """All conditions of a request. Raises BadRequest for a query that is not understood."""
-    fields = ((f"filter[fields][{name}]", lucene.field_conditions(name, values)) for name, values in request.filters)
-    queries = (("filter[queries]", lucene.conditions(text)) for text in request.filter_queries)
-    return [Filter(parameter, each) for parameter, found in (*fields, *queries) for each in found]
+def filters(request: SearchRequest) -> Slices[Filters]:
+    """All conditions of a request, parsed one query at a time: it yields after each. Raises BadRequest for a query that
+    is not understood, and for too many conditions."""
+    every: list[Filter] = []
+    for name, values in request.filters:
+        every += [Filter(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
+        yield
+    for text in request.filter_queries:
+        every += [Filter("filter[queries]", each) for each in lucene.conditions(text)]
+        yield
+    bounds.CONDITIONS.check(len(every))
+    counted: dict[str, list[Condition]] = {}
+    for text in request.facet_queries:
+        counted[text] = lucene.conditions(text)
+        bounds.CONDITIONS.check(len(counted[text]), "facet[queries][]")
+        yield
+    found = Filters(every, counted)
+    bounds.PATTERNS.check(len(found.patterns))
+    return found
 
 
 def supported(
-    request: SearchRequest, asked: list[Filter], book: tables.Tables, features: frozenset[str], complete: bool
+    request: SearchRequest, asked: Filters, book: tables.Tables, features: frozenset[str], complete: bool
 ) -> Supported:
     """What the service can do of a request with these filters. `complete`: the tables hold all specs of the service.
 
@@ -73,9 +106,15 @@ def supported(
     able = _Able(book, features, complete)
     facets = tuple(each for each in request.facets if each.include and not able.counts(each.field))
     stats = tuple(field for field, _ in request.stats if not able.measures(field))
-    queries = tuple(text for text in request.facet_queries if not able.filters(lucene.conditions(text)))
+    queries = tuple(text for text in request.facet_queries if not able.filters(asked.counted[text]))
     sortby, ignored = able.order(request.sortby)
-    names = [*_facet_names(facets), *_stats_names(stats), *_query_names(queries), *ignored, *_nobodys(book, asked)]
+    names = [
+        *_facet_names(facets),
+        *_stats_names(stats),
+        *_query_names(queries),
+        *ignored,
+        *_nobodys(book, asked.every),
+    ]
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
         names.append("spec_drilldown")
     left = structs.replace(

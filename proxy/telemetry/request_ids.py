@@ -8,7 +8,8 @@ import re
 import secrets
 from contextvars import ContextVar
 from itertools import count
-from urllib.parse import unquote
+
+from proxy import parameters
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -42,4 +43,4 @@ def _is_key(id_: str, target: str) -> bool:
     """Whether a request target has this apikey, however it is spelled; or one that begins like it."""
     if id_ not in target and "%" not in target:
         return False
-    return re.search(rf"apikey(\[\d*\])?={re.escape(id_)}", unquote(target)) is not None
+    return re.search(rf"apikey(\[\d*\])?={re.escape(id_)}", parameters.decoded(target)) is not None

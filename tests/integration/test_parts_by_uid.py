@@ -46,7 +46,7 @@ async def test_a_hundred_parts_are_one_request(house: House) -> None:
 async def test_more_than_a_hundred_are_refused_unless_they_are_the_same(house: House) -> None:
     many = "&".join(f"uid[]={number:016x}" for number in range(101))
     same = "&".join(f"uid[]={NEW}" for _ in range(101))
-    assert "at most 100 uids" in (await get(house, f"/v3/parts/get_multi?{many}", 400))["message"]
+    assert "uid[]: at most 100" in (await get(house, f"/v3/parts/get_multi?{many}", 400))["message"]
     assert list(await get(house, f"/v3/parts/get_multi?{same}&show[]=uid")) == [NEW]
 
 

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from proxy import errors, model, parameters
+from proxy import bounds, errors, model, parameters
 from proxy.mapping.loader import Rulebook
 
-CALLBACK_MAX = 128
 NOTHING = frozenset({("",)})  # show[] with no known name: a view of no field
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
 SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
@@ -37,13 +36,16 @@ class Parameters(parameters.Parameters):
     def style(self) -> Style:
         """pretty_print, callback and suppress_status_codes."""
         callback = self.text("callback") or None
-        if callback and (len(callback) > CALLBACK_MAX or not CALLBACK.fullmatch(callback)):
+        if callback:
+            bounds.CALLBACK.check(len(callback))
+        if callback and not CALLBACK.fullmatch(callback):
             raise errors.BadRequest("callback must be the name of a JavaScript function, like handle or app.handle")
         return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
 
     def shape(self, features: frozenset[str], book: Rulebook, name: str) -> Shape:
         """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: views are kept,
-        and what clients make up must not be what they are kept by."""
+        and what clients make up must not be what they are kept by. Raises BadRequest for too many."""
+        bounds.VIEW.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
         include = frozenset(self.texts("include")) & book.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
             return Shape(model.View(include, features=features), {})
@@ -62,7 +64,7 @@ class Parameters(parameters.Parameters):
         return Shape(view, cuts)
 
     def _slices(self) -> list[tuple[str, str]]:
-        return [(name, values[-1]) for name, values in self._values.items() if name.startswith("slice[")]
+        return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]
 
 
 def _paths(texts: Iterable[str], book: Rulebook, name: str) -> frozenset[model.Path]:

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from proxy import errors, model
+from proxy import bounds, errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
@@ -23,8 +23,6 @@ from proxy.web.v3.repeats import Repeat, Repeats
 from proxy.web.v3.replies import Written
 
 log = structlog.get_logger()
-
-UIDS_MAX = 100  # of one get_multi: v2's limit, v3's is not known (contract v3-rest.md §1)
 
 CLIENT = web.RequestKey("client", Client)  # whose request it is, for the log
 RECEIPT = web.RequestKey("receipt", Receipt)  # what it came to, for the log
@@ -150,8 +148,7 @@ class Surface:
         uids = [uid for uid in asked.parameters.texts("uid") if uid]
         if not uids:
             raise errors.BadRequest("uid[] argument missing: the uids to get, like uid[]=2c3be9310496fffc")
-        if len(set(uids)) > UIDS_MAX:
-            raise errors.BadRequest(f"at most {UIDS_MAX} uids a request, not {len(set(uids))}")
+        bounds.UIDS.check(len(set(uids)))
         return await self._objects(endpoint, asked, uids)
 
     async def _get(self, endpoint: Endpoint, asked: Asked) -> Any:

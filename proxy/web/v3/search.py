@@ -5,13 +5,10 @@ from typing import Any
 
 import msgspec
 
-from proxy import errors, model
+from proxy import bounds, errors, model
 from proxy.gateway.kept import Answer
 from proxy.kit.encoding import Encoded
 from proxy.parameters import Parameters
-
-FACETS_MAX = 20  # facets, facet queries and stats of one request: each can be an operation of its own upstream
-FILTER_QUERIES_MAX = 20  # of one request: each is parsed while everybody waits
 
 FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
 FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
@@ -20,23 +17,19 @@ STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
 
 def request(parameters: Parameters) -> model.SearchRequest:
     """The request. Raises BadRequest, naming the parameter and what it accepts."""
-    facets = _counted(parameters, "facet", FACET)
-    asked = model.SearchRequest(
+    _check_numbers(parameters)
+    return model.SearchRequest(
         q=parameters.text("q") or "",
         start=parameters.whole("start", 0, model.SEARCH_START_MAX),
         limit=_limit(parameters),
         sortby=parameters.text("sortby") or "score desc",
         filters=tuple(_filters(parameters)),
-        filter_queries=tuple(text for text in parameters.texts("filter[queries]") if text),
-        facets=tuple(_facet(parameters, field) for field in facets),
-        facet_queries=tuple(dict.fromkeys(text for text in parameters.texts("facet[queries]") if text)),
+        filter_queries=tuple(_queries(parameters, "filter")),
+        facets=tuple(_facet(parameters, field) for field in _counted(parameters, "facet", FACET)),
+        facet_queries=tuple(dict.fromkeys(_queries(parameters, "facet"))),
         stats=tuple(_stats(parameters)),
         drilldown=_drilldown(parameters),
     )
-    counted = len(asked.facets) + len(asked.facet_queries) + len(asked.stats)
-    _check_number("facets and stats", counted, FACETS_MAX)
-    _check_number("filter queries", len(asked.filter_queries), FILTER_QUERIES_MAX)
-    return asked
 
 
 def response(asked: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
@@ -76,9 +69,21 @@ def _limit(parameters: Parameters) -> int:
         ) from None
 
 
-def _check_number(things: str, number: int, maximum: int) -> None:
-    if number > maximum:
-        raise errors.BadRequest(f"at most {maximum} {things} a request, not {number}")
+def _check_numbers(parameters: Parameters) -> None:
+    """Raise BadRequest for more than a search may hold."""
+    facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
+    filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
+    bounds.Q.check(len(parameters.text("q") or ""))
+    bounds.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
+    bounds.FILTERS.check(len(parameters.names("filter[fields]")))
+    bounds.FILTER_QUERIES.check(len(filtered))
+    bounds.COUNTS.check(len(facets) + len(stats) + len(counted))
+    bounds.QUERIES_LENGTH.check(sum(map(len, (*filtered, *counted))))
+
+
+def _queries(parameters: Parameters, kind: str) -> list[str]:
+    """The texts of `filter[queries]` or `facet[queries]`."""
+    return [text for text in parameters.texts(f"{kind}[queries]") if text]
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
@@ -92,6 +97,8 @@ def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
         if field is None:
             raise errors.BadRequest(f"{name[:60]} must be like filter[fields][brand.name][]")
         if values := tuple(value for value in parameters.texts(name) if value):
+            bounds.FILTER_VALUES.check(len(values), f"{name}[]")
+            bounds.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
             found.append((field[1], values))
     return found
 

@@ -18,18 +18,20 @@ LENGTH_MAX = 2_000  # characters of the header
 
 def header(names: Iterable[str]) -> dict[str, str]:
     """The header that names these; none where there is nothing to name."""
-    encoded = list(dict.fromkeys(_encoded(name) for name in names))
-    shown, length = 0, 0
-    for name in encoded:
-        length += len(name) + 2
+    distinct = list(dict.fromkeys(name[:NAME_MAX] for name in names))
+    shown: list[str] = []
+    length = 0
+    for name in distinct:  # what is not shown is counted only: there can be thousands
+        encoded = _encoded(name)
+        length += len(encoded) + 2
         if length > LENGTH_MAX:
+            shown.append(f"+{len(distinct) - len(shown)}")
             break
-        shown += 1
-    more = [f"+{len(encoded) - shown}"] if shown < len(encoded) else []
-    return {HEADER: ", ".join([*encoded[:shown], *more])} if encoded else {}
+        shown.append(encoded)
+    return {HEADER: ", ".join(shown)} if shown else {}
 
 
 def _encoded(name: str) -> str:
     """Percent-encoded UTF-8; a name that is too long ends where a whole character does."""
-    encoded = quote(name[:NAME_MAX], safe=SAFE, errors="replace")
+    encoded = quote(name, safe=SAFE, errors="replace")
     return encoded if len(encoded) <= NAME_MAX else encoded[:NAME_MAX].rpartition("%")[0]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy.kit import slices
 from proxy.model import FacetField
 from proxy.planning import counting
 from proxy.planning.lucene import Condition
@@ -45,7 +46,8 @@ ONE = {
     ],
 )
 def test_conditions(condition: Condition, passes: bool) -> None:
-    assert counting.passes(condition, ONE) is passes
+    column = counting.Column([None, ONE.get(condition.field)])
+    assert slices.finished(column.passing(condition)) == (0x100 if passes else 0)
 
 
 def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> None:
@@ -56,7 +58,8 @@ def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> 
     counting.check_field("name", ONE)
 
 
-OBJECTS = [{"n": 1, "t": "b", "l": ["x", "y"]}, {"n": 3, "t": "a", "l": []}, {"n": None, "t": "b", "l": ["x"]}]
+OBJECTS = {"n": [1, 3, None], "t": ["b", "a", "b"], "l": [["x", "y"], [], ["x"]]}
+ALL = 0x010101
 
 
 @pytest.mark.parametrize(
@@ -70,29 +73,44 @@ OBJECTS = [{"n": 1, "t": "b", "l": ["x", "y"]}, {"n": 3, "t": "a", "l": []}, {"n
     ],
 )
 def test_facets_count_every_value_of_a_list_and_what_has_none(wanted: FacetField, values: Any, missing: int) -> None:
-    found = counting.facet(wanted, OBJECTS)
+    found = counting.Column(OBJECTS[wanted.field]).facet(wanted, ALL)
     assert [(each["value"], each["count"]) for each in found["facets"]] == values
     assert (found["missing"], found["__class__"], found["spec_drilldown_rank"]) == (missing, "SearchFacetResult", None)
 
 
 def test_stats() -> None:
-    found = counting.stats("n", OBJECTS)
+    found = counting.Column(OBJECTS["n"]).stats("n", ALL)
     assert (found["min"], found["max"], found["mean"], found["count"], found["missing"]) == (1, 3, 2.0, 2, 1)
     assert found["stddev"] == pytest.approx(2**0.5)
 
 
-@pytest.mark.parametrize("objects, missing", [([], 0), ([{"n": None}], 1)])
-def test_stats_of_nothing_are_null(objects: list[dict[str, Any]], missing: int) -> None:
-    found = counting.stats("n", objects)
+def test_facets_and_stats_are_of_the_objects_that_are_asked_for() -> None:
+    found = counting.Column(OBJECTS["t"]).facet(FacetField("t"), 0x000100)
+    assert [(each["value"], each["count"]) for each in found["facets"]] == [("a", 1)]
+    assert counting.Column(OBJECTS["n"]).stats("n", 0x000100)["mean"] == 3.0
+
+
+@pytest.mark.parametrize("objects, missing", [([], 0), ([None], 1)])
+def test_stats_of_nothing_are_null(objects: list[Any], missing: int) -> None:
+    found = counting.Column(objects).stats("n", counting.mask(range(len(objects))))
     assert [found[key] for key in ("min", "max", "mean", "stddev")] == [None] * 4
     assert (found["count"], found["missing"]) == (0, missing)
 
 
 def test_stats_of_words_are_refused() -> None:
     with pytest.raises(errors.BadRequest, match="stats: t holds no numbers"):
-        counting.stats("t", OBJECTS)
+        counting.Column(OBJECTS["t"]).stats("t", ALL)
 
 
-def test_numbers_sort_by_size_and_before_words_which_sort_without_case() -> None:
-    values = ["b", 10, "A", 9.5, "c"]
-    assert sorted(values, key=counting.sort_key) == [9.5, 10, "A", "b", "c"]
+@pytest.mark.parametrize("descending", [False, True])
+def test_numbers_sort_by_size_and_before_words_which_sort_without_case_and_nothing_comes_last(descending: bool) -> None:
+    values = [None, "b", 10, "A", 9.5, "c", None]
+    found = [values[n] for n in counting.Column(values).ordered(list(range(len(values))), descending)]
+    inner = [9.5, 10, "A", "b", "c"]
+    assert found == [*(reversed(inner) if descending else inner), None, None]
+
+
+def test_equal_values_keep_their_order() -> None:
+    column = counting.Column(["b", "a", "B", "a"])
+    assert column.ordered([3, 2, 1, 0], False) == [3, 1, 2, 0]
+    assert column.ordered([3, 2, 1, 0], True) == [2, 0, 3, 1]

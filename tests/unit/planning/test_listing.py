@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy.kit import slices
 from proxy.model import Drilldown, FacetField, SearchRequest
 from proxy.planning.listing import Listed, Listing
 
@@ -35,7 +36,7 @@ def to_v3(record: Any) -> dict[str, Any]:
 
 
 def search(**request: Any) -> Listed:
-    return a_listing().search(SearchRequest(**{"limit": 100, **request}))
+    return slices.finished(a_listing().search(SearchRequest(**{"limit": 100, **request})))
 
 
 def names(found: Listed) -> list[str]:
@@ -180,6 +181,18 @@ def test_the_ids_of_a_name_are_those_of_exactly_this_name() -> None:
     assert ids.keys() == NAMES.keys()
 
 
+EVERYTHING = SearchRequest(
+    q="texas",
+    sortby="name asc",
+    filters=(("x", ("1",)),),
+    facets=(FacetField("x", include=True),),
+    facet_queries=("x:1",),
+    stats=(("x", True),),
+)
+
+
 def test_an_empty_list_finds_nothing() -> None:
-    found = a_listing({}).search(SearchRequest(q="texas", sortby="name asc", filters=(("x", ("1",)),)))
+    found = slices.finished(a_listing({}).search(EVERYTHING))
     assert (found.records, found.hits) == ([], 0)
+    assert found.facet_results["fields"]["x"]["facets"] == []
+    assert (found.facet_results["queries"], found.stats_results["x"]["count"]) == ({"x:1": {"count": 0}}, 0)

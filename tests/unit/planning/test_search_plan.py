@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy import errors
-from proxy.kit import shipped
+from proxy.kit import shipped, slices
 from proxy.mapping import loader
 from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
-from proxy.planning import library, search
+from proxy.planning import library, search, support
 
 RULEBOOK = loader.load(shipped.path("mappings"), "octopart")
 TABLES = RULEBOOK.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
@@ -20,9 +20,13 @@ ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 
 
+def plan_of(request: SearchRequest) -> search.Plan:
+    return search.plan(request, slices.finished(support.filters(request)), TABLES, ALL)
+
+
 def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     """Variables, worst cost and document of every operation."""
-    plan = search.plan(SearchRequest(**{"q": "x", **request}), TABLES, ALL)
+    plan = plan_of(SearchRequest(**{"q": "x", **request}))
     assert isinstance(plan, search.SearchPlan)
     page, *apart = (wanted.aggregations for wanted in plan.wanted)
     document = VIEWS.page(View(show=frozenset({("mpn",)})), page).document

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.kit import shipped
+from proxy.kit import shipped, slices
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, SearchRequest
-from proxy.planning import criteria, numbered, search
+from proxy.planning import criteria, numbered, search, support
 
 BOOK = loader.load(shipped.path("mappings"), "octopart").tables.with_list("Brand", {"Yageo": ("621",)})
 ALL = frozenset({"TECH_SPECS"})
@@ -17,7 +17,11 @@ LOST = "specs.test_text_attribute.value"  # a key of v3's, and of no attribute
 
 
 def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any) -> list[str]:
-    return list(search.plan(SearchRequest(**request), BOOK, features, complete).unsupported)
+    return list(planned(SearchRequest(**request), features, complete).unsupported)
+
+
+def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
+    return search.plan(request, slices.finished(support.filters(request)), BOOK, features, complete)
 
 
 def facet(field: str, include: bool = True) -> FacetField:
@@ -60,7 +64,7 @@ def test_sort_keys(sortby: str, ignored: list[str]) -> None:
 
 
 def test_the_first_key_that_the_service_sorts_by_is_used() -> None:
-    plan = search.plan(SearchRequest(sortby="octopart_url desc, mpn asc"), BOOK, ALL)
+    plan = planned(SearchRequest(sortby="octopart_url desc, mpn asc"))
     assert isinstance(plan, search.SearchPlan)
     assert plan._sorting == {"sort": "mpn", "sortDir": "asc"}
 

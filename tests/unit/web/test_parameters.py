@@ -1,8 +1,12 @@
 """Query strings in every spelling that v3 clients use (contract v3-rest.md §2, §6)."""
 
-import pytest
+from urllib import parse
 
-from proxy import errors, model
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy import errors, model, parameters
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.web.v3.parameters import Parameters, Shape, Style
@@ -123,9 +127,7 @@ def test_a_style_is_read(query: str, style: Style) -> None:
     assert of(query).style() == style
 
 
-@pytest.mark.parametrize(
-    "name", ["1a", "a b", "a()", "alert(1)", "a.", ".a", "a[b]", "a;b", "é", "a%0A", "a" * 129, "%3C"]
-)
+@pytest.mark.parametrize("name", ["1a", "a b", "a()", "alert(1)", "a.", ".a", "a[b]", "a;b", "é", "a%0A", "%3C"])
 def test_a_callback_that_is_no_function_name_is_an_error_that_does_not_repeat_it(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=r"^callback must be the name of a JavaScript function") as caught:
         of(f"callback={name}").style()
@@ -198,3 +200,32 @@ def test_the_error_of_a_slice_is_short_whatever_was_sent() -> None:
 def test_slices_of_several_fields_are_kept_apart_and_the_last_of_one_counts() -> None:
     cuts = shape("slice[offers]=:1&slice%5Bdescriptions%5D=2:&slice[offers]=:2").cuts
     assert cuts == {("offers",): slice(None, 2), ("descriptions",): slice(2, None)}
+
+
+def test_a_query_string_has_a_bound_that_is_named_and_is_not_taken_apart_beyond_it() -> None:
+    assert of("a=&" * 999 + "q=1").text("q") == "1"
+    with pytest.raises(errors.BadRequest, match=r"^query string: at most 1000 parameters, not 22001$"):
+        of("a=&" * 22_000)
+
+
+def test_the_apikey_is_read_without_decoding_the_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+    whole = parameters.decoded
+    monkeypatch.setattr(parameters, "decoded", lambda text: decoded.append(text) or whole(text))
+    assert of("queries=%5B%5D&apikey=%4B&q=%41").text("apikey") == "K"
+    assert {"%5B%5D", "%41"}.isdisjoint(decoded)
+
+
+@given(st.text("%4aé1+", max_size=20))
+def test_a_text_is_decoded_as_urllib_decodes_it(text: str) -> None:
+    assert parameters.decoded(text) == parse.unquote_plus(text)
+
+
+@pytest.mark.parametrize("name", ["include[]", "show[]", "hide[]"])
+def test_what_a_reply_shows_is_bounded_together_with_its_slices(name: str) -> None:
+    slices = "&".join(f"slice[specs.key{n}.value]=0:1" for n in range(70))
+    fields = "&".join(f"{name}=specs.key{n}.value" for n in range(80))
+    assert shape(f"{slices}&{fields}")
+    message = r"^include\[\], show\[\], hide\[\], slice\[<field>\]: at most 150 values together, not 151$"
+    with pytest.raises(errors.BadRequest, match=message):
+        shape(f"{slices}&{fields}&{name}=specs")

@@ -7,11 +7,10 @@ parameter `facet[fields]` in the style deepObject, whose brackets go as deep as 
 from collections.abc import Iterator
 from typing import Any
 
-from proxy import model
+from proxy import bounds, model
 from proxy.endpoints import Endpoint
 from proxy.mapping import loader
 from proxy.web.v3 import parameters as readers
-from proxy.web.v3 import routes, search
 from proxy.web.v3.description import fields, parameters
 from proxy.web.v3.description.envelopes import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of
 from proxy.web.v3.description.parameters import Parameter
@@ -25,11 +24,20 @@ KINDS: dict[parameters.Kind, Schema] = {
     "any": ANY,
 }
 LIMITS: dict[str, Schema] = {
-    "callback": {"maxLength": readers.CALLBACK_MAX, "pattern": f"^({readers.CALLBACK.pattern})?$"},
-    "uid[]": {"minItems": 1, "maxItems": routes.UIDS_MAX},
-    "facet[fields]": {"maxProperties": search.FACETS_MAX},
-    "stats": {"maxProperties": search.FACETS_MAX},
+    "callback": {"maxLength": bounds.CALLBACK.maximum, "pattern": f"^({readers.CALLBACK.pattern})?$"},
+    "q": {"maxLength": bounds.Q.maximum},
+    "sortby": {"pattern": f"^[^,]*(,[^,]*){{0,{bounds.SORT_KEYS.maximum - 1}}}$"},
+    "uid[]": {"minItems": 1, "maxItems": bounds.UIDS.maximum},
+    **{name: {"maxItems": bounds.VIEW.maximum} for name in ("include[]", "show[]", "hide[]")},
+    "slice": {"maxProperties": bounds.VIEW.maximum},
+    "filter[fields]": {"maxProperties": bounds.FILTERS.maximum},
+    "filter[queries][]": {"maxItems": bounds.FILTER_QUERIES.maximum},
+    "facet[queries][]": {"maxItems": bounds.COUNTS.maximum},
+    "facet[fields]": {"maxProperties": bounds.COUNTS.maximum},
+    "stats": {"maxProperties": bounds.COUNTS.maximum},
 }
+# Of the values of a parameter that holds the name of a field.
+ITEMS: dict[str, Schema] = {"filter[fields]": {"maxItems": bounds.FILTER_VALUES.maximum}}
 # Recorded v3 uids, contract v3-rest.md §1 and §3.2.
 UIDS = {
     "Part": "bd4d768f82c5628a",
@@ -77,6 +85,7 @@ def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter])
         "additionalProperties": False,
         "minProperties": 1,
     }
+    value = value | ITEMS.get(first.head or "", {})
     schema: Schema = {
         "type": "object",
         "properties": dict.fromkeys(fields.named(book, endpoint.object, first), value),

@@ -5,10 +5,12 @@
 
 from collections import Counter, defaultdict
 
+from proxy import bounds
 from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
 from proxy.parameters import FALSE, TRUE
 from proxy.planning import criteria, match, numbered
+from proxy.web import direct, server
 from proxy.web.v3 import unsupported
 from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
 from proxy.web.v3.description.parameters import Parameter
@@ -47,8 +49,8 @@ be untrue. So is a field that v3 never had. A facet, a statistic or a sort key t
 served empty or ignored, and named in `{unsupported.HEADER}` (see below); so are those of specs where the application's
 plan lacks the feature TECH_SPECS. The service sorts by one field: the first that it can; `score desc` may follow.
 
-Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {criteria.PATTERNS_MAX}
-names of a filter at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
+Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {bounds.PATTERNS.maximum}
+names of a request at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
 the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
 [reference/spec-keys.md](reference/spec-keys.md) lists them.
 
@@ -96,6 +98,12 @@ from its beginning; aliases count. `*` stands for anything, in `q` and in filter
 adds nothing.
 
 """
+BOUNDS = f"""\
+A request beyond a bound is a 400 that names the parameter, the bound and the number sent. Each bound keeps what one
+request can cost so small that others need not wait for it. The request line has at most {server.MAX_LINE} bytes, and
+{direct.PATH_MAX} before the query.
+
+"""
 ACTIONS: dict[Action, str] = {
     "match": "Match",
     "search": "Search",
@@ -114,6 +122,7 @@ def page(book: loader.Rulebook) -> str:
         ("Endpoints", _endpoints()),
         ("Parameters of every endpoint", _globals(book)),
         *_actions(),
+        ("Bounds of a request", BOUNDS + _bounds()),
         ("What searches of parts can name", SEARCHES + _parts(book)),
         ("What is left out of account", UNSUPPORTED),
         ("What other searches can name", LISTS + _lists(book)),
@@ -146,6 +155,11 @@ def _answer(endpoint: Endpoint) -> str:
         "get_multi": f"{one} by uid, without `__class__`",
         "get": one + alias,
     }[endpoint.action]
+
+
+def _bounds() -> str:
+    rows = [(code(each.parameters), f"{each.maximum} {each.unit}", each.reason) for each in bounds.ALL]
+    return table(("bounded", "at most", "because"), rows)
 
 
 def _globals(book: loader.Rulebook) -> str:

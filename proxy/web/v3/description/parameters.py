@@ -6,11 +6,9 @@ Limits and defaults are the constants that their readers use; a test holds names
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proxy import model
+from proxy import bounds, model
 from proxy.endpoints import Endpoint
-from proxy.planning import lucene, queries
-from proxy.web.v3 import parameters as readers
-from proxy.web.v3 import routes, search
+from proxy.planning import queries
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
 FIELD = "<field>"  # stands for the name of a field
@@ -66,7 +64,7 @@ GLOBALS = (
         "callback",
         "text",
         "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
-        f"A name, dotted at will, of at most {readers.CALLBACK_MAX} letters",
+        f"A name, dotted at will, of at most {bounds.CALLBACK.maximum} letters",
         "§2",
     ),
     Parameter("suppress_status_codes", "flag", "errors come with status 200", "§2", False),
@@ -79,7 +77,7 @@ GET_MULTI = (
     Parameter(
         "uid[]",
         "texts",
-        f"the uids, {routes.UIDS_MAX} different ones at most; what is not known is left out of the reply",
+        f"the uids, {bounds.UIDS.maximum} different ones at most; what is not known is left out of the reply",
         "§1",
         required=True,
     ),
@@ -120,7 +118,7 @@ QUERY = (
 )
 
 _APART = "counts without the filters on its own field"
-_TOGETHER = f"; {search.FACETS_MAX} facets, facet queries and stats a request at most"
+_TOGETHER = f"; {bounds.COUNTS.maximum} facets, facet queries and stats a request at most"
 
 SEARCH = (
     Parameter("q", "text", "words; empty finds everything", "§1.1", model.SearchRequest().q),
@@ -136,7 +134,7 @@ SEARCH = (
         "filter[queries][]",
         "texts",
         "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason; "
-        f"{search.FILTER_QUERIES_MAX} a request at most, of {lucene.LENGTH_MAX} characters",
+        f"{bounds.FILTER_QUERIES.maximum} a request at most, of {bounds.QUERY_LENGTH.maximum} characters",
         "§1.1",
     ),
     Parameter(f"facet[fields][{FIELD}][include]", "flag", f"counts the field's values{_TOGETHER}", "§1.1", False),

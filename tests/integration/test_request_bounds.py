@@ -1,0 +1,154 @@
+"""Bounds of a request, through HTTP: what is beyond is a 400 that names it, and what is within keeps nobody waiting."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from support import running_proxy, scripted_upstream
+
+from proxy import bounds
+
+ENTRIES = 10_000
+KEY = f"apikey={running_proxy.KEY}"
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[running_proxy.Client]:
+    """A proxy whose upstream has nothing but long lists of makers, sellers and categories."""
+    entries = [{"id": str(n), "name": f"Maker {n}", "aliases": [], "homepageUrl": None} for n in range(ENTRIES)]
+    async with scripted_upstream.running() as upstream:
+        upstream.says({"data": {"supManufacturers": entries}})
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(settings) as client:
+            yield client
+
+
+def many(name: str, count: int, value: str = "{}") -> str:
+    return "&".join(f"{name}={quote(value.format(n))}" for n in range(count))
+
+
+async def refusal(client: running_proxy.Client, target: str) -> Any:
+    response = await client.get(target)
+    body = await response.json()
+    assert (response.status, body["__class__"]) == (400, "ClientErrorResponse"), body
+    return body["message"]
+
+
+SEARCHES = {
+    "q": (f"q={'a' * 1001}", "q: at most 1000 characters in a search, not 1001"),
+    "sortby": (f"sortby={quote('name asc,' * 10 + 'uid')}", "sortby: at most 10 fields, not 11"),
+    "filtered fields": (
+        "&".join(f"filter[fields][specs.key{n}.value][]=1" for n in range(21)),
+        "filter[fields]: at most 20 fields, not 21",
+    ),
+    "values of a filter": (
+        many("filter[fields][name][]", 201),
+        "filter[fields][name][]: at most 200 values for each field, not 201",
+    ),
+    "a long value": (
+        f"filter[fields][name][]={'x' * 501}",
+        "filter[fields][name][]: at most 500 characters each, not 501",
+    ),
+    "filter queries": (many("filter[queries][]", 21, "name:{}"), "filter[queries][]: at most 20 queries, not 21"),
+    "facet queries": (
+        many("facet[queries][]", 21, "name:{}"),
+        "facet[fields], facet[queries][], stats: at most 20 counts together, not 21",
+    ),
+    "facets": (
+        "&".join(f"facet[fields][name{n}][include]=1" for n in range(21)),
+        "facet[fields], facet[queries][], stats: at most 20 counts together, not 21",
+    ),
+    "stats": (
+        "&".join(f"stats[name{n}][include]=1" for n in range(21)),
+        "facet[fields], facet[queries][], stats: at most 20 counts together, not 21",
+    ),
+    "long queries": (
+        many("facet[queries][]", 6, "name:{}" + "x" * 1700),
+        "filter[queries][], facet[queries][]: at most 10000 characters together, not 10236",
+    ),
+    "a long query": (
+        f"filter[queries][]=name:{'x' * 1996}",
+        f"filter query 'name:{'x' * 35}'…: at most 2000 characters each, not 2001",
+    ),
+    "conditions": (
+        many("filter[queries][]", 1, " AND ".join(["name:x"] * 101)),
+        "filter[fields], filter[queries][]: at most 100 conditions together, not 101",
+    ),
+    "conditions of a facet query": (
+        many("facet[queries][]", 1, " AND ".join(["name:x"] * 101)),
+        "facet[queries][]: at most 100 conditions together, not 101",
+    ),
+    "patterns": (
+        f"{many('filter[fields][name][]', 6, '*{}')}&{many('facet[queries][]', 5, 'name:*{}')}",
+        "filter[fields][<field>][], filter[queries][], facet[queries][]: at most 10 values with * together, not 11",
+    ),
+}
+
+
+@pytest.mark.parametrize("query, message", SEARCHES.values(), ids=SEARCHES.keys())
+@pytest.mark.parametrize("path", ["/v3/brands/search", "/v3/parts/search"])
+async def test_a_search_beyond_a_bound_is_refused_with_its_name(
+    client: running_proxy.Client, path: str, query: str, message: str
+) -> None:
+    if "brands" in path:
+        query = query.replace("specs.key", "name")
+    assert await refusal(client, f"{path}?{KEY}&{query}") == message
+
+
+async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_proxy.Client) -> None:
+    queries = [
+        f"q={'maker+' * 166}",
+        f"sortby={quote(','.join(['name desc', 'uid asc'] * 5))}",
+        many("filter[fields][name][]", 190, "Maker {}"),
+        many("filter[fields][name][]", 5, "Maker *{}1"),
+        many("filter[queries][]", 20, "name:[Maker TO Nobody]"),
+        many("facet[queries][]", 17, "name:Maker{}"),
+        *(f"facet[fields][{field}][include]=1" for field in ("uid", "name", "homepage_url")),
+    ]
+    response = await client.get(f"/v3/brands/search?{KEY}&{'&'.join(queries)}")
+    body = await response.json()
+    assert response.status == 200, body
+    assert body["hits"] > 190
+    assert len(body["facet_results"]["queries"]) == 17
+
+
+@pytest.mark.parametrize("key", ["", f"{KEY}&"])
+async def test_too_many_parameters_are_refused_before_the_apikey_is_looked_at(
+    client: running_proxy.Client, key: str
+) -> None:
+    message = await refusal(client, f"/v3/parts/match?{key}{'a=&' * 20_000}")
+    assert message == f"query string: at most 1000 parameters, not {20_001 + bool(key)}"
+
+
+async def test_others_run_while_a_long_list_is_searched(client: running_proxy.Client) -> None:
+    """Turns of the event loop, counted by a task that does nothing else."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def turns_of(target: str) -> int:
+        before = turns
+        response = await client.get(target)
+        assert response.status == 200, await response.text()
+        return turns - before
+
+    await client.get(f"/v3/brands/search?{KEY}&q=none")
+    counting = asyncio.create_task(count())
+    try:
+        short = min([await turns_of(f"/v3/brands/search?{KEY}&q=none") for _ in range(3)])
+        patterns = many("filter[queries][]", 10, "name:*{}*")
+        long = min([await turns_of(f"/v3/brands/search?{KEY}&{patterns}&limit={n}") for n in range(3)])
+    finally:
+        counting.cancel()
+    assert long - short >= 10 * ENTRIES / 1_000
+
+
+def test_every_bound_is_listed() -> None:
+    made = {each for each in vars(bounds).values() if isinstance(each, bounds.Bound)}
+    assert set(bounds.ALL) == made
