@@ -32,11 +32,11 @@ VIEW = Bound(
     ("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together", "a mapping is compiled for them"
 )
 UIDS = Bound(("uid[]",), 100, "different values", "v2's limit; each part is billed")
-Q = Bound(("q",), 1_000, "characters in a search", "each word is looked up")
+Q = Bound(("q",), 2_000, "characters in a search", "each word is looked up")
 SORT_KEYS = Bound(("sortby",), 10, "fields", "a list is sorted by each")
 FILTERS = Bound(("filter[fields]",), 20, "fields", "each is a filter of its own")
 FILTER_VALUES = Bound((VALUES,), 200, "values for each field", "each is looked up")
-FILTER_LENGTH = Bound((VALUES,), 500, "characters each", "values are compared with names")
+FILTER_LENGTH = Bound((VALUES,), 2_000, "characters each", "values are compared with names")
 FILTER_QUERIES = Bound(("filter[queries][]",), 20, "queries", "each is parsed")
 QUERY_LENGTH = Bound(FILTER_TEXTS, 2_000, "characters each", "parsing takes 10 µs for each")
 QUERIES_LENGTH = Bound(FILTER_TEXTS, 10_000, "characters together", "parsing takes 10 µs for each")

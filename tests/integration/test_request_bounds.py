@@ -37,7 +37,7 @@ async def refusal(client: running_proxy.Client, target: str) -> Any:
 
 
 SEARCHES = {
-    "q": (f"q={'a' * 1001}", "q: at most 1000 characters in a search, not 1001"),
+    "q": (f"q={'a' * 2001}", "q: at most 2000 characters in a search, not 2001"),
     "sortby": (f"sortby={quote('name asc,' * 10 + 'uid')}", "sortby: at most 10 fields, not 11"),
     "filtered fields": (
         "&".join(f"filter[fields][specs.key{n}.value][]=1" for n in range(21)),
@@ -48,8 +48,8 @@ SEARCHES = {
         "filter[fields][name][]: at most 200 values for each field, not 201",
     ),
     "a long value": (
-        f"filter[fields][name][]={'x' * 501}",
-        "filter[fields][name][]: at most 500 characters each, not 501",
+        f"filter[fields][name][]={'x' * 2001}",
+        "filter[fields][name][]: at most 2000 characters each, not 2001",
     ),
     "filter queries": (many("filter[queries][]", 21, "name:{}"), "filter[queries][]: at most 20 queries, not 21"),
     "facet queries": (
@@ -99,7 +99,7 @@ async def test_a_search_beyond_a_bound_is_refused_with_its_name(
 
 async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_proxy.Client) -> None:
     queries = [
-        f"q={'maker+' * 166}",
+        f"q={'maker+' * 333}",
         f"sortby={quote(','.join(['name desc', 'uid asc'] * 5))}",
         many("filter[fields][name][]", 190, "Maker {}"),
         many("filter[fields][name][]", 5, "Maker *{}1"),
@@ -120,6 +120,13 @@ async def test_too_many_parameters_are_refused_before_the_apikey_is_looked_at(
 ) -> None:
     message = await refusal(client, f"/v3/parts/match?{key}{'a=&' * 20_000}")
     assert message == f"query string: at most 1000 parameters, not {20_001 + bool(key)}"
+
+
+@pytest.mark.parametrize(
+    "queries", ["9" * 60_000, "[" + "9" * 60_000 + "]", '[{"mpn":"X","start":' + "9" * 5_000 + "}]", "[" * 60_000]
+)
+async def test_json_that_is_too_much_for_a_reader_is_refused(client: running_proxy.Client, queries: str) -> None:
+    assert (await refusal(client, f"/v3/parts/match?{KEY}&queries={queries}")).startswith("queries is not valid JSON")
 
 
 async def test_others_run_while_a_long_list_is_searched(client: running_proxy.Client) -> None:

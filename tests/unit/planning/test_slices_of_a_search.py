@@ -1,12 +1,11 @@
 """How much a search of a list does at once: counted in executed lines, not in time, so that no machine matters."""
 
 import random
-import sys
-from collections.abc import Generator
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import executed_lines
 
 from proxy.kit import slices
 from proxy.model import FacetField, SearchRequest
@@ -63,30 +62,10 @@ def a_request(seed: int) -> SearchRequest:
     )
 
 
-def slices_of(work: Generator[None, None, Any]) -> list[int]:
-    """How many lines of this program each slice executes."""
-    found = [0]
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if "/proxy/" not in frame.f_code.co_filename:
-            return None
-        found[-1] += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        while next(work, work) is not work:
-            found.append(0)
-    finally:
-        sys.settrace(before)
-    return found
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_no_slice_of_a_search_grows_with_the_list(seed: int) -> None:
     request = a_request(seed)
-    small, large = slices_of(SMALL.search(request)), slices_of(LARGE.search(request))
+    small, large = executed_lines.of_slices(SMALL.search(request)), executed_lines.of_slices(LARGE.search(request))
     assert max(small) <= LINES
     assert max(large) <= 1.1 * max(small)
     assert len(small) <= SLICES
@@ -94,7 +73,11 @@ def test_no_slice_of_a_search_grows_with_the_list(seed: int) -> None:
 
 def test_a_long_list_takes_more_slices() -> None:
     request = SearchRequest(q="*o*t*", limit=1)
-    assert len(slices_of(LARGE.search(request))) >= 1.8 * len(slices_of(SMALL.search(request))) > 20
+    assert (
+        len(executed_lines.of_slices(LARGE.search(request)))
+        >= 1.8 * len(executed_lines.of_slices(SMALL.search(request)))
+        > 20
+    )
 
 
 def test_the_slices_find_what_a_plain_search_finds() -> None:
