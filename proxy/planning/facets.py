@@ -89,14 +89,15 @@ def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str
 
 def drilldown_results(book: tables.Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facets and the stats of the specs that the service suggests, best first: their order is the rank. Each has as
-    many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of numbers alone.
+    many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of what v3 had as
+    numbers.
     """
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
     for rank, (key, each) in enumerate(list(_suggested(book, found).items())[:limit], 1):
         field = f"specs.{key}.value"
         fields[field] = _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
-        if each[0].valueType == "number":
+        if book.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
             stats[field] = _stats(each, rank, found)
     return fields, stats
 
@@ -223,15 +224,14 @@ def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any
 
 def _metadata(book: tables.Tables, asked: str, each: Any) -> dict[str, Any]:
     attribute = each.attribute
-    source = book.specs.source(asked)
-    key = source.key if source else asked
+    key = book.specs.shown_as(asked)
     unit = {"__class__": "UnitOfMeasurement", "name": each.unitsName, "symbol": each.unitsSymbol}
     return {
         "__class__": "SpecMetadata",
         "key": key,
         "name": book.specs.name(attribute.shortname, attribute.name, key),
         "datatype": book.specs.datatype(attribute.shortname, each.valueType),
-        "unit": unit if each.unitsName else None,
+        "unit": unit if book.specs.has_unit(attribute.shortname, each.unitsName) else None,
     }
 
 
