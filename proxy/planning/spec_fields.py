@@ -102,7 +102,7 @@ def _expand(book: Tables, condition: Condition) -> list[Condition]:
 def _without_sign(condition: Condition, field: str) -> Condition:
     """A condition on tolerances in the service's numbers: ±5%, 5% and 5.0 are 5."""
     low, high = (None if end is None else _percentage(end) for end in (condition.low, condition.high))
-    return Condition(field, tuple(map(_percentage, condition.values)), low, high)
+    return Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)
 
 
 def _percentage(text: str) -> str:
