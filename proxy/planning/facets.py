@@ -12,6 +12,7 @@ from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import criteria, spec_fields
 
 SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
+SIZE_OF_SUGGESTED = 100  # of each spec of a drilldown: a range is added up from those of both ends
 
 
 class Searched(NamedTuple):
@@ -68,23 +69,25 @@ def wanted(
     """The aggregations for some facets and stats that the service has (support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
-    size = 10
+    size = SIZE_OF_SUGGESTED if names else 10
     for facet in facets:
         names.add(_aggregation(book, facet.field))
-        size = max(size, min(SIZE_MAX, facet.start + facet.limit))
-        shortnames += spec_fields.shortnames(book, [facet.field])
+        attributes = spec_fields.shortnames(book, [facet.field])
+        # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
+        size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, facet.start + facet.limit))
+        shortnames += attributes
     for field in stats:
         names.add(_aggregation(book, field))
         shortnames += spec_fields.shortnames(book, [field])
     return Wanted(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
 
-def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str, Any]:
-    """One entry of facet_results.fields."""
+def facet_result(book: tables.Tables, facet: FacetField, found: Any, limited: bool = False) -> dict[str, Any]:
+    """One entry of facet_results.fields. `limited`: counted among some of the hits only, those that can have it."""
     field = criteria.known(book, facet.field)
     buckets = _buckets(book, facet.field, field, found) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
-    return _facet(page, None, found)
+    return _facet(page, None, None if limited else found)
 
 
 def drilldown_results(book: tables.Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -102,9 +105,10 @@ def drilldown_results(book: tables.Tables, found: Any, limit: int) -> tuple[dict
     return fields, stats
 
 
-def stats_result(book: tables.Tables, field: str, found: Any) -> dict[str, Any]:
-    """One entry of stats_results: what the service knows are the ends."""
-    return _stats(_specs(book, field, found), None, found)
+def stats_result(book: tables.Tables, field: str, found: Any, limited: bool = False) -> dict[str, Any]:
+    """One entry of stats_results: what the service knows are the ends. `limited` as in a facet."""
+    stats = _stats(_specs(book, field, found), None, found)
+    return {**stats, "missing": None} if limited else stats
 
 
 def ranked(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import graphql
 import yaml
 
-TABLES = ("uids.yaml", "spec_names.yaml", "search.yaml")  # no rules for fields
+TABLES = ("uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml")  # no rules for fields
 NONE = "planted"
 UIDS = ("brand_uid", "manufacturer_uid", "seller_uid", "category_uid")  # transforms that take the same values
 OF_TYPE = {"Int": "text", "String": "subtypes"}  # a transform that takes a value and makes another of it

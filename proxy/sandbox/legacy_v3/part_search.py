@@ -180,9 +180,8 @@ class PartSearch:
             return Drilldown({}, {}, {})
         over = asked.Count(True, on.exclude_filter)
         hits = self._over(search, on, _is_spec, there)
-        best = (there.part(shelf.Copy(id_)) for id_ in hits.page(0, _LOOKED_AT))
-        counted = Counter(key for part in best for key in spec_names.of_part(part))
-        names = [f"specs.{key}.value" for key, _ in counted.most_common(_SUGGESTED)][: on.limit]
+        best = [there.part(shelf.Copy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
+        names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: on.limit]
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(
             {name: rank for rank, name in enumerate(names, 1)},

@@ -6,6 +6,7 @@ without a key on record has its name in lower case with words joined by _. Reque
 
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -166,6 +167,19 @@ def of_part(part: records.Part) -> dict[str, list[records.Spec]]:
     for name in found.keys() & _RANGES.keys():
         found[name].sort(key=lambda spec: _RANGES[key(spec.attribute)].index(spec.attribute.shortname))
     return found
+
+
+def of_most(parts: Iterable[records.Part], number: int) -> list[str]:
+    """v3's keys of the attributes that most of the parts have, `number` of these: each the key that most show it by."""
+    counted: Counter[str] = Counter()
+    keys: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for part in parts:
+        counted.update(spec.attribute.shortname for spec in part.specs)
+        for shown, specs in of_part(part).items():
+            for spec in specs:
+                keys[spec.attribute.shortname][shown] += 1
+    most = (keys[name].most_common(1) for name, _ in counted.most_common(number))
+    return list(dict.fromkeys(shown for found in most for shown, _ in found))
 
 
 def limits(specs: list[records.Spec]) -> tuple[str | None, str | None]:
