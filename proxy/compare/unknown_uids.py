@@ -55,7 +55,7 @@ def computed(kind: str | None, uid: Any) -> bool:
 
 def same_object(field: str, old: Mapping[str, Any], new: Mapping[str, Any], within: str) -> bool:
     """Whether two objects in the field `within` are one, and their uids in `field` differ because v3's is not known."""
-    kind = "Category" if field == "parent_uid" else new.get("__class__") or OBJECTS.get(within)
+    kind = "Category" if field == "parent_uid" else old.get("__class__") or OBJECTS.get(within)
     if type(old.get(field)) is not str or not computed(kind, new.get(field)):
         return False
     if any(old[name] != new[name] for name in NAMES if name in old and name in new):

@@ -75,7 +75,8 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
     book = tables_of(folder, own_uids)
-    v3_specs = (f"specs.{key}.value" for key in book.v3_specs)
+    ends = ("value", "min_value", "max_value")
+    v3_specs = (f"specs.{key}.{end}" for key in book.v3_specs for end in ends)
     book = msgspec.structs.replace(book, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / "schema.graphql", site))
     rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places, hidden)

@@ -64,6 +64,7 @@ class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beside: dict[str, str] = {}
     whole: bool = False
     many: bool = False
+    plus_minus: bool = False
 
 
 class Source(NamedTuple):
@@ -146,9 +147,23 @@ class SpecNames:
         """What the service has for a key, which may be any spelling of it; None where it is not known."""
         return self._sources.get(key)
 
+    def shown_as(self, key: str) -> str:
+        """v3's key of what a request names so: of an attribute of a range that of the range."""
+        source = self.source(key)
+        if source is None:
+            return key
+        range_ = self._ranges.get(source.value or "")
+        return range_.key if range_ else source.key
+
     def spellings(self, key: str) -> tuple[str, ...]:
         """The keys in an answer of what a request names so; the key itself where the table does not hold it."""
         return self._spellings.get(key, (key,))
+
+    def is_plus_minus(self, key: str) -> bool:
+        """Whether v3 wrote a key's numbers as text with their sign."""
+        source = self.source(key)
+        known = self.names.get(source.value or "") if source else None
+        return known is not None and known.plus_minus
 
     def is_list(self, key: str) -> bool:
         """Whether v3 listed several values under a key."""
@@ -158,14 +173,19 @@ class SpecNames:
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         """v3's word for the kind of a value."""
-        if value_type != "number":
-            return "string"
         known = self.names.get(shortname)
+        if value_type != "number" or (known and known.plus_minus):
+            return "string"
         return "integer" if known and known.whole else "decimal"
 
+    def has_unit(self, shortname: str, units_name: str | None) -> bool:
+        """Whether v3 had a unit: not of a tolerance, whose text has it."""
+        known = self.names.get(shortname)
+        return bool(units_name) and not (known and known.plus_minus)
+
     def values(self, shortname: str, value_type: str, value: str, si_value: str) -> list[str]:
-        """v3's list of strings: numbers in SI base units ("22000.0"), texts as they are, several where v3 had some;
-        none for the end of a range."""
+        """v3's list of strings: numbers in SI base units ("22000.0"), tolerances as text ("±5%"), texts as they are,
+        several where v3 had some; none for the end of a range."""
         known = self.names.get(shortname)
         if known and known.end:
             return []
@@ -183,9 +203,11 @@ class SpecNames:
         source = self._ranges.get(shortname)
         return None if source is None else self._end(source.high, specs)
 
-    def display(self, shortname: str, shown: str, specs: Sequence[Spec]) -> str:
-        """A spec for people: `-40 °C to 85 °C` of a range without a value, `85 °C (max)` of one of its ends."""
+    def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Spec]) -> str:
+        """A spec for people: `-40 °C to 85 °C` of a range without a value, `85 °C (max)` of one of its ends, `±5%`."""
         known = self.names.get(shortname)
+        if known and known.plus_minus:
+            return self._si(shortname, value, si_value)
         if known is None or known.end is None:
             return shown
         source = self._ranges[shortname]
@@ -195,8 +217,10 @@ class SpecNames:
         return f"{shown} ({known.end})"
 
     def number(self, shortname: str, number: float) -> str:
-        """A number as v3 wrote it: 14 for whole ones, 22000.0 for others."""
+        """A number as v3 wrote it: 14 for whole ones, ±5% for tolerances, 22000.0 for others."""
         known = self.names.get(shortname)
+        if known and known.plus_minus:
+            return f"±{number:g}%"
         return str(int(number)) if known and known.whole and number.is_integer() else str(number)
 
     def _end(self, shortname: str | None, specs: Sequence[Spec]) -> str | None:

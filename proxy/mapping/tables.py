@@ -125,6 +125,7 @@ class Tables(msgspec.Struct, frozen=True):
             "spec_name": self.specs.name,
             "spec_shown": self.specs.is_shown,
             "spec_datatype": self.specs.datatype,
+            "spec_has_unit": self.specs.has_unit,
             "spec_values": self.specs.values,
             "spec_low": self.specs.low,
             "spec_high": self.specs.high,

@@ -48,9 +48,11 @@ def known(book: tables.Tables, field: str) -> tables.SearchField | None:
     key = spec_key(field)
     if key is None:
         return book.search.get(field)
-    source = book.specs.source(key)
-    if source is None:
+    if book.specs.source(key) is None:
         raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
+    source = spec_fields.source(book, field)
+    if source is None:  # an end of a spec that is no range: v3's, and the service has nothing for it
+        return tables.SearchField()
     return tables.SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
 
 
@@ -108,12 +110,10 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
 
 
 def _value(field: str, value: str) -> str:
-    """One value as the service has it: tolerances without their sign. Nothing that it would read as a range."""
-    if (
-        value.startswith("(") and value.endswith(")") and "__" in value
-    ):  # the service takes it for one, whoever wrote it
+    """One value as the service has it. Nothing that it would read as a range."""
+    if value.startswith("(") and value.endswith(")") and "__" in value:  # the service takes it for one
         raise errors.BadRequest(f"{field}: {value[:40]!r} is no value; a range is written as [1 TO 5]")
-    return value if spec_key(field) is None else value.removeprefix("±")
+    return value
 
 
 def _range(condition: Condition) -> list[str]:

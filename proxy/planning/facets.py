@@ -12,6 +12,7 @@ from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import criteria, spec_fields
 
 SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
+SIZE_OF_SUGGESTED = 100  # of each spec of a drilldown: a range is added up from those of both ends
 
 
 class Searched(NamedTuple):
@@ -68,42 +69,46 @@ def wanted(
     """The aggregations for some facets and stats that the service has (support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
-    size = 10
+    size = SIZE_OF_SUGGESTED if names else 10
     for facet in facets:
         names.add(_aggregation(book, facet.field))
-        size = max(size, min(SIZE_MAX, facet.start + facet.limit))
-        shortnames += spec_fields.shortnames(book, [facet.field])
+        attributes = spec_fields.shortnames(book, [facet.field])
+        # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
+        size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, facet.start + facet.limit))
+        shortnames += attributes
     for field in stats:
         names.add(_aggregation(book, field))
         shortnames += spec_fields.shortnames(book, [field])
     return Wanted(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
 
-def facet_result(book: tables.Tables, facet: FacetField, found: Any) -> dict[str, Any]:
-    """One entry of facet_results.fields."""
+def facet_result(book: tables.Tables, facet: FacetField, found: Any, limited: bool = False) -> dict[str, Any]:
+    """One entry of facet_results.fields. `limited`: counted among some of the hits only, those that can have it."""
     field = criteria.known(book, facet.field)
     buckets = _buckets(book, facet.field, field, found) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
-    return _facet(page, None, found)
+    return _facet(page, None, None if limited else found)
 
 
 def drilldown_results(book: tables.Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facets and the stats of the specs that the service suggests, best first: their order is the rank. Each has as
-    many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of numbers alone.
+    many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of what v3 had as
+    numbers.
     """
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
     for rank, (key, each) in enumerate(list(_suggested(book, found).items())[:limit], 1):
         field = f"specs.{key}.value"
         fields[field] = _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
-        if each[0].valueType == "number":
+        if book.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
             stats[field] = _stats(each, rank, found)
     return fields, stats
 
 
-def stats_result(book: tables.Tables, field: str, found: Any) -> dict[str, Any]:
-    """One entry of stats_results: what the service knows are the ends."""
-    return _stats(_specs(book, field, found), None, found)
+def stats_result(book: tables.Tables, field: str, found: Any, limited: bool = False) -> dict[str, Any]:
+    """One entry of stats_results: what the service knows are the ends. `limited` as in a facet."""
+    stats = _stats(_specs(book, field, found), None, found)
+    return {**stats, "missing": None} if limited else stats
 
 
 def ranked(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -223,15 +228,14 @@ def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any
 
 def _metadata(book: tables.Tables, asked: str, each: Any) -> dict[str, Any]:
     attribute = each.attribute
-    source = book.specs.source(asked)
-    key = source.key if source else asked
+    key = book.specs.shown_as(asked)
     unit = {"__class__": "UnitOfMeasurement", "name": each.unitsName, "symbol": each.unitsSymbol}
     return {
         "__class__": "SpecMetadata",
         "key": key,
         "name": book.specs.name(attribute.shortname, attribute.name, key),
         "datatype": book.specs.datatype(attribute.shortname, each.valueType),
-        "unit": unit if each.unitsName else None,
+        "unit": unit if book.specs.has_unit(attribute.shortname, each.unitsName) else None,
     }
 
 

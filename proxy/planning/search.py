@@ -106,8 +106,13 @@ class SearchPlan:
         for each, answer in zip(self.counted, (one.whole for one in found), strict=False):
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._book, answer, each.drilldown.limit)
-            fields |= {facet.field: facets.facet_result(self._book, facet, answer) for facet in each.facets}
-            stats |= {field: facets.stats_result(self._book, field, answer) for field in each.stats}
+            fields |= {
+                facet.field: facets.facet_result(self._book, facet, answer, self._is_limited(facet.field))
+                for facet in each.facets
+            }
+            stats |= {
+                field: facets.stats_result(self._book, field, answer, self._is_limited(field)) for field in each.stats
+            }
             metadata |= facets.metadata(self._book, answer, [*self._filtered, *fields, *stats, *drilled])
         queries = zip(self._request.facet_queries, found[len(self.counted) :], strict=True)
         counts = {text: {"count": one.hits} for text, one in queries}
@@ -142,7 +147,11 @@ class SearchPlan:
 
     def _is_apart(self, field: str, excluding: bool) -> bool:
         """Whether a field is counted under criteria of its own: without its filter, or among some parts only."""
-        return excluding or spec_fields.is_limited(self._book, self._limits, field)
+        return excluding or self._is_limited(field)
+
+    def _is_limited(self, field: str) -> bool:
+        """Whether only some of the hits can have a field: those with the quantity of a tolerance."""
+        return spec_fields.is_limited(self._book, self._limits, field)
 
     def _alone(self, field: str, excluding: bool) -> criteria.Criteria:
         """The criteria of a field that is counted apart."""

@@ -1,9 +1,11 @@
-"""Search fields `specs.<key>.value`: the attributes of the service that a key means, by mappings/spec_names.yaml.
+"""Search fields `specs.<key>.value`, `.min_value` and `.max_value`: the attributes of the service that they mean, by
+mappings/spec_names.yaml.
 
 A v3 key can mean several attributes, or one attribute of some parts only. Filters are rewritten here until each names
 one attribute, so that criteria.py need not know.
 """
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -12,7 +14,7 @@ from proxy.mapping.specs import Source
 from proxy.mapping.tables import Tables
 from proxy.planning.lucene import OPEN, Condition
 
-SPEC = re.compile(r"specs\.([^.]+)\.value")
+SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 
 
 def spec_key(field: str) -> str | None:
@@ -22,9 +24,14 @@ def spec_key(field: str) -> str | None:
 
 
 def source(book: Tables, field: str) -> Source | None:
-    """What the service has for a field; None for other fields and for keys that the tables do not hold."""
-    key = spec_key(field)
-    return book.specs.source(key) if key else None
+    """What the service has for a field; None for other fields, for keys that the tables do not hold, and for the ends
+    of a spec that is no range."""
+    found = SPEC.fullmatch(field)
+    spec = book.specs.source(found[1]) if found else None
+    if found is None or spec is None or found[2] == "value":
+        return spec
+    end = spec.low if found[2] == "min_value" else spec.high
+    return book.specs.source(end) if end else None
 
 
 def canonical(book: Tables, field: str) -> str:
@@ -79,7 +86,10 @@ def _expand(book: Tables, condition: Condition) -> list[Condition]:
     if found is None:
         return [condition]
     if found.low is None or found.high is None:
-        return [condition._replace(field=canonical(book, condition.field))]
+        field = canonical(book, condition.field)
+        return [
+            _without_sign(condition, field) if book.specs.is_plus_minus(found.key) else condition._replace(field=field)
+        ]
     if found.value is not None:
         able = ", ".join(_field(book, name) for name in found.shortnames)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {able}")
@@ -87,6 +97,21 @@ def _expand(book: Tables, condition: Condition) -> list[Condition]:
     floor = Condition(_field(book, found.high), (), low, None)
     ceiling = Condition(_field(book, found.low), (), None, high)
     return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
+
+
+def _without_sign(condition: Condition, field: str) -> Condition:
+    """A condition on tolerances in the service's numbers: ±5%, 5% and 5.0 are 5."""
+    low, high = (None if end is None else _percentage(end) for end in (condition.low, condition.high))
+    return Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)
+
+
+def _percentage(text: str) -> str:
+    bare = text.strip().removeprefix("±").removesuffix("%").strip()
+    try:
+        number = float(bare)
+    except ValueError:
+        return text
+    return f"{number:g}" if math.isfinite(number) else text
 
 
 def _ends(condition: Condition) -> tuple[str | None, str | None]:

@@ -98,8 +98,45 @@ async def test_a_tolerance_is_of_the_quantity_that_the_part_has(house: House, qu
     for value, count in counts(reply, field(key)).items():
         filtered = await search(house, **{f"filter[fields][{field(key)}][]": value})
         assert filtered["hits"] == count
+    assert set(counts(reply, field(key))) >= {each[key]["value"][0] for each in have}
     stats = reply["stats_results"][field(key)]
-    assert stats["min"] == min(float(each[key]["value"][0]) for each in have)
+    assert stats["min"] == min(float(each[key]["value"][0].strip("±%")) for each in have)
+    for each in have:
+        assert each[key]["value"] == [each[key]["display_value"]]
+        assert (each[key]["metadata"]["datatype"], each[key]["metadata"]["unit"]) == ("string", None)
+
+
+@pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
+async def test_a_filter_takes_every_spelling_of_a_tolerance(house: House, key: str) -> None:
+    for spelling in ("±5%", "5%", "5", "5.0", "±5.0%"):
+        found = await specs(house, **{f"filter[fields][{field(key)}][]": spelling})
+        shown = {each[name]["value"][0] for each in found for name in each if name.endswith("tolerance")}
+        assert shown == {"±5%"}, spelling
+
+
+async def test_the_ends_of_a_range_are_fields(house: House) -> None:
+    low, high = (f"specs.operating_temperature.{end}" for end in ("min_value", "max_value"))
+    found = [each["operating_temperature"] for each in await specs(house, f"{low}:[* TO -55]", f"{high}:[150 TO *]")]
+    assert found
+    assert all(float(each["min_value"]) <= -55 and float(each["max_value"]) >= 150 for each in found)
+    reply, alone = [
+        await search(house, **counted(name), sortby=f"{name} asc", limit=20)
+        for name in (low, field("min_operating_temperature"))
+    ]
+    assert counts(reply, low) == counts(alone, field("min_operating_temperature"))
+    assert reply["stats_results"][low] == alone["stats_results"][field("min_operating_temperature")]
+    assert reply["results"] == alone["results"]
+    assert reply["spec_metadata"]["operating_temperature"] == alone["spec_metadata"]["min_operating_temperature"]
+
+
+async def test_the_end_of_a_spec_that_is_no_range_has_no_source(house: House) -> None:
+    end = "specs.resistance.max_value"
+    response = await house.proxy.get(
+        f"/v3/parts/search?apikey={running_proxy.KEY}&facet[fields][{end}][include]=1&sortby={end}+asc"
+    )
+    assert response.status == 200
+    assert response.headers["X-V3-Unsupported"] == f"facet[fields][{end}], sortby={end}"
+    await search(house, 400, **{"filter[queries][]": f"{end}:[1 TO 5]"})
 
 
 async def test_a_tolerance_counts_no_other_quantity(house: House) -> None:

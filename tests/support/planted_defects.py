@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import graphql
 import yaml
 
-TABLES = ("uids.yaml", "spec_names.yaml", "search.yaml")  # no rules for fields
+TABLES = ("uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml")  # no rules for fields
 NONE = "planted"
 UIDS = ("brand_uid", "manufacturer_uid", "seller_uid", "category_uid")  # transforms that take the same values
 OF_TYPE = {"Int": "text", "String": "subtypes"}  # a transform that takes a value and makes another of it
@@ -123,7 +123,7 @@ class Mappings:
         if "only" in rule:
             yield "only", {each: value for each, value in rule.items() if each != "only"}
         if "key" in rule:
-            yield "key", {**rule, "key": {**rule["key"], "from": rule["key"]["from"][::-1]}}
+            yield "key", {**rule, "key": {**rule["key"], "from": _swapped(rule["key"]["from"])}}
         if "from" in rule:
             yield from self._paths(name, field, rule)
             yield from self._transforms(name, rule)
@@ -212,6 +212,12 @@ def at_field(path: str, kind: str, defect: Defect, mappings: Mappings) -> bool:
         step == name and (holders & {before[at], before[at + 1]} or before[at + 1] in ROOTS)
         for at, step in enumerate(steps)
     )
+
+
+def _swapped(paths: list[str]) -> list[str]:
+    """Plain paths in the other order; what leads to objects stays, a transform cannot take it for a text."""
+    plain = [path for path in paths if _PLAIN.fullmatch(path)]
+    return [plain.pop() if _PLAIN.fullmatch(path) else path for path in paths]
 
 
 def _targets(rules: dict[str, Any]) -> set[str]:

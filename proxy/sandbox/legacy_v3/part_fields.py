@@ -6,7 +6,7 @@ What the catalog filters by itself is put in its own words; of everything else t
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,9 +51,22 @@ class Field:
             raise refusal.bad(f"{self.name} can only be filtered by whole values and counted")
         return self.values(part)
 
-    def sort_value(self, part: records.Part) -> Any:
+    @property
+    def range(self) -> spec_names.Range | None:
+        """The attributes of a spec that is a range."""
+        return self.spec.range if self.spec else None
+
+    def sort_key(self, downwards: bool) -> str:
+        """The catalog's sort key in that direction."""
+        if self.range is None:
+            return self.sort
+        return self.range.high if downwards else self.range.low
+
+    def sort_value(self, part: records.Part, downwards: bool) -> Any:
         """What a part is sorted by; None where it has no value."""
-        found = self.spec.spec_of(part) if self.spec else None
+        found = self.spec.sorted_by(part, downwards) if self.spec else None
+        if self.range is not None and found is None:
+            return None
         if found is not None and found.attribute.value_type == "number":
             return float(found.si_value)
         return next(iter(self.values_of(part)), None)
@@ -100,17 +113,25 @@ class PartFields:
                 filters.append(filter_)
             else:
                 if field.spec is not None and not field.key:
-                    found.inside.append(self._meeting(field.spec, each))
+                    meeting = self._meeting_range if field.range else self._meeting
+                    found.inside.append(meeting(field.spec, each))
                 if field.spec is None or each.has_wildcard:
                     found.left.append(each)
         return found._replace(catalog=records.Conditions(tuple(filters), in_stock_only=in_stock))
 
     def by_source(self, field: Field, hits: ranked.Ranked) -> list[tuple[records.Attribute, ranked.Ranked]]:
-        """The attributes that a spec's values are from, each with those of the hits whose value it has."""
+        """The attributes that a spec's values are from, each with those of the hits whose value it has; a part has the
+        value and both ends of a range."""
         spec = field.spec
-        if spec is None or field.key:
-            return [] if spec is None else [(spec.sources[0].attribute, hits)]
+        if spec is None or field.key or spec.range:
+            return [] if spec is None else [(source.attribute, hits) for source in spec.sources]
         return [(attribute, hits.within(rows)) for attribute, rows in self._having(spec)]
+
+    def having(self, spec: spec_names.Meant, hits: ranked.Ranked) -> ranked.Ranked:
+        """The hits that have a spec."""
+        return hits.within(
+            np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
+        )
 
     def passes(self, part: records.Part, wanted: Iterable[criteria.Criterion]) -> bool:
         """Whether a part meets criteria."""
@@ -134,7 +155,7 @@ class PartFields:
         if not field.key or (field.counted != "spec" and wanted.is_range):
             return None
         if field.counted == "spec":
-            return None if wanted.has_wildcard else _spec_filter(field.key, wanted)
+            return None if wanted.has_wildcard or field.spec is None else _spec_filter(_only(field.spec), wanted)
         named: dict[Counted, Iterable[Named]] = {
             "maker": self._catalog.manufacturers(),
             "seller": self._catalog.sellers(),
@@ -155,6 +176,10 @@ class PartFields:
         shortname = spec.sources[0].attribute.shortname if alone else ""
 
         def values(part: records.Part) -> list[str]:
+            if spec.range is not None:
+                return [
+                    value for each in spec_names.of_part(part).get(spec.key, []) for value in spec_names.values(each)
+                ]
             found = spec.spec_of(part)
             return [] if found is None else spec_names.values(found)
 
@@ -174,13 +199,35 @@ class PartFields:
         """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
         found = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
-            filter_ = (attribute.shortname, _ANY) if wanted.has_wildcard else _spec_filter(attribute.shortname, wanted)
+            filter_ = (attribute.shortname, _ANY) if wanted.has_wildcard else _spec_filter(attribute, wanted)
             found.append(np.intersect1d(rows, self._rows(filter_)))
         return np.concatenate(found)
 
+    def _meeting_range(self, spec: spec_names.Meant, wanted: criteria.Criterion) -> columns.Array:
+        """The numbers of the parts whose range has something in common with one that is asked for, or whose value is in
+        it; one value is a range from it to it."""
+        if wanted.has_wildcard or (wanted.is_range and wanted.low is wanted.high is None):
+            return np.concatenate([rows for _, rows in self._having(spec)])
+        asked = [(wanted.low, wanted.high)] if wanted.is_range else [(value, value) for value in wanted.values]
+        found = [np.zeros(0, np.int64)]
+        for low, high in asked:
+            if spec.range and all(end is None or spec_names.as_number(end) is not None for end in (low, high)):
+                found += self._in_common(spec.range, low or "", high or "")
+        return np.concatenate(found)
+
+    def _in_common(self, spec: spec_names.Range, low: str, high: str) -> Iterable[columns.Array]:
+        ends = [(spec.high, f"({low}__)")] if low else []
+        ends += [(spec.low, f"(__{high})")] if high else []
+        yield reduce(np.intersect1d, (self._rows((shortname, (text,))) for shortname, text in ends))
+        if spec.value:
+            yield self._rows((spec.value, (f"({low}__{high})",)))
+
     def _rows(self, filter_: CatalogFilter, beside: str = "") -> columns.Array:
         filters = (filter_, (beside, _ANY)) if beside else (filter_,)
-        return self._catalog.search("", records.Conditions(filters)).rows
+        try:
+            return self._catalog.search("", records.Conditions(filters)).rows
+        except ValueError as error:
+            raise refusal.bad(str(error)) from None
 
     def _listed(self) -> Iterable[Field]:
         known = self._known
@@ -234,8 +281,13 @@ def _of_maker(shown: Callable[[records.Company], str], part: records.Part) -> li
     return [shown(part.manufacturer)]
 
 
-def _spec_filter(shortname: str, wanted: criteria.Criterion) -> CatalogFilter:
-    """Ranges and whole values; tolerances were written with their sign."""
+def _only(spec: spec_names.Meant) -> records.Attribute:
+    return spec.sources[0].attribute
+
+
+def _spec_filter(attribute: records.Attribute, wanted: criteria.Criterion) -> CatalogFilter:
+    """Ranges and whole values; tolerances may be written with their sign."""
     if wanted.is_range:
-        return shortname, (f"({wanted.low or ''}__{wanted.high or ''})",)
-    return shortname, tuple(value.removeprefix("±") for value in wanted.values)
+        low, high = (spec_names.asked_value(attribute, end) if end else "" for end in (wanted.low, wanted.high))
+        return attribute.shortname, (f"({low}__{high})",)
+    return attribute.shortname, tuple(spec_names.asked_value(attribute, value) for value in wanted.values)

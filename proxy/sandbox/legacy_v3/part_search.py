@@ -66,9 +66,10 @@ class PartSearch:
         named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
         order = [(field, downwards) for field, downwards in named if field is None or not field.is_empty]
         (first, downwards), *rest = order or [(None, True)]
-        alone = first is not None and first.sort and all(pair == (None, True) for pair in rest)
+        key = first.sort_key(downwards) if first is not None else ""
+        alone = key and all(pair == (None, True) for pair in rest)
         try:
-            sort = first.sort if first is not None and alone else ""
+            sort = key if alone else ""
             found = self._catalog.search(search.q, conditions, sort, bool(sort) and downwards)
         except ValueError as error:
             raise refusal.bad(str(error)) from None
@@ -77,7 +78,7 @@ class PartSearch:
         if left:
             found = self._passing(found, left, there)
         if not alone and order not in ([], [(None, True)]):
-            keys = [(field and self._key(field, there), down) for field, down in order]
+            keys = [(field and self._key(field, down, there), down) for field, down in order]
             found = self._catalog.among(counting.ordered(list(found.ids), keys))
         if there.differs:
             found = self._catalog.among(list(dict.fromkeys(copy.id for copy in there.copies(found.ids))))
@@ -90,8 +91,8 @@ class PartSearch:
         passing = (id_ for id_ in found.ids if self._fields.passes(there.part(shelf.Copy(id_)), wanted))
         return self._catalog.among(list(passing))
 
-    def _key(self, field: part_fields.Field, there: shelf.Shelf) -> Callable[[str], Any]:
-        return lambda id_: field.sort_value(there.part(shelf.Copy(id_)))
+    def _key(self, field: part_fields.Field, downwards: bool, there: shelf.Shelf) -> Callable[[str], Any]:
+        return lambda id_: field.sort_value(there.part(shelf.Copy(id_)), downwards)
 
     def _over(
         self, search: asked.Search, on: asked.Count, excluded: Callable[[str], bool], there: shelf.Shelf
@@ -136,7 +137,7 @@ class PartSearch:
         merged: Counter[str] = Counter()
         for value, count in found:
             merged[value] += count
-        return found if len(merged) == len(found) and field.key else counting.by_frequency(merged)
+        return merged.most_common()
 
     def _values(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> Iterator[Any]:
         """Every value that some hit has of the field."""
@@ -151,6 +152,8 @@ class PartSearch:
         return max(0, hits.hits - sum(count for _, count in counts))
 
     def _with_value(self, field: part_fields.Field, hits: ranked.Ranked) -> int:
+        if field.spec is not None and field.range:  # and for its value and each end
+            return self._fields.having(field.spec, hits).hits
         sources = self._fields.by_source(field, hits)
         return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
 
@@ -167,7 +170,8 @@ class PartSearch:
         for attribute, some in self._fields.by_source(field, hits):
             buckets = self._catalog.spec_counts(some, attribute.shortname).buckets
             numbers.update({number: count for _, number, count in buckets if number is not None})
-        return counting.stats(numbers, hits.hits - sum(numbers.values()))
+        having = self._with_value(field, hits) if field.range else numbers.total()
+        return counting.stats(numbers, hits.hits - having)
 
     def _drilldown(self, search: asked.Search, there: shelf.Shelf) -> Drilldown:
         """The specs that most of the best hits have, with facets, and with statistics of those that are numbers."""
@@ -176,9 +180,8 @@ class PartSearch:
             return Drilldown({}, {}, {})
         over = asked.Count(True, on.exclude_filter)
         hits = self._over(search, on, _is_spec, there)
-        best = (there.part(shelf.Copy(id_)) for id_ in hits.page(0, _LOOKED_AT))
-        counted = Counter(key for part in best for key, specs in spec_names.of_part(part).items() if _has_value(specs))
-        names = [f"specs.{key}.value" for key, _ in counted.most_common(_SUGGESTED)][: on.limit]
+        best = [there.part(shelf.Copy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
+        names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: on.limit]
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(
             {name: rank for rank, name in enumerate(names, 1)},
@@ -194,10 +197,6 @@ class PartSearch:
 
 def _is_spec(field: str) -> bool:
     return field.startswith("specs.")
-
-
-def _has_value(specs: list[records.Spec]) -> bool:
-    return not spec_names.is_end(specs[0].attribute)
 
 
 def _value(attribute: records.Attribute, shown: str, number: float | None) -> str:

@@ -121,11 +121,11 @@ class Parts:
 
     def _specs(self, part: records.Part) -> Object:
         credit = self._known.credited(only_v3.spec_credit(part, self._sellers))
-        return {key: _spec(key, specs, part, credit) for key, specs in spec_names.of_part(part).items()}
+        return {key: _spec(key, specs, credit) for key, specs in spec_names.of_part(part).items()}
 
 
-def _spec(key: str, specs: list[records.Spec], part: records.Part, credit: Object) -> Object:
-    low, high = spec_names.limits(specs, part)
+def _spec(key: str, specs: list[records.Spec], credit: Object) -> Object:
+    low, high = spec_names.limits(specs)
     return {
         "min_value": low,
         "value": [] if spec_names.is_end(specs[0].attribute) else spec_names.values(specs[0]),

@@ -4,7 +4,9 @@ v3's own keys are on record in data/spec_keys.txt, one a line, as v3's clients a
 without a key on record has its name in lower case with words joined by _. Requests may use either spelling.
 """
 
+import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -25,11 +27,14 @@ _OWN = {
     "leadfree": "lead_free_status",
     "length": "size_length",
     "maxoperatingtemperature": "operating_temperature",
+    "maxsupplyvoltage": "supply_voltage_dc",
     "militarystandard": "mil_spec",
     "minoperatingtemperature": "operating_temperature",
+    "minsupplyvoltage": "supply_voltage_dc",
     "mount": "mounting_style",
     "numberofpins": "pin_count",
     "operatingsupplycurrent": "supply_current",
+    "operatingsupplyvoltage": "supply_voltage_dc",
     "pitch": "pin_pitch",
     "propagationdelay": "propagation_delay_max",
     "reachsvhc": "reach_svhc_compliance",
@@ -39,12 +44,13 @@ _OWN = {
     "width": "size_width",
     "wire_cablegauge": "wire_gauge",
 }
-# v3's names by its keys: those that recordings of 2017 and 2018 show, and that of the spec which is two attributes.
+# v3's names by its keys: those that recordings of 2017 and 2018 show, and those of specs that are several attributes.
 _NAMES = {
     "lead_free_status": "Lead-Free Status",
     "mounting_style": "Mounting Style",
     "operating_temperature": "Operating Temperature",
     "reach_svhc_compliance": "REACH SVHC Compliance",
+    "supply_voltage_dc": "Supply Voltage (DC)",
 }
 # Attributes whose value is a list, which the catalog joins with commas.
 _LISTS = frozenset({"color", "features", "illuminationcolor", "interface", "lenscolor"})
@@ -52,10 +58,22 @@ _LISTS = frozenset({"color", "features", "illuminationcolor", "interface", "lens
 QUANTITIES = ("resistance", "capacitance", "inductance")
 _TOLERANCE = "tolerance"
 _TOLERANCES = frozenset({_TOLERANCE, *(f"{quantity}{_TOLERANCE}" for quantity in QUANTITIES)})
-# Specs that are a range only: the catalog has an attribute for each end, v3 one spec without a value.
-_RANGES = ("operatingtemperature",)
-# The ends of other specs stand in attributes called after the spec, but for this one.
-_STEMS = {"operatingsupplyvoltage": "supplyvoltage"}
+
+
+class Range(NamedTuple):
+    """The catalog's attributes of a spec that was one in v3: its value (none where it is ""), and its ends."""
+
+    value: str
+    low: str
+    high: str
+
+
+# v3's clients read both of these, the ends as min_value and max_value. Of other specs no ends are on record.
+_RANGES = {
+    "operating_temperature": Range("", "minoperatingtemperature", "maxoperatingtemperature"),
+    "supply_voltage_dc": Range("operatingsupplyvoltage", "minsupplyvoltage", "maxsupplyvoltage"),
+}
+_ENDS = {name for each in _RANGES.values() for name in each[1:]}
 
 
 class Source(NamedTuple):
@@ -66,12 +84,19 @@ class Source(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """A spec as a request names it: v3's key, the attributes with its values (of several the first that a part has),
-    and the attribute that says its name and unit. Both are empty where parts have no values."""
+    """A spec as a request names it: v3's key, the attributes with its values (of several the first that a part has, of
+    a range all), and the attribute that says its name and unit. Both are empty where parts have no values."""
 
     key: str
     sources: tuple[Source, ...] = ()
     about: records.Attribute | None = None
+    range: Range | None = None
+
+    def sorted_by(self, part: records.Part, downwards: bool) -> records.Spec | None:
+        """The part's spec that orders it: of a range the lower end upwards, the upper end downwards."""
+        if self.range is None:
+            return self.spec_of(part)
+        return _by_shortname(part).get(self.range.high if downwards else self.range.low)
 
     @property
     def is_numeric(self) -> bool:
@@ -79,7 +104,7 @@ class Meant(NamedTuple):
         return self.about is not None and datatype(self.about) != "string"
 
     def spec_of(self, part: records.Part) -> records.Spec | None:
-        """The part's spec with the value."""
+        """The part's spec with the value; of a range the first that the part has."""
         by_name = _by_shortname(part)
         fitting = (each.attribute.shortname for each in self.sources if not each.beside or each.beside in by_name)
         return next((by_name[name] for name in fitting if name in by_name), None)
@@ -91,17 +116,17 @@ class SpecNames:
     def __init__(self, attributes: Iterable[records.Attribute]) -> None:
         self._attributes = {each.shortname: each for each in attributes}
         own = [(name, _alone(each)) for each in self._attributes.values() for name in (each.shortname, _spelled(each))]
-        v3s = [(meant.key, meant) for _, meant in own if meant.key not in _ranged()]
+        v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
         self._meant = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
 
     def meant(self, key: str, field: str = "value") -> Meant | None:
         """The spec of a key, or of its min_value or max_value; None for a key that v3 did not have."""
         found = self._meant.get(key) or (Meant(key) if key in KEYS else None)
-        end = {"min_value": "min", "max_value": "max"}.get(field)
         if found is None or field == "value":
             return found
-        attribute = self._attributes.get(f"{end}{_stem(found)}") if end else None
-        return found._replace(sources=() if attribute is None else (Source(attribute, _beside(found)),))
+        end = "" if found.range is None else found.range.low if field == "min_value" else found.range.high
+        attribute = self._attributes.get(end)
+        return found._replace(sources=() if attribute is None else (Source(attribute),), range=None)
 
     def shown_as(self, key: str) -> frozenset[str]:
         """v3's keys under which parts show what a request calls so."""
@@ -120,12 +145,16 @@ class SpecNames:
         return tuple(Source(self._attributes[name], beside[name]) for name in beside if name in self._attributes)
 
     def _ranges(self) -> dict[str, Meant]:
-        ends = [self._attributes.get(f"{end}{stem}") for stem in _RANGES for end in ("min", "max")]
-        return {key(each): Meant(key(each), (), each) for each in ends if each is not None}
+        found: dict[str, Meant] = {}
+        for name, each in _RANGES.items():
+            attributes = [self._attributes[shortname] for shortname in each if shortname in self._attributes]
+            if attributes:
+                found[name] = Meant(name, tuple(map(Source, attributes)), attributes[0], each)
+        return found
 
 
 def of_part(part: records.Part) -> dict[str, list[records.Spec]]:
-    """A part's specs by v3's keys. A key has several specs where the catalog has an attribute for each end."""
+    """A part's specs by v3's keys. A range has several specs: its value before its lower and its upper end."""
     by_name = _by_shortname(part)
     found: dict[str, list[records.Spec]] = {}
     for name, spec in by_name.items():
@@ -135,15 +164,30 @@ def of_part(part: records.Part) -> dict[str, list[records.Spec]]:
         keys = [f"{quantity}_{_TOLERANCE}" for quantity in QUANTITIES if quantity in by_name]
         for each in keys or [_TOLERANCE]:
             found.setdefault(each, [by_name[_TOLERANCE]])
+    for name in found.keys() & _RANGES.keys():
+        found[name].sort(key=lambda spec: _RANGES[key(spec.attribute)].index(spec.attribute.shortname))
     return found
 
 
-def limits(specs: list[records.Spec], part: records.Part) -> tuple[str | None, str | None]:
-    """The least and the largest value of a part's spec, where the catalog has them as specs of their own."""
-    by_name = _by_shortname(part)
-    stem = _stem(_alone(specs[0].attribute))
-    low, high = (by_name.get(f"{end}{stem}") for end in ("min", "max"))
-    return (None if low is None else str(float(low.si_value))), (None if high is None else str(float(high.si_value)))
+def of_most(parts: Iterable[records.Part], number: int) -> list[str]:
+    """v3's keys of the attributes that most of the parts have, `number` of these: each the key that most show it by."""
+    counted: Counter[str] = Counter()
+    keys: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for part in parts:
+        counted.update(spec.attribute.shortname for spec in part.specs)
+        for shown, specs in of_part(part).items():
+            for spec in specs:
+                keys[spec.attribute.shortname][shown] += 1
+    most = (keys[name].most_common(1) for name, _ in counted.most_common(number))
+    return list(dict.fromkeys(shown for found in most for shown, _ in found))
+
+
+def limits(specs: list[records.Spec]) -> tuple[str | None, str | None]:
+    """The lower and the upper end of a part's spec, of ranges alone."""
+    by_name = {each.attribute.shortname: each for each in specs}
+    ends = _RANGES.get(key(specs[0].attribute), Range("", "", ""))[1:]
+    low, high = (str(float(by_name[end].si_value)) if end in by_name else None for end in ends)
+    return low, high
 
 
 def key(attribute: records.Attribute) -> str:
@@ -166,11 +210,32 @@ def values(spec: records.Spec) -> list[str]:
 
 
 def displayed(specs: list[records.Spec]) -> str:
-    """v3's display_value: the catalog's, of a range both ends, least first."""
-    if specs[0].attribute.shortname in _TOLERANCES:
+    """v3's display_value: the catalog's, of a range without a value both ends, and of one end which it is."""
+    first = specs[0].attribute
+    if first.shortname in _TOLERANCES:
         return values(specs[0])[0]
-    ascending = sorted(specs, key=lambda each: not each.attribute.shortname.startswith("min"))
-    return " to ".join(each.display_value for each in ascending)
+    if not is_end(first):
+        return specs[0].display_value
+    if len(specs) == 1:
+        return f"{specs[0].display_value} ({first.shortname[:3]})"
+    return " to ".join(each.display_value for each in specs)
+
+
+def asked_value(attribute: records.Attribute, value: str) -> str:
+    """A value of a filter as the catalog has it: of tolerances ±5%, 5% and 5.0 are the number 5."""
+    if attribute.shortname not in _TOLERANCES:
+        return value
+    bare = value.strip().removeprefix("±").removesuffix("%").rstrip()
+    return value if as_number(bare) is None else bare
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a text is; None for others."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def number(attribute: records.Attribute, value: float) -> str:
@@ -194,29 +259,12 @@ def metadata(spec_key: str, attribute: records.Attribute) -> dict[str, object]:
 
 
 def is_end(attribute: records.Attribute) -> bool:
-    """Whether the attribute is one end of a spec that is a range only."""
-    return attribute.shortname[3:] in _RANGES and attribute.shortname[:3] in ("min", "max")
+    """Whether the attribute is one end of a range."""
+    return attribute.shortname in _ENDS
 
 
 def _alone(attribute: records.Attribute) -> Meant:
     return Meant(key(attribute), (Source(attribute),), attribute)
-
-
-def _ranged() -> frozenset[str]:
-    return frozenset(_OWN[f"max{stem}"] for stem in _RANGES)
-
-
-def _stem(meant: Meant) -> str:
-    """What the attributes of the ends are called, behind min and max."""
-    if meant.about is None:
-        return ""
-    shortname = meant.about.shortname
-    return shortname[3:] if is_end(meant.about) else _STEMS.get(shortname, shortname)
-
-
-def _beside(meant: Meant) -> str:
-    """The attribute that a part must have for its ends to be shown."""
-    return "" if meant.about is None or is_end(meant.about) else meant.about.shortname
 
 
 def _spelled(attribute: records.Attribute) -> str:

@@ -42,7 +42,8 @@ async def recorded(run, tmp_path):
     chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
     async with app.running(chosen) as sandbox:
         stock = await generated_calls.Stock.of(sandbox.legacy_url)
-    made = generated_calls.Maker(stock, seed=1, whole=True).calls(CALLS)
+    made = [call for call in generated_calls.Maker(stock, seed=1, whole=True).calls(2 * CALLS) if _asks_no_uids(call)]
+    assert len(made) > CALLS
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in made))
     found = await run(
@@ -50,6 +51,12 @@ async def recorded(run, tmp_path):
         "--yes",
     )
     assert found.code == 0, found
+
+
+def _asks_no_uids(call):
+    """Whether a call is for parts alone: the sides cannot share the uids of companies and categories that nobody
+    recorded, and a request by one of those counts as a difference."""
+    return call.path.startswith("/parts") and not any("category_uids]" in name for name, _ in call.query)
 
 
 @pytest.mark.usefixtures("recorded")

@@ -34,6 +34,17 @@ CHOSEN = [  # object, field, and the rule that is wrong
     ("PartOffer", "multipack_quantity", {"from": "multipackQuantity"}),
     ("Part", "offers", {"from": "sellers.offers", "each": "PartOffer"}),
     ("SpecValue", "display_value", {"from": "value"}),
+    # Uids that nobody recorded may differ; one that is on record, or of another kind, may not.
+    ("Brand", "uid", {"from": ["id", "name"], "through": "manufacturer_uid"}),
+    ("Manufacturer", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
+    ("Seller", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
+    ("Category", "uid", {"from": ["id", "name"], "through": "seller_uid"}),
+    ("SpecValue", "min_value", {"none": "the service gives one value a spec"}),
+    (
+        "SpecMetadata",
+        "unit",
+        {"from": ".", "is": "UnitOfMeasurement", "only": {"from": "unitsName"}},
+    ),
 ]
 
 

@@ -18,7 +18,7 @@ NO_SOURCE = {
         "PartOffer._custom",
     ],
     "10.4": ["Attribution.first_acquired", "DocumentMetadata.size_bytes", "DocumentMetadata.last_updated"],
-    "10.5": ["SpecValue.min_value", "SpecValue.max_value", "SpecValue.attribution"],
+    "10.5": ["SpecValue.attribution"],
     "10.6": ["Category.imagesets"],
     "v3-rest.md §3.5: width and height null in every recording": ["ImageAsset.metadata"],
 }
@@ -29,7 +29,14 @@ DERIVED = {
     "10.2 to 10.6, v3 uids": ["Manufacturer.uid", "Brand.uid", "Seller.uid", "Category.uid", "Source.uid"],
     "10.6, uids of other categories": ["Category.parent_uid", "Category.children_uids", "Category.ancestor_uids"],
     "10.4": ["ComplianceDocument.subtypes"],
-    "10.5": ["SpecValue.value"],
+    "10.3 and 10.4, v3's recorded names": ["Seller.name", "Source.name", "Attribution.sources"],
+    "10.5": [
+        *("SpecValue.value", "SpecValue.display_value"),
+        *("SpecMetadata.key", "SpecMetadata.name", "SpecMetadata.datatype"),
+    ],
+    "v3-rest.md §3.5: a spec has min_value and max_value; the service has an attribute for each end": [
+        *("SpecValue.min_value", "SpecValue.max_value"),
+    ],
     "1.2, SupImage": ["ImageSet.swatch_image", "ImageSet.small_image", "ImageSet.medium_image", "ImageAsset.mimetype"],
 }
 

@@ -33,10 +33,23 @@ TI = "2239e3330e2df5fe"
         ([Condition("offers.seller.name", ("Newark",))], {"filters": {"distributor_id": ["2402"]}}),
         ([Condition("category_uids", ("8a1e4714bb3951d9",))], {"filters": {"category_id": ["4161"]}}),
         ([Condition("specs.pin_count.value", ("14",))], {"filters": {"numberofpins": ["14"]}}),
-        ([Condition("specs.tolerance.value", ("±5%", "10%"))], {"filters": {"tolerance": ["5%", "10%"]}}),
+        ([Condition("specs.tolerance.value", ("±5%", "10%"))], {"filters": {"tolerance": ["5", "10"]}}),
+        ([Condition("specs.tolerance.value", ("5", "5.0", "±5.0%"))], {"filters": {"tolerance": ["5"]}}),
+        (
+            [Condition("specs.tolerance.value", ("±1%", "5%")), Condition("specs.tolerance.value", (), "±2%", None)],
+            {"filters": {"tolerance": ["5"]}},
+        ),
+        (
+            [Condition("specs.operating_temperature.min_value", (), None, "-55")],
+            {"filters": {"minoperatingtemperature": ["(__-55.0)"]}},
+        ),
+        (
+            [Condition("specs.supply_voltage_dc.max_value", ("5",))],
+            {"filters": {"maxsupplyvoltage": ["5"]}},
+        ),
         (
             [Condition("specs.resistance_tolerance.value", ("±5%", "10%"))],
-            {"filters": {"tolerance": ["5%", "10%"], "resistance": ["(0.0__)"]}},
+            {"filters": {"tolerance": ["5", "10"], "resistance": ["(0.0__)"]}},
         ),
         ([Condition("specs.voltage.value", ("1", "5", "7"))] * 2, {"filters": {"voltage": ["1", "5", "7"]}}),
         (

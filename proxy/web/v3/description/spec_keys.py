@@ -36,7 +36,8 @@ attribute of the value, where there is one, else `[]`.
 | facet | counts both ends, and the value |
 | statistics | go from the lowest to the highest |
 | `sortby` | goes by the lower end upwards, by the upper end downwards |
-| key of one end | means that end in filters, facets, statistics and `sortby`, the range in `show[]` and `hide[]` |
+| `specs.<key>.min_value`, `.max_value` | mean that end in filters, facets, statistics and `sortby` |
+| key of one end | means that end there too, the range in `show[]` and `hide[]` |
 
 ## Tolerances
 
@@ -44,6 +45,10 @@ The service has one tolerance, v3 had one of each quantity. The quantity that a 
 none of them keeps `tolerance`. A filter on `resistance_tolerance` also asks for a resistance of 0 or more, because the
 service cannot ask if there is one. Its facets and statistics count the hits with a resistance, in a search of their own
 that returns no parts. `tolerance` means all of them. `sortby` orders by every tolerance.
+
+A tolerance is text with its sign, as in v3: value `["±5%"]`, datatype `string`, no unit, and the same in facets. A
+filter takes `±5%`, `5%`, `5` and `5.0`. Ranges in filters, statistics and `sortby` go by the number; a `spec_drilldown`
+has no statistics of it.
 
 """
 

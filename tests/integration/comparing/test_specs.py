@@ -1,0 +1,67 @@
+"""Specs in filters, counts, statistics and orders: both sides have v3's keys, tolerances as text, and ranges."""
+
+import pytest
+from integration.comparing.comparison import Compares, told
+
+from proxy.compare.calls import Call
+
+KEYS = (
+    *("tolerance", "resistance_tolerance", "capacitance_tolerance", "inductance_tolerance", "resistance", "pin_count"),
+    *("size_length", "mount", "min_operating_temperature", "operating_supply_voltage", "max_supply_voltage"),
+)
+RANGES = ("operating_temperature", "supply_voltage_dc")
+FIELDS = tuple(
+    f"specs.{field}"
+    for field in (
+        *(f"{key}.value" for key in (*KEYS, *RANGES)),
+        *(f"{key}.{end}" for key in RANGES for end in ("min_value", "max_value")),
+    )
+)
+TOLERANCES = tuple(f"specs.{key}.value" for key in KEYS[:4])
+
+
+def _search(*pairs: tuple[str, str], q: str = "") -> Call:
+    return Call("/parts/search", (("q", q), ("limit", "20"), ("include[]", "specs"), *pairs), "specs", origin="specs")
+
+
+def _filter(field: str, value: str) -> Call:
+    return _search((f"filter[fields][{field}][]", value))
+
+
+def _within(field: str, low: str, high: str) -> Call:
+    return _search(("filter[queries][]", f"{field}:[{low} TO {high}]"))
+
+
+async def _same(compares: Compares, calls: list[Call]) -> None:
+    result = await compares(calls)
+    assert told(result) == set(), [(group["path"], group["samples"][:1]) for group in result["groups"]]
+    assert sum(row["calls"] for row in result["rows"]) == len({call.id for call in calls})
+    assert result["troubles"] == []
+
+
+@pytest.mark.parametrize("q", ["", "resistor", "op amp"])
+async def test_facets_and_statistics_are_the_same(compares: Compares, q: str) -> None:
+    counts = [((f"facet[fields][{field}][include]", "1"), (f"stats[{field}][include]", "1")) for field in FIELDS]
+    await _same(compares, [_search(*each, q=q) for each in counts])
+
+
+async def test_orders_are_the_same(compares: Compares) -> None:
+    """Not by the tolerance of one quantity: the service can order by every tolerance only (docs/reference)."""
+    able = [field for field in FIELDS if field not in TOLERANCES[1:]]
+    orders = [_search(("sortby", f"{field} {way}")) for field in able for way in ("asc", "desc")]
+    await _same(compares, [*orders, *(_search(*each.query[3:], q="resistor") for each in orders)])
+
+
+async def test_filters_are_the_same(compares: Compares) -> None:
+    spelled = [_filter(field, value) for field in TOLERANCES for value in ("±5%", "5%", "5", "5.0", "±3%")]
+    numbers = [_within(field, low, high) for field in FIELDS for low, high in (("2", "10"), ("5", "*"), ("*", "3"))]
+    value = "specs.supply_voltage_dc.value:"  # the service cannot filter by either of several specs: a 400
+    able = [call for call in numbers if not any(text.startswith(value) for _, text in call.query)]
+    temperature = [_filter("specs.operating_temperature.value", degrees) for degrees in ("85", "-200")]
+    await _same(compares, [*spelled, *able, *temperature])
+
+
+@pytest.mark.parametrize("limit", ["3", "10"])
+async def test_drilldowns_are_the_same(compares: Compares, limit: str) -> None:
+    asked = (("spec_drilldown[include]", "1"), ("spec_drilldown[limit]", limit))
+    await _same(compares, [_search(*asked, q=q) for q in ("resistor", "op amp", "inductor", "LM317", "")])
