@@ -14,7 +14,7 @@ import structlog
 
 from proxy import errors
 from proxy.kit.group_commit import GroupCommit
-from proxy.stores.base import Booking, Claim, Line, Settlement, State, Store
+from proxy.stores.base import Booking, Claim, Journal, Line, Settlement, State, Store
 
 PAUSE = 0.2  # seconds from a note beside the store to the settlement that holds it
 
@@ -22,12 +22,13 @@ log = structlog.get_logger()
 
 
 class Cost(NamedTuple):
-    """What one call came to, on which lines, and the claim that it held ("" for none)."""
+    """What one call came to, on which lines, the claim that it held ("" for none), and its intent in the journal."""
 
     lines: tuple[Line, ...]
     used: int
     doubtful: int
     claim: str
+    intent: int | None = None
 
 
 NOTHING = Cost((), 0, 0, "")  # more than what was noted
@@ -39,13 +40,85 @@ class Look(NamedTuple):
     lines: tuple[Line, ...]
 
 
+class Journaled:
+    """The journal of a worker, if its store has one, and what is only in memory because the journal did not take it."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        self._journal = journal
+        self._writable = True
+        self._intents: list[int] = []
+        self._missed: dict[Line, int] = defaultdict(int)
+
+    def open_intent(self, parts: int, lines: tuple[Line, ...]) -> int | None:
+        """The number of the intent; None where there is no journal, or it cannot be written."""
+        if self._journal is None:
+            return None
+        try:
+            intent = self._journal.open_intent(parts, lines)
+        except OSError as error:
+            self._refused(error)
+            return None
+        self._writable = True
+        return intent
+
+    def note(self, sequence: int, cost: Cost) -> bool:
+        """Whether the cost is noted for the settlement of that number. Its intent is over then."""
+        if self._journal is None:
+            return False
+        try:
+            if cost.used or cost.doubtful:
+                self._journal.note(sequence, cost.lines, cost.used, cost.doubtful)
+                self._writable = True
+        except OSError as error:
+            self._refused(error)
+            return False
+        if cost.intent is not None:
+            self._journal.close_intent(cost.intent)
+        return True
+
+    def missed(self, cost: Cost) -> None:
+        """A cost is only in memory until the next settlement; its intent stays open until then."""
+        if cost.intent is not None:
+            self._intents.append(cost.intent)
+        for line in cost.lines:
+            self._missed[line] += cost.used + cost.doubtful
+
+    def caught_up(self) -> None:
+        """Everything that was only in memory is in the store."""
+        if self._journal is not None:
+            for intent in self._intents:
+                self._journal.close_intent(intent)
+        self._intents.clear()
+        self._missed.clear()
+
+    def settled(self, sequence: int) -> None:
+        """The store has the settlement of that number."""
+        if self._journal is not None:
+            self._journal.settled(sequence)
+
+    def close(self, *, unsettled: bool) -> None:
+        """Leave what is not settled to whoever opens the store next, and say what nobody will find."""
+        if self._journal is not None:
+            if unsettled:
+                log.warning("usage is in the journal until the store is opened again")
+            self._journal.close()
+        if missed := {f"{line.account} {line.period}": parts for line, parts in self._missed.items() if parts}:
+            log.error("usage could not be booked; what is recorded of it becomes uncertain usage", parts=missed)
+
+    def _refused(self, error: OSError) -> None:
+        """Said once, until it can be written."""
+        if self._writable:
+            self._writable = False
+            log.error("the journal beside the store cannot be written", exc_info=error)
+
+
 class Ledger:
     """The one way to the store's lines and claims. `owner` is this process, as the store knows it."""
 
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._journal = store.journal(owner)
+        self._journal = Journaled(store.journal(owner))
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.Task[None] | None = None
         self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit)
@@ -79,6 +152,20 @@ class Ledger:
                 self._returned.append(claim.id)
             raise
 
+    def open_intent(self, parts: int, lines: tuple[Line, ...]) -> int | None:
+        """Record in the journal what a request may cost, before it is sent; None where that cannot be."""
+        return self._journal.open_intent(parts, lines)
+
+    async def record(self, claim: Claim) -> bool:
+        """Record a claim without budgets, where there is no journal for it. Whether the store has it."""
+        if not self._reachable:
+            return False
+        try:
+            return await self.hold(claim) is None
+        except errors.StoreUnavailable as error:
+            self.lost(error)
+            return False
+
     async def book(self, cost: Cost) -> None:
         """Lasting when this returns: noted beside the store or written, or kept here until the store can be reached.
 
@@ -110,19 +197,11 @@ class Ledger:
         await self.look(())
         await self._claiming.close()
         await self._writing.close()
-        if self._unsure or self._since:
-            log.error("parts could not be booked", parts=self._unbooked())
-        if self._journal is not None:
-            self._journal.close()
+        self._journal.close(unsettled=bool(self._unsure or self._since))
 
     def _note(self, cost: Cost) -> bool:
         """Whether a cost is noted; it is written soon."""
-        if self._journal is None:
-            return False
-        try:
-            self._journal.note(self._sequence + 1, cost.lines, cost.used, cost.doubtful)
-        except OSError as error:
-            log.error("the journal beside the store cannot be written", exc_info=error)
+        if not self._journal.note(self._sequence + 1, cost):
             return False
         self._count(cost)
         if self._timer is None:
@@ -147,9 +226,11 @@ class Ledger:
         for piece in pieces:
             if isinstance(piece, Cost):
                 self._count(piece)
+                self._journal.missed(piece)
         if self._reachable or looks:
             try:
                 await self._write()
+                self._journal.caught_up()
                 for look in looks:
                     self._standing = {state.line: state for state in await self._store.states(look.lines)}
                     for cost in self._since.values():  # noted in the meantime
@@ -192,8 +273,7 @@ class Ledger:
         self._unsure = settlement
         await self._store.settle(settlement)
         self._unsure = None
-        if self._journal is not None:
-            self._journal.settled(settlement.sequence)
+        self._journal.settled(settlement.sequence)
 
     def _collect(self) -> Settlement | None:
         """All that is not yet in the store, summed up by line."""
@@ -215,13 +295,3 @@ class Ledger:
         if not self._reachable:
             self._reachable = True
             log.info("the store can be used again")
-
-    def _unbooked(self) -> dict[str, int]:
-        """Parts by line, for the log of an end without a store."""
-        unsure = self._unsure.bookings if self._unsure else ()
-        settlement = self._collect()
-        rest = settlement.bookings if settlement else ()
-        sums: dict[str, int] = defaultdict(int)
-        for line, used, doubtful in (*unsure, *rest):
-            sums[f"{line.account} {line.period}"] += used + doubtful
-        return dict(sums)

@@ -1,7 +1,8 @@
 """May we spend it, and what did it cost? Parts by account and period (contract graphql.md §6).
 
 Every call on an account with a limit holds its worst case in the store, so that all workers together stay within it,
-and settles what came back. Calls on accounts without a limit are only booked. What may have been billed, but was not
+and settles what came back. Of calls on accounts without a limit the worst case is recorded before anything is sent, so
+that it becomes uncertain usage where the worker dies. What may have been billed, but was not
 seen, is booked as doubtful and counts against the limit. When the service says that the parts are used up, it is
 believed: nothing more is asked until they begin anew.
 """
@@ -52,20 +53,23 @@ class _Lines(NamedTuple):
 class Reservation:
     """One call's claim. It ends once, with `settle` or `abandon`; what is said after that changes nothing."""
 
-    __slots__ = ("_accounts", "_claim", "_open", "_parts", "_quota")
+    __slots__ = ("_accounts", "_claim", "_intent", "_open", "_parts", "_quota")
 
-    def __init__(self, quota: "Quota", accounts: Accounts, parts: int, claim: str) -> None:
+    def __init__(
+        self, quota: "Quota", accounts: Accounts, parts: int, claim: str = "", intent: int | None = None
+    ) -> None:
         self._quota = quota
         self._accounts = accounts
         self._parts = parts
         self._claim = claim
+        self._intent = intent
         self._open = True
 
     async def settle(self, returned: int) -> None:
         """Book the parts that were returned. They are in the store when this returns, or kept until it is back."""
         if self._open:
             self._open = False
-            await self._quota.book(self._accounts, returned, 0, self._claim)
+            await self._quota.book(self._accounts, returned, 0, self._claim, self._intent)
 
     async def abandon(self, error: BaseException) -> int:
         """Nothing of use came back. Where parts may have been billed all the same, the worst case is in doubt; gives
@@ -74,7 +78,7 @@ class Reservation:
             return 0
         self._open = False
         doubtful = self._parts if may_be_billed(error) else 0
-        await self._quota.book(self._accounts, 0, doubtful, self._claim)
+        await self._quota.book(self._accounts, 0, doubtful, self._claim, self._intent)
         if isinstance(error, errors.PartLimitUsedUp):
             await self._quota.used_up(self._accounts, error)
         return doubtful
@@ -127,11 +131,13 @@ class Quota:
         """To hold `parts`, the most that a call can cost. Raises PartLimitUsedUp and StoreUnavailable."""
         self._closures.check(accounts.application)
         lines = self._of(accounts, self._calendar.today())
-        if not lines.budgets or not parts:
-            return Reservation(self, accounts, parts, "")
+        if not parts:
+            return Reservation(self, accounts, parts)
+        if not lines.budgets:
+            return await self._record(accounts, parts, lines)
         for account, line in lines.told:  # what is spent is known here: a flood of calls need not ask the store
             self._check(account, self._ledger.standing(line), parts)
-        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, parts, lines.budgets)
+        claim = self._claim(parts, lines)
         full = await self._ledger.hold(claim)
         if full is not None:
             await self._refuse(next(account for account, line in lines.told if line == full), full, parts)
@@ -145,12 +151,12 @@ class Quota:
         used, account = self._spent(told[0]) if len(told) == 1 else min(map(self._spent, told), key=_left)
         return Standing(used, account.limit, account.reset(dates, now))
 
-    async def book(self, accounts: Accounts, used: int, doubtful: int, claim: str) -> None:
+    async def book(self, accounts: Accounts, used: int, doubtful: int, claim: str, intent: int | None) -> None:
         """Onto the lines of both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
-        if not (used or doubtful or claim):
+        if not (used or doubtful or claim or intent is not None):
             return
         lines = self._of(accounts, self._calendar.today()).booked
-        await self._ledger.book(Cost(lines, used, doubtful, claim))
+        await self._ledger.book(Cost(lines, used, doubtful, claim, intent))
 
     async def used_up(self, accounts: Accounts, error: errors.PartLimitUsedUp) -> None:
         """The service's word for an application, for its reservation."""
@@ -189,6 +195,17 @@ class Quota:
                 await self.look()
             except Exception as error:  # a look that fails must not be the last one
                 log.error("the ledger could not be looked at", exc_info=error)
+
+    async def _record(self, accounts: Accounts, parts: int, lines: "_Lines") -> Reservation:
+        """Nothing is held. The journal is the quicker record; a store that is away holds nobody up."""
+        intent = self._ledger.open_intent(parts, lines.booked)
+        if intent is not None:
+            return Reservation(self, accounts, parts, intent=intent)
+        claim = self._claim(parts, lines)
+        return Reservation(self, accounts, parts, claim.id if await self._ledger.record(claim) else "")
+
+    def _claim(self, parts: int, lines: "_Lines") -> Claim:
+        return Claim(f"{self._owner}-{next(self._numbers)}", self._owner, parts, lines.budgets, lines.booked)
 
     def _of(self, accounts: Accounts, dates: Dates) -> "_Lines":
         """The lines of a call, made once a day."""

@@ -28,12 +28,17 @@ class Budget(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The most parts that a call under way can cost, held against all its budgets. `owner` is the worker's id."""
+    """The most parts that a request can cost, held against all its budgets until it is settled.
+
+    `owner` is the worker's id, `lines` are those that the request is booked on. A claim without budgets holds no
+    quota: it records what a request may cost, so that a worker that dies leaves no unbooked usage behind.
+    """
 
     id: str
     owner: str
     parts: int
     budgets: tuple[Budget, ...]
+    lines: tuple[Line, ...]
 
 
 class Booking(NamedTuple):
@@ -75,7 +80,17 @@ class Closure(NamedTuple):
 
 
 class Journal(Protocol):
-    """Where an owner notes what is in its next settlements, so that it outlives the process before the store has it."""
+    """Where an owner notes what is in its next settlements, so that it outlives the process before the store has it.
+
+    It also holds the intents of the owner: the most parts that each request under way may cost. Those that are open
+    when the owner dies are booked as uncertain usage by whoever opens the store next.
+    """
+
+    def open_intent(self, parts: int, lines: Sequence[Line]) -> int:
+        """Record that a request is about to be sent, and return its number. Raises OSError, and then it is not."""
+
+    def close_intent(self, number: int) -> None:
+        """The request is booked."""
 
     def note(self, sequence: int, lines: Sequence[Line], used: int, doubtful: int) -> None:
         """These parts are in the settlement of that number. Raises OSError, and then they are not noted."""
@@ -115,7 +130,7 @@ class Store(Protocol):
         """
 
     async def settle(self, settlement: Settlement) -> None:
-        """Book it, and give its claims back."""
+        """Book it, and give its claims back. A claim that has become uncertain usage is taken off that again."""
 
     def journal(self, owner: str) -> Journal | None:
         """A place beside the store that is quicker than it and as lasting; None where there is none."""
@@ -124,10 +139,13 @@ class Store(Protocol):
         """The service's own count: a line's parts used are at least so many, and so many are in doubt no longer."""
 
     async def alive(self, owner: str, seconds: float) -> None:
-        """The owner's claims hold for so long. Those of owners that have not said so in time are given back.
+        """Extend the lease of the owner's claims. Claims of owners whose lease has ended become uncertain usage.
 
         An owner is heard once before it claims anything.
         """
+
+    async def check_writable(self) -> None:
+        """Write to the store, to learn whether it can be written."""
 
     async def states(self, lines: Sequence[Line]) -> list[State]:
         """How these lines stand, in the order given."""

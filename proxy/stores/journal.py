@@ -4,6 +4,9 @@ What is in a file's pages outlives the end of the process like a transaction doe
 system: a write would cost ten times as much, and let another thread in. Each file is that of one settlement, and goes
 once the store has it. Those of a worker that was killed are settled by whoever opens the store next; a settlement that
 came through all the same is booked once, because it has the same number.
+
+A file more holds the worker's intents: what each request under way may cost, in a slot of its own, written before the
+request is sent and cleared when it is booked. Slots that a killed worker leaves filled become uncertain usage.
 """
 
 import contextlib
@@ -21,6 +24,9 @@ import msgspec
 from proxy.stores.base import Booking, Line, Settlement
 
 PAGES = 65_536  # bytes that a file grows by
+SLOT = 1_024  # bytes of an intent: its parts and the lines it is booked on
+LAST = 1 << 62  # the settlement that books what a dead worker's intents may have cost: no other comes after it
+FREE = b"\0"  # what a slot without an intent begins with
 
 
 class _File:
@@ -40,11 +46,15 @@ class _File:
 
     def append(self, text: bytes) -> None:
         """After what is there already."""
-        end = self._end + len(text)
+        self.write(self._end, text)
+
+    def write(self, start: int, text: bytes) -> None:
+        """At a place of its own."""
+        end = start + len(text)
         if self._pages is None or end > self._size:
             self._pages = self._grown(end)
-        self._pages[self._end : end] = text
-        self._end = end
+        self._pages[start:end] = text
+        self._end = max(self._end, end)
 
     def close(self) -> None:
         """Leave it as it is."""
@@ -79,6 +89,30 @@ class Journal:
         self._owner = owner
         self._files: dict[int, _File] = {}
         self._known: dict[int, tuple[Sequence[Line], bytes]] = {}
+        self._intents: _File | None = None
+        self._free: list[int] = []
+        self._slots = 0
+
+    def open_intent(self, parts: int, lines: Sequence[Line]) -> int:
+        """Record that a request is about to be sent, and return its number. Raises OSError, and then it is not."""
+        if self._intents is None:
+            self._intents = _File(self._path.with_name(f"{self._path.name}.{self._owner}.intents"))
+        text = b"%d %s\n" % (parts, self._encoded(lines))
+        if len(text) > SLOT:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        number = self._free[-1] if self._free else self._slots
+        self._intents.write(number * SLOT, text)
+        if self._free:
+            self._free.pop()
+        else:
+            self._slots += 1
+        return number
+
+    def close_intent(self, number: int) -> None:
+        """The request is booked."""
+        if self._intents is not None:
+            self._intents.write(number * SLOT, FREE)
+            self._free.append(number)
 
     def note(self, sequence: int, lines: Sequence[Line], used: int, doubtful: int) -> None:
         """These parts are in the settlement of that number. Raises OSError, and then they are not noted."""
@@ -86,10 +120,7 @@ class Journal:
         if file is None:
             file = self._files[sequence] = _File(self._name(sequence))
             self._known.clear()  # callers have other tuples every day
-        known = self._known.get(id(lines))
-        if known is None or known[0] is not lines:  # callers hand in the same tuple all day
-            known = self._known[id(lines)] = lines, msgspec.json.encode(lines)
-        file.append(b"[%d,%d,%s]\n" % (used, doubtful, known[1]))
+        file.append(b"[%d,%d,%s]\n" % (used, doubtful, self._encoded(lines)))
 
     def settled(self, sequence: int) -> None:
         """The store has the settlement of that number."""
@@ -102,6 +133,18 @@ class Journal:
         for file in self._files.values():
             file.close()
         self._files.clear()
+        if self._intents is not None:
+            if len(self._free) == self._slots:
+                self._intents.remove()
+            else:
+                self._intents.close()
+            self._intents = None
+
+    def _encoded(self, lines: Sequence[Line]) -> bytes:
+        known = self._known.get(id(lines))
+        if known is None or known[0] is not lines:  # callers hand in the same tuple all day
+            known = self._known[id(lines)] = lines, msgspec.json.encode(lines)
+        return known[1]
 
     def _name(self, sequence: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{self._owner}.{sequence}.journal")
@@ -120,15 +163,31 @@ def left_behind(path: Path) -> Iterator[tuple[Path, Settlement]]:
             except OSError:
                 held.add(owner)  # its worker lives, or somebody settles it
                 continue
-            if bookings := _bookings(opened.read()):  # without any it may be that of a worker that begins just now
+            content = opened.read()
+            if bookings := _uncertain(content) if sequence == LAST else _bookings(content):
                 yield file, Settlement(owner, sequence, (), bookings)
+            elif content and sequence == LAST:  # an empty one may be that of a worker that begins just now
+                file.unlink()
 
 
 def _named(path: Path) -> Iterator[tuple[str, int, Path]]:
-    """Owner and number of every file beside `path`."""
+    """Owner and number of every file beside `path`; intents are the last of their owner."""
     for file in path.parent.glob(f"{glob.escape(path.name)}.*.journal"):
         owner, sequence = file.name.removeprefix(f"{path.name}.").split(".")[:2]
         yield owner, int(sequence), file
+    for file in path.parent.glob(f"{glob.escape(path.name)}.*.intents"):
+        yield file.name.removeprefix(f"{path.name}.").removesuffix(".intents"), LAST, file
+
+
+def _uncertain(content: bytes) -> tuple[Booking, ...]:
+    """What open intents may have cost, by line. A slot that is cut was never followed by a request."""
+    sums: dict[Line, int] = defaultdict(int)
+    for start in range(0, len(content), SLOT):
+        parts, _, lines = content[start : start + SLOT].partition(b"\n")[0].partition(b" ")
+        with contextlib.suppress(ValueError, msgspec.MsgspecError):
+            for line in msgspec.json.decode(lines, type=list[Line]):
+                sums[line] += int(parts)
+    return tuple(Booking(line, 0, parts) for line, parts in sums.items())
 
 
 def _bookings(content: bytes) -> tuple[Booking, ...]:

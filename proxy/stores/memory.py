@@ -19,6 +19,7 @@ class MemoryStore:
         self._booked: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
         self._settled: dict[str, int] = defaultdict(int)
         self._claims: dict[str, Claim] = {}
+        self._uncertain: dict[str, Claim] = {}
         self._owners: dict[str, float] = {}
         self._closures: dict[str, Closure] = {}
         self._notes: dict[str, dict[str, str]] = defaultdict(dict)
@@ -59,6 +60,8 @@ class MemoryStore:
         self._settled[settlement.owner] = settlement.sequence
         for claim in settlement.claims:
             self._claims.pop(claim, None)
+            if late := self._uncertain.pop(claim, None):
+                self._doubt(late, -late.parts)
         for line, used, doubtful in settlement.bookings:
             self._booked[line][0] += used
             self._booked[line][1] += doubtful
@@ -74,7 +77,12 @@ class MemoryStore:
         now = self._clock.now()
         self._owners[owner] = now + seconds
         self._owners = {name: until for name, until in self._owners.items() if until > now}
-        self._claims = {id_: claim for id_, claim in self._claims.items() if claim.owner in self._owners}
+        for claim in [claim for claim in self._claims.values() if claim.owner not in self._owners]:
+            self._uncertain[claim.id] = self._claims.pop(claim.id)
+            self._doubt(claim, claim.parts)
+
+    async def check_writable(self) -> None:
+        """Memory always is."""
 
     async def states(self, lines: Sequence[Line]) -> list[State]:
         return [self._state(line) for line in lines]
@@ -120,6 +128,10 @@ class MemoryStore:
                 return line
         self._claims[claim.id] = claim
         return None
+
+    def _doubt(self, claim: Claim, parts: int) -> None:
+        for line in claim.lines:
+            self._booked[line][1] = max(0, self._booked[line][1] + parts)
 
     def _state(self, line: Line) -> State:
         used, doubtful = self._booked.get(line, (0, 0))

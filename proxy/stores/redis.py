@@ -72,8 +72,8 @@ class RedisStore:
 
     async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
         wanted = [
-            (id_, owner, parts, [(_text(line), limit) for line, limit in budgets])
-            for id_, owner, parts, budgets in claims
+            (id_, owner, parts, [(_text(line), limit) for line, limit in budgets], list(map(_text, lines)))
+            for id_, owner, parts, budgets, lines in claims
         ]
         full = await self._script("reserve", "", orjson.dumps(wanted))
         return [claim.budgets[number - 1].line if number else None for claim, number in zip(claims, full, strict=True)]
@@ -91,7 +91,10 @@ class RedisStore:
 
     async def alive(self, owner: str, seconds: float) -> None:
         now = self._clock.now()
-        await self._script("alive", "", owner, now, now + seconds)
+        await self._script("alive", "", owner, now, now + seconds, MARKS_KEPT)
+
+    async def check_writable(self) -> None:
+        await _answer(self._redis.set(f"{PREFIX}writable", self._clock.now(), ex=_LATER))
 
     async def states(self, lines: Sequence[Line]) -> list[State]:
         async with self._redis.pipeline(transaction=True) as asked:

@@ -31,6 +31,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
         self._path = path
+        self._file = _identity(path)
         self._connection = connection
         self._thread = thread
         self._clock = clock
@@ -100,6 +101,9 @@ class SqliteStore:
         now = self._now()
         await self._write(lambda rows: _alive(rows, owner, now, now + seconds))
 
+    async def check_writable(self) -> None:
+        await self.put_note("writable", "", str(self._now()))
+
     async def states(self, lines: Sequence[Line]) -> list[State]:
         return await self._transaction("BEGIN", lambda rows: [_state(rows, line) for line in lines])
 
@@ -158,9 +162,15 @@ class SqliteStore:
         if self._closed:
             raise errors.StoreUnavailable("the store is closed")
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._while_there, work)
         except sqlite3.Error as error:
             raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
+
+    def _while_there(self, work: Callable[[], R]) -> R:
+        """SQLite goes on with a file that was deleted: what it writes then is lost when the process ends."""
+        if _identity(self._path) != self._file:
+            raise sqlite3.OperationalError(f"{self._path} was deleted or replaced; restart to begin a new file")
+        return work()
 
     def _in_thread(self, begin: str, work: Callable[[Rows], R]) -> R:
         self._connection.execute(begin)
@@ -172,6 +182,15 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
             raise
         return result
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _take(rows: Rows, key: str, windows: Sequence[Window], now: float) -> float:
@@ -197,7 +216,7 @@ def _reserve_all(rows: Rows, claims: Sequence[Claim]) -> list[Line | None]:
 
 
 def _reserve(rows: Rows, claim: Claim, taken: dict[Line, int]) -> Line | None:
-    if rows.execute("SELECT 1 FROM claims WHERE id = ?", (claim.id,)).fetchone():
+    if rows.execute("SELECT 1 FROM intents WHERE id = ?", (claim.id,)).fetchone():
         return None
     for line, limit in claim.budgets:
         if line not in taken:
@@ -207,6 +226,8 @@ def _reserve(rows: Rows, claim: Claim, taken: dict[Line, int]) -> Line | None:
     for line, _ in claim.budgets:
         taken[line] += claim.parts
         rows.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (*line, claim.id, claim.owner, claim.parts))
+    intent = claim.id, claim.owner, claim.parts, _json(claim.lines)
+    rows.execute("INSERT INTO intents (id, owner, parts, lines) VALUES (?, ?, ?, ?)", intent)
     return None
 
 
@@ -214,12 +235,25 @@ def _json(values: Sequence[Any]) -> str:
     return msgspec.json.encode(values).decode()
 
 
+_OVERDUE = """
+INSERT INTO lines SELECT line.value ->> 0, line.value ->> 1, 0, sum(parts)
+    FROM intents, json_each(intents.lines) AS line
+    WHERE NOT uncertain AND owner NOT IN (SELECT name FROM owners WHERE until > ?) GROUP BY 1, 2
+    ON CONFLICT (account, period) DO UPDATE SET doubtful = doubtful + excluded.doubtful
+"""
+
+
 def _alive(rows: Rows, owner: str, now: float, until: float) -> None:
     rows.execute(
         "INSERT INTO owners VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET until = excluded.until", (owner, until)
     )
+    rows.execute(_OVERDUE, (now,))
+    rows.execute(
+        "UPDATE intents SET uncertain = 1 WHERE owner NOT IN (SELECT name FROM owners WHERE until > ?)", (now,)
+    )
     rows.execute("DELETE FROM claims WHERE owner NOT IN (SELECT name FROM owners WHERE until > ?)", (now,))
     rows.execute("DELETE FROM owners WHERE until <= ? AND until > 0", (now - MARKS_KEPT,))
+    rows.execute("DELETE FROM intents WHERE uncertain AND owner NOT IN (SELECT name FROM owners)")
 
 
 def _prune(rows: Rows, length: int, kept: int) -> int:

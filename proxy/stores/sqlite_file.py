@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proxy import errors
 
-VERSION = 2
+VERSION = 3
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
 
@@ -35,6 +35,10 @@ CREATE TABLE closures (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEX
 _STEPS = (
     _SCHEMA,
     "CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));\n",
+    "CREATE TABLE intents (id TEXT PRIMARY KEY, owner TEXT NOT NULL, parts INTEGER NOT NULL, lines TEXT NOT NULL, "
+    "uncertain INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;\n"
+    "INSERT INTO intents SELECT id, max(owner), max(parts), json_group_array(json_array(account, period)), 0 "
+    "FROM claims GROUP BY id;\n",
 )
 
 # A settlement as one statement: between two, a thread asks for the interpreter anew, and on a busy worker waits for it.
@@ -46,6 +50,12 @@ BEGIN
     INSERT INTO owners VALUES (NEW.owner, 0, NEW.sequence)
         ON CONFLICT (name) DO UPDATE SET settled = excluded.settled;
     DELETE FROM claims WHERE id IN (SELECT value FROM json_each(NEW.claims));
+    UPDATE lines SET doubtful = max(0, doubtful - coalesce((
+            SELECT sum(parts) FROM intents, json_each(intents.lines) AS line
+            WHERE uncertain AND line.value ->> 0 = lines.account AND line.value ->> 1 = lines.period
+                AND intents.id IN (SELECT value FROM json_each(NEW.claims))), 0))
+        WHERE EXISTS (SELECT 1 FROM intents WHERE uncertain AND id IN (SELECT value FROM json_each(NEW.claims)));
+    DELETE FROM intents WHERE id IN (SELECT value FROM json_each(NEW.claims));
     INSERT INTO lines
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(NEW.bookings) WHERE true
         ON CONFLICT (account, period)

@@ -16,7 +16,7 @@ def checks(served: Applications, store: Store, outside: Outside) -> list[Check]:
     """By name, each with the reason why it is not well."""
     applications = served.applications.values()
     return [
-        Check("store", _trouble(store.closures)),
+        Check("store", _trouble(store.check_writable)),
         Check("graphql", _refusal(outside)),
         *(Check(f"token {each.name}", _token_trouble(outside, each.credentials)) for each in applications),
     ]

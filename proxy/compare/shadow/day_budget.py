@@ -35,7 +35,7 @@ class DayBudget:
         """Its worst case is held, and is to be settled; None: there is no room for it, or the store cannot be asked."""
         line = self._line()
         budgets = () if self._limit is None else (Budget(line, self._limit),)
-        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, self._worst(call), budgets)
+        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, self._worst(call), budgets, (line,))
         if not budgets or not claim.parts:
             return claim
         try:
@@ -47,7 +47,7 @@ class DayBudget:
         """What the call came to; where that is not known, or it was not `over` when it ended, the worst is in doubt."""
         used = reply.parts or 0 if reply else 0
         unknown = not over or (reply is not None and reply.parts is None and reply.status >= 500)
-        line = claim.budgets[0].line if claim.budgets else self._line()
+        (line,) = claim.lines
         await self._ledger.book(Cost((line,), used, claim.parts if unknown else 0, claim.id))
 
     async def look(self) -> None:

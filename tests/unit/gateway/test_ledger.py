@@ -22,7 +22,7 @@ def cost(used, doubtful=0, claim=""):
 
 
 def claim(name, parts=10, limit=100):
-    return Claim(name, "worker", parts, (Budget(NOVEMBER, limit),))
+    return Claim(name, "worker", parts, (Budget(NOVEMBER, limit),), (NOVEMBER,))
 
 
 async def state(store):
@@ -202,7 +202,7 @@ async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(book, s
     await book.book(cost(4))
     await book.book(cost(2, 1))
     await book.close()
-    (line,) = said(written, "parts could not be booked")
+    (line,) = said(written, "usage could not be booked")
     assert line["parts"] == {"demo 2023-11": 7}
 
 

@@ -123,13 +123,13 @@ async def test_a_key_may_be_limited_where_the_application_is_not(quotas, store):
     assert (await refused(worker, plan)).message.startswith("demo/erp has 0 of 5")
 
 
-async def test_an_unlimited_account_is_booked_but_never_held(quotas, store):
+async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(quotas, store):
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 10**9)
-    assert store.asked == []
+    assert store.asked == ["reserve"]
     await held.settle(7)
-    assert store.asked == ["settle"]
+    assert store.asked == ["reserve", "settle"]
     assert await state(store) == (7, 0, 0)
 
 
@@ -195,7 +195,7 @@ async def test_workers_together_stay_within_the_limit(quotas, small, store):
     assert 0 < used <= 100
 
 
-async def test_a_workers_claims_end_when_it_is_no_longer_heard(quotas, small, store, time):
+async def test_claims_of_a_worker_that_died_become_uncertain_usage(quotas, small, store, time):
     dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
     await dead.look()
     await dead.reserve(small, 60)
@@ -204,7 +204,33 @@ async def test_a_workers_claims_end_when_it_is_no_longer_heard(quotas, small, st
     assert await state(store) == (0, 0, 60)
     time.advance(1)
     await other.look()
-    assert await state(store) == (0, 0, 0)
+    assert await state(store) == (0, 60, 0)
+    assert {(each.line.account, each.doubtful) for each in await store.usage()} == {("demo", 60), ("demo/erp", 60)}
+    assert (await refused(other, small, 41)).message.startswith("demo has 40 of 100 parts left")
+
+
+async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_is_limited(quotas, store, time):
+    plan = accounts()
+    dead, other = quotas(plan, owner="dead"), quotas(plan, owner="other")
+    await dead.look()
+    await dead.reserve(plan, 60)
+    await (await dead.reserve(plan, 60)).settle(7)
+    time.advance(quota.LEASE_SECONDS)
+    await other.look()
+    assert await state(store) == (7, 60, 0)
+
+
+async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(quotas, store):
+    plan = accounts()
+    worker = quotas(plan)
+    store.away = True
+    one, other = await worker.reserve(plan, 60), await worker.reserve(plan, 60)
+    assert store.asked == ["reserve"]
+    await one.settle(7)
+    await other.settle(5)
+    store.away = False
+    await worker.look()
+    assert await state(store) == (12, 0, 0)
 
 
 async def test_the_standing_is_of_the_budget_with_the_least_left(quotas):

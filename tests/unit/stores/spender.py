@@ -23,7 +23,7 @@ async def main(address: str, name: str, limit: int, calls: int) -> None:
     held = taken = locked = 0
     for number in range(1, calls + 1):
         claim = f"{name}-{number}"
-        (full,) = await store.reserve([Claim(claim, name, 3, (Budget(LINE, limit),))])
+        (full,) = await store.reserve([Claim(claim, name, 3, (Budget(LINE, limit),), (LINE,))])
         used = 2 if full is None else 0  # of three that were claimed
         held += full is None
         await store.settle(Settlement(name, number, (claim,), (Booking(LINE, used, 0),)))

@@ -12,8 +12,9 @@ ERP = Line("demo/erp", "2023-11")
 SECOND, MINUTE = windows.Window(2, 1.0), windows.Window(3, 60.0)
 
 
-def claim(name, parts, *budgets, owner="worker"):
-    return Claim(name, owner, parts, tuple(Budget(line, limit) for line, limit in budgets or ((NOVEMBER, 100),)))
+def claim(name, parts, *budgets, owner="worker", lines=()):
+    held = tuple(Budget(line, limit) for line, limit in budgets or ((NOVEMBER, 100),))
+    return Claim(name, owner, parts, held, lines or tuple(budget.line for budget in held))
 
 
 def settlement(sequence, *bookings, claims=(), owner="worker"):
@@ -149,28 +150,60 @@ async def test_the_services_own_count_raises_and_settles_doubt(store):
     assert await counts(store, ERP) == (3, 0, 0)
 
 
-async def test_claims_of_an_owner_that_is_no_longer_heard_are_given_back(store, now):
+async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(store, now):
     await store.alive("dead", 10)
     await store.alive("worker", 10)
-    await store.reserve([claim("a", 60, owner="dead"), claim("b", 30)])
+    await store.reserve([claim("a", 60, owner="dead", lines=(NOVEMBER, ERP)), claim("b", 30)])
     now.advance(9)
     await store.alive("worker", 10)
     assert await counts(store) == (0, 0, 90)
     now.advance(1)
+    for _ in range(2):
+        await store.alive("worker", 10)
+        assert (await counts(store), await counts(store, ERP)) == ((0, 60, 30), (0, 60, 0))
+    assert await store.reserve([claim("c", 11), claim("d", 10)]) == [NOVEMBER, None]
+
+
+async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_billed(store, now):
+    await store.alive("dead", 10)
+    await store.reserve([claim("a", 60, owner="dead"), claim("b", 7, owner="dead")])
+    now.advance(8 * 86_400)
+    for _ in range(2):
+        await store.alive("worker", 10)
+        now.advance(8 * 86_400)
+    assert await counts(store) == (0, 67, 0)
+    await store.adjust(NOVEMBER, 5, 67)
+    assert await counts(store) == (5, 0, 0)
+
+
+async def test_a_claim_without_budgets_holds_nothing_and_is_uncertain_usage_of_a_dead_owner(store, now):
+    record = claim("a", 200, owner="dead", lines=(NOVEMBER,))._replace(budgets=())
+    await store.alive("dead", 10)
+    assert await store.reserve([record, record, record._replace(id="b", parts=3)]) == [None, None, None]
+    assert await counts(store) == (0, 0, 0)
+    await store.settle(settlement(1, (NOVEMBER, 2, 0), claims="b", owner="dead"))
+    now.advance(10)
     await store.alive("worker", 10)
-    assert await counts(store) == (0, 0, 30)
+    assert await counts(store) == (2, 200, 0)
+
+
+async def test_a_store_says_whether_it_can_be_written(store):
+    await store.check_writable()
+    assert await store.usage() == []
 
 
 async def test_an_owner_that_was_taken_for_dead_still_books_once(store, now):
     await store.alive("slow", 10)
     await store.reserve([claim("a", 60, owner="slow")])
     await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
+    await store.settle(settlement(1, (NOVEMBER, 0, 8), (ERP, 0, 9)))
     now.advance(60)
     await store.alive("worker", 10)
+    assert await counts(store) == (1, 68, 0)
     for _ in range(2):
         await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
         await store.settle(settlement(2, (NOVEMBER, 5, 0), claims="a", owner="slow"))
-    assert await counts(store) == (6, 0, 0)
+    assert (await counts(store), await counts(store, ERP)) == ((6, 8, 0), (0, 9, 0))
 
 
 async def test_states_come_in_the_order_asked_for(store):

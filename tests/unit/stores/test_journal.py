@@ -1,10 +1,13 @@
 """Parts noted beside the file of the store: there again after a worker that was killed, and booked once."""
 
+import io
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import log_lines
 
 from proxy.gateway import ledger
 from proxy.kit import clock
@@ -18,6 +21,13 @@ LINES = (Line("demo", "2023-11"), Line("demo/erp", "2023-11"))
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "state.sqlite"
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the log says."""
+    with log_lines.collected() as stream:
+        yield stream
 
 
 def files(file: Path) -> list[str]:
@@ -222,3 +232,86 @@ async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
     assert files(file) == ["state.sqlite.worker.1.journal"]
     assert await reopened(file) == [(7, 0), (7, 0)]
     assert files(file) == []
+
+
+async def test_open_intents_of_a_killed_worker_become_uncertain_usage_once(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    intents = [noted.open_intent(parts, LINES) for parts in (3, 20, 100)]
+    noted.note(1, LINES, 2, 0)
+    noted.close_intent(intents[1])
+    assert noted.open_intent(5, LINES) == intents[1]
+    noted.close()
+    await store.aclose()
+    assert await reopened(file) == [(2, 108), (2, 108)]
+    assert os.listdir(file.parent) == [file.name]
+    assert await reopened(file) == [(2, 108), (2, 108)]
+
+
+async def test_intents_of_a_worker_that_lives_are_left_alone_and_go_with_it(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    intent = noted.open_intent(3, LINES)
+    assert await reopened(file) == [(0, 0), (0, 0)]
+    noted.close_intent(intent)
+    noted.close()
+    assert list(file.parent.glob("*.intents")) == []
+    await store.aclose()
+
+
+async def test_a_killed_worker_without_open_intents_leaves_nothing_behind(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    noted.close_intent(noted.open_intent(3, LINES))
+    noted._intents.close()  # as the end of the process does
+    assert await reopened(file) == [(0, 0), (0, 0)]
+    assert list(file.parent.glob("*.intents")) == []
+    await store.aclose()
+
+
+async def test_an_intent_that_was_cut_takes_nothing_from_the_others(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    noted = store.journal("worker")
+    for _ in range(100):
+        noted.open_intent(1, LINES)
+    noted.close()
+    intents = next(file.parent.glob("*.intents"))
+    content = bytearray(intents.read_bytes())
+    content[journal.SLOT + 20 : 2 * journal.SLOT] = bytes(journal.SLOT - 20)
+    intents.write_bytes(content)
+    await store.aclose()
+    assert await reopened(file) == [(0, 99), (0, 99)]
+
+
+async def test_an_intent_that_does_not_fit_is_refused_and_the_next_one_is_taken(file: Path) -> None:
+    noted = journal.Journal(file, "worker")
+    with pytest.raises(OSError, match="too long"):
+        noted.open_intent(3, [Line("x" * journal.SLOT, "2023-11")])
+    assert noted.open_intent(3, LINES) == 0
+    noted.close()
+
+
+async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+    intent = book.open_intent(20, LINES)
+
+    def full(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(journal.Journal, "note", full)
+    await store.aclose()  # it can be reached no longer
+    await book.book(ledger.Cost(LINES, 3, 0, "", intent))
+    await book.close()
+    assert await reopened(file) == [(0, 20), (0, 20)]
+
+
+async def test_usage_that_is_in_the_journal_is_not_reported_as_lost(file: Path, written: io.StringIO) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+    await book.book(ledger.Cost(LINES, 3, 0, "", book.open_intent(20, LINES)))
+    await store.aclose()
+    await book.close()
+    assert "usage could not be booked" not in written.getvalue()
+    assert "usage is in the journal until the store is opened again" in written.getvalue()
+    assert await reopened(file) == [(3, 0), (3, 0)]

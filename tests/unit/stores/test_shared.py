@@ -98,4 +98,4 @@ async def test_everything_is_there_again_after_a_restart(opens, lasting, restart
     assert await store.closures() == [closure]
     now.advance(10)
     await store.alive("another", 10)
-    assert await counts(store) == (7, 2, 0)
+    assert await counts(store) == (7, 12, 0)

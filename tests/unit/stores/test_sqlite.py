@@ -12,6 +12,7 @@ from unit.stores.test_contract import NOVEMBER, claim, settlement
 from proxy import errors
 from proxy.kit import windows
 from proxy.stores import sqlite_file
+from proxy.stores.base import State
 from proxy.stores.sqlite import SqliteStore
 
 
@@ -76,7 +77,7 @@ async def test_a_newer_schema_is_refused_by_name_and_number(file, now):
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
     newer.close()
-    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 3"):
+    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 4"):
         await SqliteStore.open(file, now)
 
 
@@ -169,10 +170,30 @@ async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_res
     with sqlite3.connect(file) as older:
         older.executescript(f"{sqlite_file._STEPS[0]}; PRAGMA user_version = 1;")
         older.execute("INSERT INTO lines VALUES (?, ?, 7, 0)", NOVEMBER)
+        older.execute("INSERT INTO claims VALUES (?, ?, 'a', 'dead', 5)", NOVEMBER)
     older.close()
     for _ in range(2):
         store = await SqliteStore.open(file, now)
         await store.put_note("a kind", "an owner", "a text")
         assert (await store.states([NOVEMBER]))[0].used == 7
         assert await store.notes("a kind") == {"an owner": "a text"}
+        await store.alive("worker", 10)
+        assert (await store.states([NOVEMBER]))[0][1:] == (7, 5, 0)
         await store.aclose()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_vanishes_is_noticed(store, file, replaced):
+    file.unlink()
+    if replaced:
+        file.touch()
+    for work in (store.check_writable(), store.states([NOVEMBER]), store.settle(settlement(1, (NOVEMBER, 7, 0)))):
+        with pytest.raises(errors.StoreUnavailable, match=r"state\.sqlite was deleted or replaced; restart"):
+            await work
+
+
+async def test_a_file_that_cannot_be_written_is_noticed(store):
+    store._connection.execute("PRAGMA query_only = 1")
+    with pytest.raises(errors.StoreUnavailable, match="readonly database"):
+        await store.check_writable()
+    assert await store.states([NOVEMBER]) == [State(NOVEMBER, 0, 0, 0)]

@@ -86,10 +86,12 @@ async def test_what_costs_nothing_is_asked_beyond_it(made):
     assert await budget.reserve(CALL) is not None
 
 
-async def test_what_is_held_by_a_worker_that_died_is_given_back(made, store, clock):
+async def test_what_a_worker_that_died_held_counts_as_uncertain_usage_of_that_day(made, store, clock):
     dead, alive = await made(3), await made(3, "two")
     await dead.reserve(CALL)
     assert await alive.reserve(CALL) is None
     clock.advance(11)
     await alive.look()
+    assert await alive.reserve(CALL) is None
+    clock.advance(86_400)
     assert await alive.reserve(CALL) is not None

@@ -1,0 +1,36 @@
+"""A sandbox for both applications, and the proxy's configuration on a store of the test's choice (fixture `store`)."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from integration.crashes.program import APPLICATIONS, LIMIT
+
+from proxy.kit import clock
+from proxy.sandbox import accounts, app, settings
+from proxy.sandbox.catalog import store as catalogs
+
+
+@pytest.fixture
+async def sandbox(catalog: catalogs.Catalog) -> AsyncIterator[app.Sandbox]:
+    plans = tuple(
+        accounts.Account(name=name, application_id=name, client_id=name, client_secret="secret-1", part_limit=10**6)
+        for name in APPLICATIONS
+    )
+    async with app.running(settings.Settings(accounts=plans), clock=clock.SystemClock(), catalog=catalog) as running:
+        yield running
+
+
+@pytest.fixture
+def configured(sandbox: app.Sandbox, tmp_path: Path, store: str) -> Path:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"""
+upstream: {{graphql_url: "{sandbox.graphql_url}", token_url: "{sandbox.token_url}"}}
+store: {store}
+applications:
+  limited: {{client_id: limited, client_secret: secret-1, apikeys: [KEY-limited], parts: {LIMIT}, period: lifetime}}
+  unlimited: {{client_id: unlimited, client_secret: secret-1, apikeys: [KEY-unlimited]}}
+answers: {{seconds: 0}}
+log: {{level: error}}
+""")
+    return file

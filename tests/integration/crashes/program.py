@@ -1,0 +1,39 @@
+"""The proxy as a process of its own, with one application that has a limit and one that has none, and its ledger."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proxy.config import StoreUrl
+from proxy.kit import clock
+from proxy.stores import open as opening
+from proxy.stores.base import Line, State
+
+ROOT = Path(__file__).parents[3]
+APPLICATIONS = ("limited", "unlimited")
+LIMIT = 1_000
+
+
+@contextmanager
+def serving(file: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`v3bridge serve` in a process of its own, and its address."""
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(file), "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            yield process, next(word for word in first.split() if word.startswith("http")).partition("/v3")[0]
+        finally:
+            process.kill()
+
+
+async def ledger(store: str) -> dict[str, State]:
+    """The lifetime of each application, as any reader of the store sees it."""
+    opened = await opening.open_store(StoreUrl(store), clock.SystemClock())
+    try:
+        states = await opened.states([Line(name, "lifetime") for name in APPLICATIONS])
+        return dict(zip(APPLICATIONS, states, strict=True))
+    finally:
+        await opened.aclose()

@@ -1,0 +1,106 @@
+"""A store that cannot be written: readiness says why, limits are kept, and usage that the journal has is not lost.
+
+A real process on a file, before a sandbox that keeps its own bill.
+"""
+
+import asyncio
+import resource
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yarl
+from integration.crashes.program import ledger, serving
+from integration.house import target
+
+from proxy.sandbox import app
+
+SECONDS = 30
+NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as on a full disk
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path}/state/state.sqlite"
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as opened:
+        yield opened
+
+
+async def ask(session: aiohttp.ClientSession, url: str, application: str, mpn: str) -> tuple[int, Any]:
+    """Status and body of a match by one key."""
+    address = yarl.URL(url + target({"mpn": mpn}, key=f"KEY-{application}"), encoded=True)
+    async with session.get(address) as response:
+        return response.status, await response.json()
+
+
+async def ready(session: aiohttp.ClientSession, url: str) -> tuple[int, dict[str, str]]:
+    """Status of `/readyz`, and its reasons by check."""
+    async with session.get(f"{url}/readyz") as response:
+        body = await response.json()
+        return response.status, {each["check"]: each["reason"] for each in body.get("reasons", [])}
+
+
+async def stop(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, SECONDS) == 0
+
+
+async def test_a_full_disk_turns_readiness_red_and_loses_nothing(
+    sandbox: app.Sandbox,
+    configured: Path,
+    store: str,
+    session: aiohttp.ClientSession,
+) -> None:
+    with serving(configured) as (process, url):
+        assert [(await ask(session, url, name, "SN74S74N"))[0] for name in ("limited", "unlimited")] == [200, 200]
+        assert await ready(session, url) == (200, {})
+        usual = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, NO_SPACE)
+        status, reasons = await ready(session, url)
+        assert (status, list(reasons)) == (503, ["store"])
+        assert reasons["store"].startswith("the store (SQLite) cannot be used: ")
+        assert (await ask(session, url, "unlimited", "1N4007"))[0] == 200
+        status, body = await ask(session, url, "limited", "1N4007")
+        assert (status, body["message"]) == (503, reasons["store"])
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, usual)
+        async with asyncio.timeout(SECONDS):
+            while (await ready(session, url))[0] != 200:
+                await asyncio.sleep(0.1)
+        assert (await ask(session, url, "limited", "1N4007"))[0] == 200
+        await stop(process)
+    for name, state in (await ledger(store)).items():
+        assert (state.used, state.doubtful, state.reserved) == (sandbox.accounting.used(name), 0, 0)
+
+
+async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_into_the_next(
+    sandbox: app.Sandbox,
+    configured: Path,
+    store: str,
+    session: aiohttp.ClientSession,
+) -> None:
+    with serving(configured) as (process, url):
+        assert (await ask(session, url, "unlimited", "SN74S74N"))[0] == 200
+        async with asyncio.timeout(SECONDS):
+            while not (await ledger(store))["unlimited"].used:  # noted in the journal, settled soon
+                await asyncio.sleep(0.05)
+        before = sandbox.accounting.used("unlimited")
+        for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite*"):
+            if file.suffix not in (".journal", ".intents"):
+                file.unlink()
+        status, reasons = await ready(session, url)
+        assert (status, list(reasons)) == (503, ["store"])
+        assert "was deleted or replaced; restart" in reasons["store"]
+        assert (await ask(session, url, "limited", "1N4007"))[0] == 503
+        assert (await ask(session, url, "unlimited", "1N4007"))[0] == 200
+        await stop(process)
+    with serving(configured) as (process, url):
+        assert await ready(session, url) == (200, {})
+        await stop(process)
+    state = (await ledger(store))["unlimited"]
+    assert (state.used, state.doubtful) == (sandbox.accounting.used("unlimited") - before, 0)
