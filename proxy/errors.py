@@ -21,7 +21,8 @@ for people and never hold an apikey, a secret or a token.
     │   ├── CredentialsRefused 502  the application's client id and secret are not taken
     │   ├── TokenLimit         503  no more token requests for the moment
     │   ├── QueryRefused       502  the service refused this one query, and says why
-    │   └── StoreUnavailable   503  what is shared between workers cannot be reached
+    │   ├── StoreUnavailable   503  what is shared between workers cannot be reached
+    │   └── TooManyConnections 503  the process has as many client connections as it may
     └── StartError                  never seen by a client: the program does not start
         ├── ConfigError
         ├── MappingError
@@ -183,6 +184,12 @@ class QueryRefused(ServerError):
 
 class StoreUnavailable(ServerError):
     """The store of tokens and parts cannot be read or written: what cannot be counted is not spent."""
+
+    status = 503
+
+
+class TooManyConnections(ServerError):
+    """The process has as many client connections as it may; only health checks are answered on further ones."""
 
     status = 503
 

@@ -95,6 +95,7 @@ async def _compose(
     app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
     whole = repeats.Repeats(settings.answers.bytes // 4, clock)
     fixed = routes.Surface(way, rulebook, whole, metrics).add_to(app)
+    app[direct.REFUSED] = frame.of(direct.refuse, "unknown")
     if not (outermost or around.inside):
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
     openapi.add_to(app, rulebook)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+PATHS = ("/healthz", "/readyz", "/metrics")
 CHECK_SECONDS = 5.0  # until a check that does not come back counts as failed
 
 

@@ -15,17 +15,24 @@ from aiohttp.web_protocol import RequestHandler
 
 from proxy import errors
 from proxy.web import direct
+from proxy.web.connections import Census, LimitedHandler, Limits
 from proxy.web.v3 import replies
 from proxy.web.v3.parameters import Style
 
 log = structlog.get_logger()
 
-MAX_LINE = 131_072  # bytes; aiohttp's default of 8 190 is a BOM of 60 lines
+MAX_LINE = (
+    69_632  # bytes of a request line: 66 KiB of query and a path; aiohttp's default of 8 190 is a BOM of 60 lines
+)
+MAX_FIELD = 16_384  # bytes of a header field
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 TURNS = 5  # of the loop, until a connection that was just accepted waits for its request
 
 
-class _Handler(RequestHandler):
+USUAL = Limits()
+
+
+class _Handler(LimitedHandler):
     """aiohttp's connection handler with v3's answer to what is no HTTP request."""
 
     def handle_error(
@@ -39,7 +46,9 @@ class _Handler(RequestHandler):
             raise ConnectionError("the reply had already begun")
         log.warning("a request that is no HTTP was refused", exc_info=exc)
         if isinstance(exc, http_exceptions.LineTooLong):
-            error = errors.BadRequest(f"the request line or a header is longer than {MAX_LINE} bytes")
+            error = errors.BadRequest(
+                f"the request line is longer than {MAX_LINE} bytes, or a header is longer than {MAX_FIELD}"
+            )
         elif status < 500:
             error = errors.BadRequest("the request is not valid HTTP")
         else:
@@ -58,12 +67,20 @@ class _Handler(RequestHandler):
 class _Server(web.Server):
     """Makes our handlers for connections."""
 
+    def __init__(self, handler: Any, *, limits: Limits, **settings: Any) -> None:
+        super().__init__(handler, **settings)
+        self._census = Census(limits, self._loop)
+
     def __call__(self) -> RequestHandler:
-        return _Handler(self, loop=self._loop, **self._kwargs)
+        return _Handler(self, loop=self._loop, census=self._census, **self._kwargs)
 
 
 class _Runner(web.AppRunner):
     """Runs an application behind our server; aiohttp offers no argument for it."""
+
+    def __init__(self, app: web.Application, limits: Limits, **settings: Any) -> None:
+        super().__init__(app, **settings)
+        self._limits = limits
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
@@ -72,6 +89,7 @@ class _Runner(web.AppRunner):
             request_factory=made.request_factory,
             handler_cancellation=made.handler_cancellation,
             loop=made._loop,
+            limits=self._limits,
             **made._kwargs,
         )
 
@@ -84,6 +102,7 @@ async def running(
     *,
     stop_seconds: float = 10.0,
     shared: bool = False,
+    limits: Limits = USUAL,
     **settings: Any,
 ) -> AsyncIterator[str]:
     """Serve while the block runs; gives the base URL. Port 0 takes a free one. Raises OSError where it is taken.
@@ -92,9 +111,10 @@ async def running(
     """
     runner = _Runner(
         app,
+        limits,
         access_log=None,
         max_line_size=MAX_LINE,
-        max_field_size=MAX_LINE,
+        max_field_size=MAX_FIELD,
         handle_signals=False,
         shutdown_timeout=max(stop_seconds, AT_ONCE),
         **settings,

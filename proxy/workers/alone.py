@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from proxy import config
 from proxy.kit import clock
 from proxy.telemetry import merging
-from proxy.web import app, outside, server
-from proxy.workers import listening
+from proxy.web import app, connections, outside, server
+from proxy.workers import listening, open_files
 
 
 @asynccontextmanager
@@ -22,7 +22,12 @@ async def running(
     service = await app.create_app(settings, clock.SystemClock(), place, client)
     listen = settings.listen
     serving = server.running(
-        service, listen.host, listen.port, stop_seconds=listen.stop_seconds, shared=place is not None
+        service,
+        listen.host,
+        listen.port,
+        stop_seconds=listen.stop_seconds,
+        shared=place is not None,
+        limits=connections.Limits.of(listen)._replace(connections=open_files.client_connections(settings)),
     )
     async with AsyncExitStack() as stack:
         try:

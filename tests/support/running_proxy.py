@@ -10,7 +10,7 @@ import yarl
 
 from proxy import config
 from proxy.kit import clock
-from proxy.web import app, server
+from proxy.web import app, connections, server
 
 KEY = "EXAMPLE_KEY"
 PATIENT = config.Timeouts(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a machine that is busy
@@ -38,6 +38,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
             **{"retries": 0, "timeouts": PATIENT, **changes.pop("upstream", {})},
         ),
         translation=config.Translation(**changes.pop("translation", {})),
+        listen=config.Listen(**changes.pop("listen", {})),
         sharing=config.Sharing(**changes.pop("sharing", {})),
         answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
         tracing=config.Tracing(**changes.pop("tracing", {})),
@@ -70,5 +71,6 @@ class Client:
 async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[Client]:
     """Serve while the block runs."""
     service = await app.create_app(settings, time or clock.SystemClock())
-    async with server.running(service, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
+    limits = connections.Limits.of(settings.listen)
+    async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
         yield Client(url, session)

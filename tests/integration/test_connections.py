@@ -1,0 +1,219 @@
+"""Limits of client connections: slow heads, idle and unread connections, too many of them, half-closed clients."""
+
+import asyncio
+import contextlib
+import json
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from integration.house import Starts, raw, target
+
+from proxy.kit import looping
+from proxy.sandbox.injection import declarations
+from proxy.web import connections, direct, server
+
+ROOT = Path(__file__).parents[2]
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+MATCH = b"GET /v3/parts/match?apikey=EXAMPLE_KEY HTTP/1.1"
+BIG = b"x" * 8_000_000
+SECONDS = 20
+
+
+async def hello(_: web.Request) -> web.Response:
+    return web.Response(text="hello")
+
+
+async def slow(_: web.Request) -> web.Response:
+    await asyncio.sleep(0.3)
+    return web.Response(text="slow")
+
+
+async def big(_: web.Request) -> web.Response:
+    return web.Response(body=BIG)
+
+
+@asynccontextmanager
+async def serving(**limits: float) -> AsyncIterator[int]:
+    """A server of three paths with some limits; its port."""
+    app = web.Application()
+    for path, handler in (("/healthz", hello), ("/slow", slow), ("/big", big)):
+        app.router.add_get(path, handler)
+    usual = connections.Limits(header_seconds=0.3, idle_seconds=30, write_seconds=0.5)
+    async with server.running(app, "127.0.0.1", 0, limits=usual._replace(**limits)) as url:
+        yield int(url.rpartition(":")[2])
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+async def until_closed(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(SECONDS):
+        with contextlib.suppress(ConnectionError):
+            return await reader.read()
+    return b""
+
+
+async def test_a_head_that_comes_too_slowly_ends_its_connection() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for byte in HEALTH[:-2]:
+            if writer.is_closing() or reader.at_eof():
+                break
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.05)
+        assert await until_closed(reader) == b""
+        await close(writer)
+
+
+async def test_a_head_in_pieces_that_is_whole_in_time_is_answered() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            for piece in (HEALTH[:9], HEALTH[9:]):
+                writer.write(piece)
+                await asyncio.sleep(0.1)
+            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
+        await asyncio.sleep(0.5)  # longer than header_seconds: nothing of a head has come
+        writer.write(HEALTH)
+        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
+        await close(writer)
+
+
+async def test_an_idle_connection_ends() -> None:
+    async with serving(idle_seconds=0.2) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEALTH)
+        assert (await until_closed(reader)).endswith(b"hello")
+        await close(writer)
+
+
+async def test_a_client_that_reads_nothing_is_cut_off() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.sleep(1.5)
+        assert len(await until_closed(reader)) < len(BIG)
+        await close(writer)
+
+
+async def test_a_client_that_reads_slowly_gets_everything() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=65_536)
+        writer.write(b"GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        received = 0
+        while piece := await reader.read(200_000):
+            received += len(piece)
+            await asyncio.sleep(0.02)
+        assert received > len(BIG)
+        await close(writer)
+
+
+async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        writer.write_eof()
+        assert (await until_closed(reader)).endswith(b"slow")
+        await close(writer)
+
+
+@pytest.mark.parametrize("make", [asyncio.run, looping.run])
+def test_the_same_holds_on_both_event_loops(make) -> None:
+    make(test_a_client_that_has_closed_its_side_gets_its_response())
+    make(test_a_head_that_comes_too_slowly_ends_its_connection())
+
+
+async def test_requests_sent_together_are_all_answered_before_a_half_closed_connection_ends() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" * 2 + HEALTH)
+        writer.write_eof()
+        received = await until_closed(reader)
+        assert (received.count(b"slow"), received.count(b"hello")) == (2, 1)
+        await close(writer)
+
+
+async def test_http_1_0_in_chunks_is_refused(start: Starts) -> None:
+    async with start() as house:
+        line = target({"mpn": "SN74S74N"}).encode()
+        reply = await house.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked")
+        assert (reply.status, reply.json["message"]) == (400, "HTTP/1.0 has no Transfer-Encoding")
+
+
+@pytest.mark.parametrize("path", [b"/" * 60_000, b"/v3" + b"/" * 60_000, b"/v3/parts/" + b"x/" * 30_000])
+async def test_a_path_longer_than_any_of_v3s_is_refused_before_it_is_routed(start: Starts, path: bytes) -> None:
+    async with start() as house:
+        reply = await house.raw(b"GET " + path + b" HTTP/1.1")
+        assert reply.status == 404
+        assert f"longer than {direct.PATH_MAX} bytes" in reply.json["message"]
+
+
+async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not() -> None:
+    async with serving(connections=2) as port:
+        idle = await asyncio.open_connection("127.0.0.1", port)
+        busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for _, writer in busy:
+            writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert await until_closed(idle[0]) == b""
+        assert [(await until_closed(reader)).endswith(b"slow") for reader, _ in busy] == [True, True]
+        for _, writer in (idle, *busy):
+            await close(writer)
+
+
+async def test_beyond_the_limit_only_health_checks_get_a_response(start: Starts) -> None:
+    async with start(listen={"connections": 1}) as house:
+        house.sandbox.faults.replace(declarations.parse("latency ms=1000"))
+        busy = asyncio.create_task(house.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
+        await asyncio.sleep(0.3)
+        match, health = await house.raw(MATCH), await house.raw(b"GET /healthz HTTP/1.1")
+        assert (health.status, health.json) == (200, {"status": "ok"})
+        assert (match.status, match.headers["retry-after"]) == (503, "1")
+        assert match.json["message"] == "too many connections are open"
+        assert (await busy).status == 200
+
+
+async def test_idle_connections_that_use_up_all_files_hold_nobody_up(tmp_path: Path) -> None:
+    """The process has room for few client connections beside its own files."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "upstream: {graphql_url: 'http://127.0.0.1:9/graphql', token_url: 'http://127.0.0.1:9/token', connections: 8}\n"
+        "store: 'memory:'\nlisten: {port: 0, connections: 1000}\napplications: {demo: {client_id: a, "
+        "client_secret: b, apikeys: [EXAMPLE_KEY]}}\nlog: {format: json}\n"
+    )
+    command = [sys.executable, "-m", "proxy", "serve", "--config", str(config)]
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (150, 150)),
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            url = next(word for word in process.stdout.readline().split() if word.startswith("http")).partition("/v3")
+            port = int(url[0].rpartition(":")[2])
+            with contextlib.ExitStack() as idle:
+                for _ in range(200):
+                    idle.enter_context(socket.create_connection(("127.0.0.1", port)))
+                health, match = await raw(port, b"GET /healthz HTTP/1.1"), await raw(port, MATCH)
+            assert (health.status, match.status) == (200, 400)
+        finally:
+            process.terminate()
+            assert await asyncio.to_thread(process.wait, SECONDS) == 0
+    events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
+    assert "connection limit lowered" in events
+    assert events.count("connection limit reached") == 1
