@@ -39,7 +39,7 @@ class Exchanges:
             async with asyncio.timeout(total):
                 connection = await self._connect()
                 message, payload = await _answer(connection, head.encode() + body, self.timeout.sock_read)
-                attempt.answered = True
+                attempt.answered, attempt.content = True, payload
                 found = message.code, await payload.read(), message.headers.get("Retry-After")
         except BaseException:
             if connection is not None:

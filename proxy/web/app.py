@@ -64,7 +64,14 @@ async def _compose(
     opened.push_async_callback(spending.close)
     await spending.start()
     services = outside.connect(
-        upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
+        upstream,
+        store=store,
+        spans=spans,
+        clock=clock,
+        metrics=metrics,
+        opened=opened,
+        stall_seconds=settings.sharing.stall_seconds,
+        kind=client,
     )
     limit = upstream.timeouts.total_seconds
     lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)
@@ -77,10 +84,12 @@ async def _compose(
     opened.push_async_callback(comparing.close)
     comparing.start()
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
+    known = answers.Answers(memory, sharing, metrics)
+    opened.push_async_callback(known.close)
     way = pipeline.Pipeline(
         applications=served,
         views=views,
-        answers=answers.Answers(memory, sharing, metrics),
+        answers=known,
         quota=spending,
         rates=rates.Rates(store),
         upstream=calls,

@@ -20,6 +20,7 @@ from proxy.upstream import (
     identity,
     policies,
     session,
+    stalls,
     token_store,
     tokens,
     traced,
@@ -45,6 +46,7 @@ def connect(
     clock: clocks.Clock,
     metrics: metering.Metrics,
     opened: AsyncExitStack,
+    stall_seconds: float,
     kind: ClientKind | None = None,
 ) -> Outside:
     """Made, not yet used; what is to be closed is `opened`. `kind` stands in for the client that is made else."""
@@ -69,8 +71,18 @@ def connect(
     opened.push_async_callback(kept.close)
     queries = breaker("graphql", classify.SERVICE)
     retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
+    watching = stalls.Stalls(stall_seconds, retry.budget, metrics)
     if kind is None:
         kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
     poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
-    client = kind(poster, upstream.graphql_url, kept, retry=retry, breaker=queries, metrics=metrics, clock=clock)
+    client = kind(
+        poster,
+        upstream.graphql_url,
+        kept,
+        retry=retry,
+        breaker=queries,
+        metrics=metrics,
+        clock=clock,
+        watching=watching,
+    )
     return Outside(http, kept, client, queries)
