@@ -1,9 +1,14 @@
-"""The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count."""
+"""The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count.
+
+Memory is measured between the halves of the load and after it, each time with nothing under way, so that what a busy
+machine lets pile up is no growth. Before that the caches are full and as much was under way as ever may be.
+"""
 
 import asyncio
 import math
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +19,17 @@ import yarl
 
 from bench.soak import servers
 from bench.soak.questions import Question, Witness
-from bench.soak.replies import Judge, Reply
+from bench.soak.replies import LATE, Judge, Reply
 
 CALM = 8  # requests at once in peace
-UNDER_WAY = 2_000  # requests at once under load; at more the asker waits, and the rate falls
+UNDER_WAY = 300  # requests at once under load, also where the machine is too slow for the rate: then the rate falls
 REPLY_SECONDS = 60
 SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
-MEMORY_GROWTH = 0.25  # from half of the requests to the end: what is in use still rises a little to its usual height
+MEMORY_GROWTH = 0.10  # in the second half of the load
 DESCRIPTORS_MORE = 8
 TASKS_MORE = 8
+ANSWER_BYTES = 16_000  # of the cache for each question; a response to one has more
+FEW = 5  # failed responses that are too few to count
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +51,35 @@ class Plan:
         """So many that each comes again and again: while its answer is kept, under way, and forgotten."""
         return min(250, max(40, self.requests // 8))
 
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of the cache: fewer than the responses to all questions have, so that it is full before the load."""
+        return ANSWER_BYTES * self.questions
+
+    @property
+    def unavailable(self) -> int:
+        """So many responses under load may be a 503: a fifth of the upstream requests that would be struck if none
+        were shared or kept."""
+        return math.ceil(self.requests * self.share / 5) + FEW
+
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of it. Memory in MB, when half of the requests were sent and at the end.
+    """What came of it. `memory` in MB before the load, after its first half and after its second, with nothing under
+    way; `answered` is how many requests of each kind got a 200 under load.
 
-    `late` is how many upstream requests ran out of time though no fault held them up, on a machine that is too slow:
-    the sandbox takes such answers for read, the service has their parts in doubt.
+    `struck` and `asked` are upstream requests under load. `late` is how many of them ran out of time or stalled though
+    no fault held them up, on a machine that is too slow: the sandbox takes such responses for read, the service has
+    their parts as uncertain usage.
     """
 
     judge: Judge = field(default_factory=Judge)
     findings: list[str] = field(default_factory=list)
-    kinds: int = 0
+    answered: Counter[str] = field(default_factory=Counter)
     rate: float = 0.0
-    memory: tuple[float, float] = (math.nan, math.nan)
+    memory: list[float] = field(default_factory=list)
+    asked: int = 0
+    struck: int = 0
     descriptors: tuple[int, int, int] = (0, 0, 0)
     tasks: tuple[int, int, int] = (0, 0, 0)
     ledger: servers.Ledger = field(default_factory=lambda: servers.Ledger(0, 0, 0))
@@ -73,7 +95,7 @@ class Outcome:
 async def run(plan: Plan) -> Outcome:
     """A whole soak, in processes and a folder of its own."""
     with tempfile.TemporaryDirectory() as name, servers.sandbox(Path(name), plan.seed) as shown:
-        with servers.service(Path(name), shown) as process:
+        with servers.service(Path(name), shown, plan.answer_bytes) as process:
             async with aiohttp.ClientSession() as session:
                 soak = _Soak(plan, process, servers.Upstream(shown["sandbox"], session))
                 await soak.all()
@@ -91,7 +113,7 @@ class _Soak:
         self._rng = random.Random(plan.seed)
         self._witness = Witness(plan.seed)
         self._questions = self._witness.questions(plan.questions, self._rng)
-        self.outcome = Outcome(kinds=len({question.kind for question in self._questions}))
+        self.outcome = Outcome()
 
     async def all(self) -> None:
         """From the first answer in peace to the last."""
@@ -100,17 +122,14 @@ class _Soak:
         if self.outcome.wrong:
             raise SystemExit("wrong before the first fault:\n" + "\n".join(self.outcome.wrong[:10]))
         before, tasks = self._process.descriptors(), servers.tasks(await self._metrics())
+        calm = (await self._upstream.journal())["totals"]
         await self._upstream.declare(f"mixed share={self._plan.share}")
         async with self._client() as session:
-            await self._steadily(session)
+            await self._load(session)
+            await self._count(calm)
             await self._upstream.declare()
             await self._each(lambda question: self._recover(session, question))
-        given_up = servers.given_up(await self._metrics())
-        journal = await self._upstream.journal()
-        self.outcome.totals = journal["totals"]
-        slow = [each for each in journal["entries"] if each["service"] == "graphql" and "slow-loris" in each["faults"]]
-        self.outcome.late = max(0, given_up - len(slow))
-        self.outcome.memory = self.outcome.memory[0], self._process.memory()
+        self.outcome.totals = (await self._upstream.journal())["totals"]
         most = self.outcome.descriptors[1]
         self.outcome.descriptors = before, most, await self._closed(before + DESCRIPTORS_MORE)
         self.outcome.tasks = tasks, self.outcome.tasks[1], servers.tasks(await self._metrics())
@@ -136,12 +155,16 @@ class _Soak:
             self._find(f"{reserved} parts are held by requests that are over")
         if outcome.judge.cost > used + doubtful:
             self._find(f"replies say that they cost {outcome.judge.cost} parts, {used} are booked, {doubtful} in doubt")
-        if not totals["faults"]:
-            self._find("no fault has struck")
-        outcome.findings.extend(outcome.judge.unexplained(totals["faults"]))
-        if outcome.judge.statuses[200] < sum(outcome.judge.statuses.values()) / 4:
-            self._find("most requests have failed")
-        first, last = outcome.memory
+        if outcome.struck < self._plan.share * outcome.asked / 3:
+            self._find(f"{outcome.struck} of {outcome.asked} upstream requests were struck, too few")
+        outcome.findings.extend(outcome.judge.unexplained({**totals["faults"], LATE: outcome.late}))
+        if silent := {question.kind for question in self._questions} - set(outcome.answered):
+            self._find(f"nothing was answered under load of: {', '.join(sorted(silent))}")
+        if outcome.judge.statuses[503] > self._plan.unavailable and not outcome.late:
+            self._find(f"{outcome.judge.statuses[503]} responses are a 503, more than {self._plan.unavailable}")
+        if outcome.judge.learned < self._plan.answer_bytes:
+            self._find(f"the cache of {self._plan.answer_bytes} bytes was never full: {outcome.judge.learned} to keep")
+        _, first, last = outcome.memory
         if last > first * (1 + MEMORY_GROWTH):
             self._find(f"memory has grown from {first:.0f} to {last:.0f} MB")
         if outcome.descriptors[2] > outcome.descriptors[0] + DESCRIPTORS_MORE:
@@ -149,27 +172,49 @@ class _Soak:
         if outcome.tasks[2] > outcome.tasks[0] + TASKS_MORE:
             self._find(f"{outcome.tasks[2]} tasks are not done, {outcome.tasks[0]} were not before the load")
 
-    async def _steadily(self, session: aiohttp.ClientSession) -> None:
-        """The load: a request each 1/rate seconds, whatever the replies do."""
+    async def _load(self, session: aiohttp.ClientSession) -> None:
+        """As much at once as there may be, then two halves of a steady load."""
+        first = self._plan.requests // 2
+        self.outcome.memory.append(self._process.memory())
+        await self._steadily(session, UNDER_WAY, math.inf)
+        seconds = await self._steadily(session, first, self._plan.rate)
+        self.outcome.memory.append(self._process.memory())
+        seconds += await self._steadily(session, self._plan.requests - first, self._plan.rate)
+        self.outcome.memory.append(self._process.memory())
+        self.outcome.rate = self._plan.requests / seconds
+
+    async def _steadily(self, session: aiohttp.ClientSession, requests: int, rate: float) -> float:
+        """A request each 1/rate seconds, whatever the replies do; gives the seconds in which they were sent."""
         loop, room = asyncio.get_running_loop(), asyncio.Semaphore(UNDER_WAY)
-        requests, start = self._plan.requests, asyncio.get_running_loop().time()
+        start = loop.time()
 
         async def ask(question: Question) -> None:
             try:
-                self._see(question, await self._ask(session, question))
+                reply = await self._ask(session, question)
+                self._see(question, reply)
+                self.outcome.answered[question.kind] += reply is not None and reply.status == 200
             finally:
                 room.release()
 
         async with asyncio.TaskGroup() as group:
             for number in range(requests):
-                await asyncio.sleep(max(0.0, start + number / self._plan.rate - loop.time()))
+                await asyncio.sleep(max(0.0, start + number / rate - loop.time()))
                 await room.acquire()
                 group.create_task(ask(self._rng.choice(self._questions)), name="a request of the load")
-                if number == requests // 2:
-                    self.outcome.memory = self._process.memory(), math.nan
-            self.outcome.rate = sum(self.outcome.judge.statuses.values()) / (loop.time() - start)
+            seconds = loop.time() - start
             self.outcome.descriptors = 0, self._process.descriptors(), 0
             self.outcome.tasks = 0, servers.tasks(await self._metrics()), 0
+        return seconds
+
+    async def _count(self, calm: Any) -> None:
+        """Both sides' counts of upstream requests under load; `calm` are the sandbox's before."""
+        journal, metrics = await self._upstream.journal(), await self._metrics()
+        totals = journal["totals"]
+        self.outcome.asked = sum(totals["requests"].values()) - sum(calm["requests"].values())
+        self.outcome.struck = sum(totals["faults"].values())
+        slow = [each for each in journal["entries"] if each["service"] == "graphql" and "slow-loris" in each["faults"]]
+        given_up = max(servers.given_up(metrics), servers.stalled(metrics))
+        self.outcome.late = max(0, given_up - len(slow))
 
     async def _each(self, do: Callable[[Question], Awaitable[None]]) -> None:
         """Something with every question, a few at once."""

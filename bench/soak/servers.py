@@ -31,7 +31,7 @@ upstream:
   timeouts: {{connect_seconds: 10, first_byte_seconds: 20, total_seconds: 10}}
 applications:
   soak: {{client_id: "{client_id}", client_secret: "{client_secret}", apikeys: [{key}], parts: {parts}}}
-answers: {{seconds: 1, stale_seconds: 5, bytes: 8388608}}
+answers: {{seconds: 1, stale_seconds: 5, bytes: {answer_bytes}}}
 log: {{level: warning, format: json}}
 """
 
@@ -126,6 +126,12 @@ def given_up(metrics: str) -> int:
     return int(whole - sum(float(value) for _, labels, value in found if 'le="5.0"' in labels))
 
 
+def stalled(metrics: str) -> int:
+    """How many upstream requests have stalled, by the service's metrics."""
+    found = re.findall(r"^v3bridge_upstream_stalls_total\{.*\} (\S+)$", metrics, re.MULTILINE)
+    return int(sum(map(float, found)))
+
+
 @contextmanager
 def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
     """What a sandbox prints, by name."""
@@ -140,10 +146,11 @@ def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def service(folder: Path, upstream: dict[str, str]) -> Iterator[Process]:
-    """The service, on a ledger in this folder."""
+def service(folder: Path, upstream: dict[str, str], answer_bytes: int) -> Iterator[Process]:
+    """The service, on a ledger in this folder, with a cache of so many bytes."""
     config = folder / "config.yaml"
-    config.write_text(CONFIG.format(folder=folder, key=KEY, parts=PARTS, **upstream))
+    values = {**upstream, "folder": folder, "key": KEY, "parts": PARTS, "answer_bytes": answer_bytes}
+    config.write_text(CONFIG.format(**values))
     errors = folder / "service.txt"
     with _process(("serve", "--config", str(config)), errors) as process:
         assert process.stdout is not None

@@ -71,12 +71,16 @@ class _Piece(Generic[K, V]):
 
 
 class _Lead(Generic[K, V]):
-    """The first attempt at some pieces, in its caller's own task."""
+    """The first attempt at some pieces, in its caller's own task.
+
+    Connections and timers made in that task remember its context, and with it who is told of a stall, for long after:
+    an attempt that has ended holds nothing.
+    """
 
     __slots__ = ("cancelling", "context", "interrupted", "job", "mine", "pieces", "running", "task", "tried")
 
     def __init__(self, job: Job[V], mine: list[int], pieces: list[_Piece[K, V]]) -> None:
-        self.job = job
+        self.job: Job[V] | None = job
         self.mine = mine
         self.pieces = pieces
         self.context = contextvars.copy_context()
@@ -85,6 +89,12 @@ class _Lead(Generic[K, V]):
         self.running = True
         self.interrupted = False
         self.tried = False
+
+    def end(self) -> None:
+        """Nobody works at it any more."""
+        self.running = False
+        self.pieces = []
+        self.job = None
 
     def interrupt(self) -> None:
         """End the attempt where others have done all of its pieces."""
@@ -157,21 +167,21 @@ class SharedWork(Generic[K, V]):
             piece.lead = lead
 
         def stalled(stall: Stall) -> None:
-            for piece in pieces:
+            for piece in lead.pieces:
                 piece.stall = stall
                 piece.waiting = [want for want in piece.waiting if not _substitute(piece, want)]
-            self._relieve(pieces)
+            self._relieve(lead.pieces)
 
         try:
             outcomes = await job.work(mine, stalled)
         except BaseException as error:
-            lead.running = False
+            lead.end()
             if lead.was_only_interrupted():
                 return [piece.outcome for piece in pieces]  # type: ignore[misc] # all are over
             for piece in pieces:
                 self._fail(piece, error)
             raise
-        lead.running = False
+        lead.end()
         lead.was_only_interrupted()
         return [self._end(piece, outcome, job) for piece, outcome in zip(pieces, outcomes, strict=True)]
 
@@ -281,7 +291,7 @@ def _first(piece: _Piece[K, V]) -> _Want[V] | None:
     for want in piece.waiting:
         if not want.tried and not want.outcome.done() and (lead is None or want.job is not lead.job):
             return want
-    if lead is None or lead.tried or not lead.running or piece.stall is None or not piece.stall.several:
+    if lead is None or lead.job is None or lead.tried or piece.stall is None or not piece.stall.several:
         return None
     return _Want(lead.job, lead.mine[lead.pieces.index(piece)], lead.context)
 

@@ -154,7 +154,8 @@ class Batching:
         for waiting in group:
             waiting.sent = sent
         self._tasks.add(task)
-        task.add_done_callback(lambda _: self._ended(task, lane, group[0].ask.lane))
+        key = lane.credentials, group[0].ask.lane
+        task.add_done_callback(lambda _: self._ended(key, lane, sent))
 
     async def _together(self, lane: _Lane, group: list[_Waiting]) -> None:
         """One request for all of a group, in the time of who came last; where the service refuses it, each asks for
@@ -176,10 +177,11 @@ class Batching:
         else:
             _hand_out(group, found)
 
-    def _ended(self, task: asyncio.Task[None], lane: _Lane, kind: Hashable) -> None:
-        """Also of a task that was cancelled before it began."""
-        self._tasks.discard(task)
-        self._landed((lane.credentials, kind), lane)
+    def _ended(self, key: tuple[Credentials, Hashable], lane: _Lane, sent: _Sent) -> None:
+        """The task of a request has ended, or was cancelled before it began."""
+        self._tasks.discard(sent.task)
+        sent.group = []  # a cycle would keep what was found until the collector comes
+        self._landed(key, lane)
 
     async def _alone(self, waiting: _Waiting, credentials: Credentials) -> None:
         stalls.WATCHES.set(waiting.watches)

@@ -1,8 +1,9 @@
 """Stalled requests: the response has stopped arriving, or takes far longer than such a request usually does.
 
 Used by graphql.py, which registers what it sends. Whoever others wait for sets WATCHES and is told of a stall once. One
-timer looks at all registered requests, and runs only while there are any. Time in which the event loop did not run is
-not counted: responses may have arrived in it.
+timer looks at all registered requests, and runs only while there are any. What is not a stall: time in which the event
+loop did not run, because responses may have arrived in it; and most requests taking long at once, because then the
+service is slow, or this machine, and another request would fare no better.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from proxy.upstream import session as sessions
 
 LOOKS = 4  # in the time after which a request has stalled
 FACTOR = 2.0  # times the longest usual duration is far beyond it
+FEW = 2  # requests that may be all there are, and stall
 
 log = structlog.get_logger()
 
@@ -114,11 +116,13 @@ class Stalls:
     def look(self, passed: float) -> None:
         """Tell who watches what has stalled, `passed` seconds after the last look."""
         self._time += passed
-        for sending in tuple(self._under_way):
-            if not sending.stalled and self._has_stalled(sending):
+        waiting = [sending for sending in self._under_way if not sending.stalled]
+        late = [sending for sending in waiting if self._is_late(sending)]
+        if len(late) <= max(FEW, len(waiting) / 2):
+            for sending in late:
                 self._tell(sending)
 
-    def _has_stalled(self, sending: Sending) -> bool:
+    def _is_late(self, sending: Sending) -> bool:
         attempt = sending.attempt
         if attempt is None or not attempt.sent:  # waits for a connection
             sending.since = self._time

@@ -111,6 +111,16 @@ async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_mome
     assert requests.limit("op") == 1.0
 
 
+async def test_where_most_requests_take_long_none_has_stalled(requests, watcher):
+    sent = [begin(requests, watcher) for _ in range(5)]
+    requests.look(1.5)
+    assert watcher.told == []
+    for sending in sent[2:]:
+        requests.end("op", 0.1, sending)
+    requests.look(0.1)
+    assert set(watcher.told) == set(sent[:2])
+
+
 async def test_a_request_that_waits_for_a_connection_has_not_stalled(requests, watcher):
     sending = begin(requests, watcher)
     sending.attempt.sent = False
