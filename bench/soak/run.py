@@ -1,7 +1,7 @@
 """The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count.
 
-Memory is measured between the halves of the load and after it, each time with nothing under way, so that what a busy
-machine lets pile up is no growth. Before that the caches are full and as much was under way as ever may be.
+Memory is measured between the halves of the load and after it, each time with nothing under way and all given back that
+is not in use, so that what a busy machine lets pile up is no growth. Before that the caches are full.
 """
 
 import asyncio
@@ -175,13 +175,20 @@ class _Soak:
     async def _load(self, session: aiohttp.ClientSession) -> None:
         """As much at once as there may be, then two halves of a steady load."""
         first = self._plan.requests // 2
-        self.outcome.memory.append(self._process.memory())
+        await self._weigh()
         await self._steadily(session, UNDER_WAY, math.inf)
         seconds = await self._steadily(session, first, self._plan.rate)
-        self.outcome.memory.append(self._process.memory())
+        await self._weigh()
         seconds += await self._steadily(session, self._plan.requests - first, self._plan.rate)
-        self.outcome.memory.append(self._process.memory())
+        await self._weigh()
         self.outcome.rate = self._plan.requests / seconds
+
+    async def _weigh(self) -> None:
+        """Note the memory in use. The second reply comes after the signal, whatever the loop looks at first."""
+        self._process.give_back()
+        for _ in range(2):
+            await self._metrics()
+        self.outcome.memory.append(self._process.memory())
 
     async def _steadily(self, session: aiohttp.ClientSession, requests: int, rate: float) -> float:
         """A request each 1/rate seconds, whatever the replies do; gives the seconds in which they were sent."""

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,6 +48,10 @@ class Process:
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
+
+    def give_back(self) -> None:
+        """Ask for memory that it does not use."""
+        self._process.send_signal(signal.SIGUSR1)
 
     def memory(self) -> float:
         """MB in use (Linux)."""
@@ -136,7 +141,7 @@ def stalled(metrics: str) -> int:
 def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
     """What a sandbox prints, by name."""
     arguments = ("sandbox", "--port", "0", "--seed", str(seed), "--part-limit", str(PARTS))
-    with _process(arguments, folder / "sandbox.txt") as process:
+    with _process("proxy", arguments, folder / "sandbox.txt") as process:
         assert process.stdout is not None
         told: dict[str, str] = {}
         while "client_secret" not in told:
@@ -152,7 +157,7 @@ def service(folder: Path, upstream: dict[str, str], answer_bytes: int) -> Iterat
     values = {**upstream, "folder": folder, "key": KEY, "parts": PARTS, "answer_bytes": answer_bytes}
     config.write_text(CONFIG.format(**values))
     errors = folder / "service.txt"
-    with _process(("serve", "--config", str(config)), errors) as process:
+    with _process("bench.soak.served", ("serve", "--config", str(config)), errors) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
@@ -162,11 +167,11 @@ def service(folder: Path, upstream: dict[str, str], answer_bytes: int) -> Iterat
 
 
 @contextmanager
-def _process(arguments: tuple[str, ...], errors: Path) -> Iterator["subprocess.Popen[str]"]:
+def _process(module: str, arguments: tuple[str, ...], errors: Path) -> Iterator["subprocess.Popen[str]"]:
     with (
         errors.open("w") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "proxy", *arguments], stdout=subprocess.PIPE, stderr=file, text=True
+            [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, stderr=file, text=True
         ) as process,
     ):
         try:
