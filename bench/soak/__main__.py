@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.soak import run as soak
+from bench.soak.outcome import Outcome, Plan
 
 SHOWN = 20  # findings; one mistake often makes many
 
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     import uvloop
 
-    plan = soak.Plan(chosen.seconds, chosen.rate, chosen.seed, chosen.share)
+    plan = Plan(chosen.seconds, chosen.rate, chosen.seed, chosen.share)
     outcome = uvloop.run(soak.run(plan))
     console = Console(width=120) if not sys.stdout.isatty() else Console()
     console.print(table(plan, outcome))
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     return 1 if outcome.wrong else 0
 
 
-def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
+def table(plan: Plan, outcome: Outcome) -> Table:
     """The figures of a run."""
     said: Counter[str] = Counter()
     for message, count in outcome.judge.messages.items():

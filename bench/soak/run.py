@@ -8,9 +8,7 @@ import asyncio
 import math
 import random
 import tempfile
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,78 +16,14 @@ import aiohttp
 import yarl
 
 from bench.soak import servers
+from bench.soak.outcome import DESCRIPTORS_MORE, Outcome, Plan, findings
 from bench.soak.questions import Question, Witness
-from bench.soak.replies import LATE, Judge, Reply
+from bench.soak.replies import Reply
 
 CALM = 8  # requests at once in peace
 UNDER_WAY = 300  # requests at once under load, also where the machine is too slow for the rate: then the rate falls
 REPLY_SECONDS = 60
 SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
-MEMORY_GROWTH = 0.10  # in the second half of the load
-DESCRIPTORS_MORE = 8
-TASKS_MORE = 8
-ANSWER_BYTES = 16_000  # of the cache for each question; a response to one has more
-FEW = 5  # failed responses that are too few to count
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How long, how often, and what is drawn."""
-
-    seconds: float
-    rate: float
-    seed: int
-    share: float
-
-    @property
-    def requests(self) -> int:
-        """In all, under load."""
-        return max(1, round(self.seconds * self.rate))
-
-    @property
-    def questions(self) -> int:
-        """So many that each comes again and again: while its answer is kept, under way, and forgotten."""
-        return min(250, max(40, self.requests // 8))
-
-    @property
-    def answer_bytes(self) -> int:
-        """Bytes of the cache: fewer than the responses to all questions have, so that it is full before the load."""
-        return ANSWER_BYTES * self.questions
-
-    @property
-    def unavailable(self) -> int:
-        """So many responses under load may be a 503: a fifth of the upstream requests that would be struck if none
-        were shared or kept."""
-        return math.ceil(self.requests * self.share / 5) + FEW
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of it. `memory` in MB before the load, after its first half and after its second, with nothing under
-    way; `answered` is how many requests of each kind got a 200 under load.
-
-    `struck` and `asked` are upstream requests under load. `late` is how many of them ran out of time or stalled though
-    no fault held them up, on a machine that is too slow: the sandbox takes such responses for read, the service has
-    their parts as uncertain usage.
-    """
-
-    judge: Judge = field(default_factory=Judge)
-    findings: list[str] = field(default_factory=list)
-    answered: Counter[str] = field(default_factory=Counter)
-    rate: float = 0.0
-    memory: list[float] = field(default_factory=list)
-    asked: int = 0
-    struck: int = 0
-    descriptors: tuple[int, int, int] = (0, 0, 0)
-    tasks: tuple[int, int, int] = (0, 0, 0)
-    ledger: servers.Ledger = field(default_factory=lambda: servers.Ledger(0, 0, 0))
-    totals: Any = None
-    late: int = 0
-
-    @property
-    def wrong(self) -> list[str]:
-        """Everything that is not as it should be."""
-        return self.judge.findings + self.findings
 
 
 async def run(plan: Plan) -> Outcome:
@@ -101,7 +35,8 @@ async def run(plan: Plan) -> Outcome:
                 await soak.all()
             soak.stop()
         soak.outcome.ledger = await servers.ledger(Path(name))
-    soak.compare()
+    kinds = {question.kind for question in soak.questions}
+    soak.outcome.findings.extend(findings(plan, soak.outcome, kinds))
     return soak.outcome
 
 
@@ -112,7 +47,7 @@ class _Soak:
         self._upstream = upstream
         self._rng = random.Random(plan.seed)
         self._witness = Witness(plan.seed)
-        self._questions = self._witness.questions(plan.questions, self._rng)
+        self.questions = self._witness.questions(plan.questions, self._rng)
         self.outcome = Outcome()
 
     async def all(self) -> None:
@@ -142,36 +77,6 @@ class _Soak:
             self._find(f"the service ended with code {code}")
         self.outcome.findings.extend(self._process.complaints())
 
-    def compare(self) -> None:
-        """Both sides' books, and what is left of the load."""
-        outcome, totals = self.outcome, self.outcome.totals
-        used, doubtful, reserved = outcome.ledger
-        read = totals["parts"] - totals["spoiled_parts"]
-        if used > read or (used < read and not outcome.late):
-            self._find(f"{used} parts are booked, the sandbox has returned {read} in answers that could be read")
-        if doubtful < totals["parts"] - used:
-            self._find(f"{doubtful} parts are in doubt, fewer than the {totals['parts'] - used} billed and not booked")
-        if reserved:
-            self._find(f"{reserved} parts are held by requests that are over")
-        if outcome.judge.cost > used + doubtful:
-            self._find(f"replies say that they cost {outcome.judge.cost} parts, {used} are booked, {doubtful} in doubt")
-        if outcome.struck < self._plan.share * outcome.asked / 3:
-            self._find(f"{outcome.struck} of {outcome.asked} upstream requests were struck, too few")
-        outcome.findings.extend(outcome.judge.unexplained({**totals["faults"], LATE: outcome.late}))
-        if silent := {question.kind for question in self._questions} - set(outcome.answered):
-            self._find(f"nothing was answered under load of: {', '.join(sorted(silent))}")
-        if outcome.judge.statuses[503] > self._plan.unavailable and not outcome.late:
-            self._find(f"{outcome.judge.statuses[503]} responses are a 503, more than {self._plan.unavailable}")
-        if outcome.judge.learned < self._plan.answer_bytes:
-            self._find(f"the cache of {self._plan.answer_bytes} bytes was never full: {outcome.judge.learned} to keep")
-        _, first, last = outcome.memory
-        if last > first * (1 + MEMORY_GROWTH):
-            self._find(f"memory has grown from {first:.0f} to {last:.0f} MB")
-        if outcome.descriptors[2] > outcome.descriptors[0] + DESCRIPTORS_MORE:
-            self._find(f"{outcome.descriptors[2]} descriptors are open, {outcome.descriptors[0]} were before the load")
-        if outcome.tasks[2] > outcome.tasks[0] + TASKS_MORE:
-            self._find(f"{outcome.tasks[2]} tasks are not done, {outcome.tasks[0]} were not before the load")
-
     async def _load(self, session: aiohttp.ClientSession) -> None:
         """As much at once as there may be, then two halves of a steady load."""
         first = self._plan.requests // 2
@@ -199,7 +104,8 @@ class _Soak:
             try:
                 reply = await self._ask(session, question)
                 self._see(question, reply)
-                self.outcome.answered[question.kind] += reply is not None and reply.status == 200
+                if reply is not None and reply.status == 200:
+                    self.outcome.answered[question.kind] += 1
             finally:
                 room.release()
 
@@ -207,7 +113,7 @@ class _Soak:
             for number in range(requests):
                 await asyncio.sleep(max(0.0, start + number / rate - loop.time()))
                 await room.acquire()
-                group.create_task(ask(self._rng.choice(self._questions)), name="a request of the load")
+                group.create_task(ask(self._rng.choice(self.questions)), name="a request of the load")
             seconds = loop.time() - start
             self.outcome.descriptors = 0, self._process.descriptors(), 0
             self.outcome.tasks = 0, servers.tasks(await self._metrics()), 0
@@ -225,7 +131,7 @@ class _Soak:
 
     async def _each(self, do: Callable[[Question], Awaitable[None]]) -> None:
         """Something with every question, a few at once."""
-        waiting = iter(self._questions)
+        waiting = iter(self.questions)
 
         async def some() -> None:
             for question in waiting:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from bench.soak.outcome import Ledger
 from bench.soak.questions import KEY
 from proxy.kit import clock
 from proxy.stores.base import Line
@@ -77,14 +78,6 @@ class Process:
                 continue
             if event["level"] not in ("info", "warning") or "logger" in event:
                 yield f"the log has {line}"
-
-
-class Ledger(NamedTuple):
-    """Parts of the application, for ever: returned, in doubt, held."""
-
-    used: int
-    doubtful: int
-    reserved: int
 
 
 async def ledger(folder: Path) -> Ledger:

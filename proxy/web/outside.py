@@ -40,13 +40,13 @@ class Outside(NamedTuple):
 
 def connect(
     upstream: config.Upstream,
+    sharing: config.Sharing,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
     clock: clocks.Clock,
     metrics: metering.Metrics,
     opened: AsyncExitStack,
-    stall_seconds: float,
     kind: ClientKind | None = None,
 ) -> Outside:
     """Made, not yet used; what is to be closed is `opened`. `kind` stands in for the client that is made else."""
@@ -71,7 +71,7 @@ def connect(
     opened.push_async_callback(kept.close)
     queries = breaker("graphql", classify.SERVICE)
     retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
-    watching = stalls.Stalls(stall_seconds, retry.budget, metrics)
+    watching = stalls.Stalls(sharing.stall_seconds, retry.budget, metrics)
     if kind is None:
         kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
     poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
