@@ -125,14 +125,18 @@ class SharedWork(Generic[K, V]):
             return list(await self._lead(keys, job, list(range(len(keys))))), 0
         waiting = self._join(joined, job)
         mine = [n for n in range(len(keys)) if n not in joined]
-        outcomes = dict(zip(mine, await self._lead(keys, job, mine), strict=True)) if mine else {}
         left = []
-        for n, outcome in waiting.items():
-            await asyncio.wait((outcome,))
-            if outcome.cancelled():
-                left.append(n)
-            else:
-                outcomes[n] = outcome.result()
+        try:
+            outcomes = dict(zip(mine, await self._lead(keys, job, mine), strict=True)) if mine else {}
+            for n, outcome in waiting.items():
+                await asyncio.wait((outcome,))
+                if outcome.cancelled():
+                    left.append(n)
+                else:
+                    outcomes[n] = outcome.result()
+        finally:
+            for outcome in waiting.values():
+                outcome.cancel()  # whoever has left waits for nothing
         if left:
             again, _ = await self.run([keys[n] for n in left], _Rest(job, left))
             outcomes |= dict(zip(left, again, strict=True))

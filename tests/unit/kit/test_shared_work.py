@@ -277,6 +277,16 @@ async def test_that_who_waits_is_cancelled_leaves_the_second_attempt_to_who_lead
     assert await first == (["A"], 0)
 
 
+async def test_nothing_is_done_a_second_time_for_who_has_left(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    await held.stall(0)
+    assert len(held.done) == 1
+    await held.tell(0)
+    assert await first == (["A"], 0)
+
+
 async def test_a_second_attempt_that_raises_is_nobodys_failure(held: Worker) -> None:
     first, second = await held.start("a"), await held.start("a")
     await held.stall(0)
