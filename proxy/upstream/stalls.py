@@ -104,7 +104,7 @@ class Stalls:
         if usual is None:
             self._usual[name] = Usual(min(seconds, self._seconds))
         else:
-            usual.saw(min(seconds, 2 * self.limit(name)))
+            usual.saw(seconds if seconds < self._seconds else min(seconds, 2 * self.limit(name)))
         if sending is not None:
             self._under_way.discard(sending)
 
