@@ -1,7 +1,7 @@
 """The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count.
 
-Memory is measured between the halves of the load and after it, each time with nothing under way and all given back that
-is not in use, so that what a busy machine lets pile up is no growth. Before that the caches are full.
+Memory is measured between the halves of the load and after it, each time with nothing under way, idle connections
+closed and all given back that is not in use: what a busy machine lets pile up is no growth. The caches are full before.
 """
 
 import asyncio
@@ -59,10 +59,10 @@ class _Soak:
         before, tasks = self._process.descriptors(), servers.tasks(await self._metrics())
         calm = (await self._upstream.journal())["totals"]
         await self._upstream.declare(f"mixed share={self._plan.share}")
+        await self._load(before)
+        await self._count(calm)
+        await self._upstream.declare()
         async with self._client() as session:
-            await self._load(session)
-            await self._count(calm)
-            await self._upstream.declare()
             await self._each(lambda question: self._recover(session, question))
         self.outcome.totals = (await self._upstream.journal())["totals"]
         most = self.outcome.descriptors[1]
@@ -77,21 +77,24 @@ class _Soak:
             self._find(f"the service ended with code {code}")
         self.outcome.findings.extend(self._process.complaints())
 
-    async def _load(self, session: aiohttp.ClientSession) -> None:
-        """As much at once as there may be, then two halves of a steady load."""
-        first = self._plan.requests // 2
-        await self._weigh()
-        await self._steadily(session, UNDER_WAY, math.inf)
-        seconds = await self._steadily(session, first, self._plan.rate)
-        await self._weigh()
-        seconds += await self._steadily(session, self._plan.requests - first, self._plan.rate)
-        await self._weigh()
+    async def _load(self, descriptors: int) -> None:
+        """As much at once as there may be, then two halves of a steady load; so many `descriptors` were open before."""
+        first, seconds = self._plan.requests // 2, 0.0
+        await self._weigh(descriptors)
+        async with self._client() as session:
+            await self._steadily(session, UNDER_WAY, math.inf)
+            seconds += await self._steadily(session, first, self._plan.rate)
+        await self._weigh(descriptors)
+        async with self._client() as session:
+            seconds += await self._steadily(session, self._plan.requests - first, self._plan.rate)
+        await self._weigh(descriptors)
         self.outcome.rate = self._plan.requests / seconds
 
-    async def _weigh(self) -> None:
-        """Note the memory in use. The second reply comes after the signal, whatever the loop looks at first."""
+    async def _weigh(self, descriptors: int) -> None:
+        """Note the memory in use once idle connections are closed."""
+        await self._closed(descriptors + DESCRIPTORS_MORE)
         self._process.give_back()
-        for _ in range(2):
+        for _ in range(2):  # the second reply comes after the signal, whatever the loop looks at first
             await self._metrics()
         self.outcome.memory.append(self._process.memory())
 
