@@ -4,6 +4,7 @@ Exit code 1, and what is wrong, where anything is.
 """
 
 import argparse
+import os
 import re
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.soak import run as soak
+from bench.soak.outcome import Outcome, Plan
 
 SHOWN = 20  # findings; one mistake often makes many
 
@@ -27,7 +29,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     import uvloop
 
-    plan = soak.Plan(chosen.seconds, chosen.rate, chosen.seed, chosen.share)
+    plan = Plan(chosen.seconds, chosen.rate, chosen.seed, chosen.share)
     outcome = uvloop.run(soak.run(plan))
     console = Console(width=120) if not sys.stdout.isatty() else Console()
     console.print(table(plan, outcome))
@@ -38,7 +40,7 @@ def main(arguments: list[str]) -> int:
     return 1 if outcome.wrong else 0
 
 
-def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
+def table(plan: Plan, outcome: Outcome) -> Table:
     """The figures of a run."""
     said: Counter[str] = Counter()
     for message, count in outcome.judge.messages.items():
@@ -46,15 +48,19 @@ def table(plan: soak.Plan, outcome: soak.Outcome) -> Table:
     shown = Table("what", "figure", title=f"{plan.requests} requests under faults, seed {plan.seed}")
     judge, totals, ledger = outcome.judge, outcome.totals, outcome.ledger
     for what, figure in (
-        ("different requests", f"{plan.questions} of {outcome.kinds} kinds"),
+        ("different requests", str(plan.questions)),
+        ("200 by kind", _listed(outcome.answered)),
         ("replies a second while asking", f"{outcome.rate:.0f} of {plan.rate:.0f}"),
         ("replies by status", _listed(judge.statuses)),
         ("200 by X-Cache", _listed(judge.sources)),
         ("queries that failed beside others", str(judge.failed_queries)),
         ("upstream requests", _listed(totals["requests"])),
         ("faults", _listed(totals["faults"])),
+        ("upstream requests under load, struck", f"{outcome.asked}, {outcome.struck}"),
         ("upstream requests that a slow machine kept too long", str(outcome.late)),
-        ("memory half way, at the end (MB)", "{:.1f}, {:.1f}".format(*outcome.memory)),
+        ("memory before, after half, at the end (MB)", "{:.1f}, {:.1f}, {:.1f}".format(*outcome.memory)),
+        ("bytes to keep, in a cache of", f"{judge.learned}, {plan.answer_bytes}"),
+        ("load average of the machine, cores", f"{os.getloadavg()[0]:.1f}, {os.cpu_count()}"),
         ("descriptors before, under load, after", "{}, {}, {}".format(*outcome.descriptors)),
         ("tasks before, under load, after", "{}, {}, {}".format(*outcome.tasks)),
         ("parts billed / in spoiled answers", f"{totals['parts']} / {totals['spoiled_parts']}"),

@@ -11,16 +11,19 @@ from typing import Any, NamedTuple
 
 CLASSES = {429: "ClientErrorResponse", 502: "ServerErrorResponse", 503: "ServerErrorResponse"}
 TOKEN = "401 expired"
+LATE = "late"  # no fault: a machine that is too slow
 # What the proxy says of a failure (docs/faults.md), and the faults of which one must have struck.
 EXPLAINED: Mapping[str, str] = {
     r"the GraphQL service broke the connection off without an answer": "reset",
     r"the GraphQL service sent an answer that is cut": "cut",
     r"the GraphQL service sent something that is not its answer \(HTTP 200, \d+ bytes\)": "malformed",
-    r"the GraphQL service did not answer in time: not whole within \d+ s": "slow-loris",
+    r"the GraphQL service did not answer in time: not whole within \d+ s": f"slow-loris {LATE}",
+    r"the GraphQL service was not asked: there was no time left": f"slow-loris {LATE}",
+    r"no token of application soak in time": f"{TOKEN} {LATE}",
     r"the GraphQL service answered with HTTP 50[03]": "5xx",
     r"the GraphQL service failed: Unexpected Execution Error": "5xx",
     r"the GraphQL service asks for fewer requests": "429",
-    r"the GraphQL service is not asked for the moment: it failed \d+ times in a row": "5xx reset cut malformed",
+    r"the GraphQL service is not asked for the moment: it failed \d+ times in a row": f"5xx reset cut malformed {LATE}",
     r"the GraphQL service takes no token of application soak: .*": TOKEN,
     r"application soak has asked for too many tokens": TOKEN,
     r"the identity service .*": TOKEN,
@@ -36,7 +39,7 @@ class Reply(NamedTuple):
 
 
 class Judge:
-    """Knows the answers given in peace, by request target. Counts what it sees."""
+    """Knows the answers given in peace, by request target, `learned` bytes in all. Counts what it sees."""
 
     def __init__(self) -> None:
         self._truth: dict[str, Any] = {}
@@ -45,6 +48,7 @@ class Judge:
         self.statuses: Counter[int] = Counter()
         self.sources: Counter[str] = Counter()
         self.failed_queries = 0
+        self.learned = 0
         self.cost = 0
 
     def learn(self, target: str, reply: Reply) -> Any:
@@ -54,6 +58,7 @@ class Judge:
             self.findings.append(f"{target} was not answered in peace: {reply.status} {reply.body[:200]!r}")
             return None
         self._truth[target] = _lasting(body)
+        self.learned += len(reply.body)
         self.cost += int(reply.headers["X-Parts-Cost"])
         return body
 

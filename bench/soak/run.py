@@ -1,11 +1,14 @@
-"""The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count."""
+"""The soak itself: ask everything once in peace, then at a steady rate under faults, then once more in peace; count.
+
+Memory is measured between the halves of the load and after it, each time with nothing under way, idle connections
+closed and all given back that is not in use: what a busy machine lets pile up is no growth. The caches are full before.
+"""
 
 import asyncio
 import math
 import random
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,73 +16,27 @@ import aiohttp
 import yarl
 
 from bench.soak import servers
+from bench.soak.outcome import DESCRIPTORS_MORE, Outcome, Plan, findings
 from bench.soak.questions import Question, Witness
-from bench.soak.replies import Judge, Reply
+from bench.soak.replies import Reply
 
 CALM = 8  # requests at once in peace
-UNDER_WAY = 2_000  # requests at once under load; at more the asker waits, and the rate falls
+UNDER_WAY = 300  # requests at once under load, also where the machine is too slow for the rate: then the rate falls
 REPLY_SECONDS = 60
 SETTLE_SECONDS = 90  # for idle connections to be closed and the services to be well
-MEMORY_GROWTH = 0.25  # from half of the requests to the end: what is in use still rises a little to its usual height
-DESCRIPTORS_MORE = 8
-TASKS_MORE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How long, how often, and what is drawn."""
-
-    seconds: float
-    rate: float
-    seed: int
-    share: float
-
-    @property
-    def requests(self) -> int:
-        """In all, under load."""
-        return max(1, round(self.seconds * self.rate))
-
-    @property
-    def questions(self) -> int:
-        """So many that each comes again and again: while its answer is kept, under way, and forgotten."""
-        return min(250, max(40, self.requests // 8))
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of it. Memory in MB, when half of the requests were sent and at the end.
-
-    `late` is how many upstream requests ran out of time though no fault held them up, on a machine that is too slow:
-    the sandbox takes such answers for read, the service has their parts in doubt.
-    """
-
-    judge: Judge = field(default_factory=Judge)
-    findings: list[str] = field(default_factory=list)
-    kinds: int = 0
-    rate: float = 0.0
-    memory: tuple[float, float] = (math.nan, math.nan)
-    descriptors: tuple[int, int, int] = (0, 0, 0)
-    tasks: tuple[int, int, int] = (0, 0, 0)
-    ledger: servers.Ledger = field(default_factory=lambda: servers.Ledger(0, 0, 0))
-    totals: Any = None
-    late: int = 0
-
-    @property
-    def wrong(self) -> list[str]:
-        """Everything that is not as it should be."""
-        return self.judge.findings + self.findings
 
 
 async def run(plan: Plan) -> Outcome:
     """A whole soak, in processes and a folder of its own."""
     with tempfile.TemporaryDirectory() as name, servers.sandbox(Path(name), plan.seed) as shown:
-        with servers.service(Path(name), shown) as process:
+        with servers.service(Path(name), shown, plan.answer_bytes) as process:
             async with aiohttp.ClientSession() as session:
                 soak = _Soak(plan, process, servers.Upstream(shown["sandbox"], session))
                 await soak.all()
             soak.stop()
         soak.outcome.ledger = await servers.ledger(Path(name))
-    soak.compare()
+    kinds = {question.kind for question in soak.questions}
+    soak.outcome.findings.extend(findings(plan, soak.outcome, kinds))
     return soak.outcome
 
 
@@ -90,8 +47,8 @@ class _Soak:
         self._upstream = upstream
         self._rng = random.Random(plan.seed)
         self._witness = Witness(plan.seed)
-        self._questions = self._witness.questions(plan.questions, self._rng)
-        self.outcome = Outcome(kinds=len({question.kind for question in self._questions}))
+        self.questions = self._witness.questions(plan.questions, self._rng)
+        self.outcome = Outcome()
 
     async def all(self) -> None:
         """From the first answer in peace to the last."""
@@ -100,17 +57,14 @@ class _Soak:
         if self.outcome.wrong:
             raise SystemExit("wrong before the first fault:\n" + "\n".join(self.outcome.wrong[:10]))
         before, tasks = self._process.descriptors(), servers.tasks(await self._metrics())
+        calm = (await self._upstream.journal())["totals"]
         await self._upstream.declare(f"mixed share={self._plan.share}")
+        await self._load(before)
+        await self._count(calm)
+        await self._upstream.declare()
         async with self._client() as session:
-            await self._steadily(session)
-            await self._upstream.declare()
             await self._each(lambda question: self._recover(session, question))
-        given_up = servers.given_up(await self._metrics())
-        journal = await self._upstream.journal()
-        self.outcome.totals = journal["totals"]
-        slow = [each for each in journal["entries"] if each["service"] == "graphql" and "slow-loris" in each["faults"]]
-        self.outcome.late = max(0, given_up - len(slow))
-        self.outcome.memory = self.outcome.memory[0], self._process.memory()
+        self.outcome.totals = (await self._upstream.journal())["totals"]
         most = self.outcome.descriptors[1]
         self.outcome.descriptors = before, most, await self._closed(before + DESCRIPTORS_MORE)
         self.outcome.tasks = tasks, self.outcome.tasks[1], servers.tasks(await self._metrics())
@@ -123,57 +77,64 @@ class _Soak:
             self._find(f"the service ended with code {code}")
         self.outcome.findings.extend(self._process.complaints())
 
-    def compare(self) -> None:
-        """Both sides' books, and what is left of the load."""
-        outcome, totals = self.outcome, self.outcome.totals
-        used, doubtful, reserved = outcome.ledger
-        read = totals["parts"] - totals["spoiled_parts"]
-        if used > read or (used < read and not outcome.late):
-            self._find(f"{used} parts are booked, the sandbox has returned {read} in answers that could be read")
-        if doubtful < totals["parts"] - used:
-            self._find(f"{doubtful} parts are in doubt, fewer than the {totals['parts'] - used} billed and not booked")
-        if reserved:
-            self._find(f"{reserved} parts are held by requests that are over")
-        if outcome.judge.cost > used + doubtful:
-            self._find(f"replies say that they cost {outcome.judge.cost} parts, {used} are booked, {doubtful} in doubt")
-        if not totals["faults"]:
-            self._find("no fault has struck")
-        outcome.findings.extend(outcome.judge.unexplained(totals["faults"]))
-        if outcome.judge.statuses[200] < sum(outcome.judge.statuses.values()) / 4:
-            self._find("most requests have failed")
-        first, last = outcome.memory
-        if last > first * (1 + MEMORY_GROWTH):
-            self._find(f"memory has grown from {first:.0f} to {last:.0f} MB")
-        if outcome.descriptors[2] > outcome.descriptors[0] + DESCRIPTORS_MORE:
-            self._find(f"{outcome.descriptors[2]} descriptors are open, {outcome.descriptors[0]} were before the load")
-        if outcome.tasks[2] > outcome.tasks[0] + TASKS_MORE:
-            self._find(f"{outcome.tasks[2]} tasks are not done, {outcome.tasks[0]} were not before the load")
+    async def _load(self, descriptors: int) -> None:
+        """As much at once as there may be, then two halves of a steady load; so many `descriptors` were open before."""
+        first, seconds = self._plan.requests // 2, 0.0
+        await self._weigh(descriptors)
+        async with self._client() as session:
+            await self._steadily(session, UNDER_WAY, math.inf)
+            seconds += await self._steadily(session, first, self._plan.rate)
+        await self._weigh(descriptors)
+        async with self._client() as session:
+            seconds += await self._steadily(session, self._plan.requests - first, self._plan.rate)
+        await self._weigh(descriptors)
+        self.outcome.rate = self._plan.requests / seconds
 
-    async def _steadily(self, session: aiohttp.ClientSession) -> None:
-        """The load: a request each 1/rate seconds, whatever the replies do."""
+    async def _weigh(self, descriptors: int) -> None:
+        """Note the memory in use once idle connections are closed."""
+        await self._closed(descriptors + DESCRIPTORS_MORE)
+        self._process.give_back()
+        for _ in range(2):  # the second reply comes after the signal, whatever the loop looks at first
+            await self._metrics()
+        self.outcome.memory.append(self._process.memory())
+
+    async def _steadily(self, session: aiohttp.ClientSession, requests: int, rate: float) -> float:
+        """A request each 1/rate seconds, whatever the replies do; gives the seconds in which they were sent."""
         loop, room = asyncio.get_running_loop(), asyncio.Semaphore(UNDER_WAY)
-        requests, start = self._plan.requests, asyncio.get_running_loop().time()
+        start = loop.time()
 
         async def ask(question: Question) -> None:
             try:
-                self._see(question, await self._ask(session, question))
+                reply = await self._ask(session, question)
+                self._see(question, reply)
+                if reply is not None and reply.status == 200:
+                    self.outcome.answered[question.kind] += 1
             finally:
                 room.release()
 
         async with asyncio.TaskGroup() as group:
             for number in range(requests):
-                await asyncio.sleep(max(0.0, start + number / self._plan.rate - loop.time()))
+                await asyncio.sleep(max(0.0, start + number / rate - loop.time()))
                 await room.acquire()
-                group.create_task(ask(self._rng.choice(self._questions)), name="a request of the load")
-                if number == requests // 2:
-                    self.outcome.memory = self._process.memory(), math.nan
-            self.outcome.rate = sum(self.outcome.judge.statuses.values()) / (loop.time() - start)
+                group.create_task(ask(self._rng.choice(self.questions)), name="a request of the load")
+            seconds = loop.time() - start
             self.outcome.descriptors = 0, self._process.descriptors(), 0
             self.outcome.tasks = 0, servers.tasks(await self._metrics()), 0
+        return seconds
+
+    async def _count(self, calm: Any) -> None:
+        """Both sides' counts of upstream requests under load; `calm` are the sandbox's before."""
+        journal, metrics = await self._upstream.journal(), await self._metrics()
+        totals = journal["totals"]
+        self.outcome.asked = sum(totals["requests"].values()) - sum(calm["requests"].values())
+        self.outcome.struck = sum(totals["faults"].values())
+        slow = [each for each in journal["entries"] if each["service"] == "graphql" and "slow-loris" in each["faults"]]
+        given_up = max(servers.given_up(metrics), servers.stalled(metrics))
+        self.outcome.late = max(0, given_up - len(slow))
 
     async def _each(self, do: Callable[[Question], Awaitable[None]]) -> None:
         """Something with every question, a few at once."""
-        waiting = iter(self._questions)
+        waiting = iter(self.questions)
 
         async def some() -> None:
             for question in waiting:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from bench.soak.outcome import Ledger
 from bench.soak.questions import KEY
 from proxy.kit import clock
 from proxy.stores.base import Line
@@ -31,7 +33,7 @@ upstream:
   timeouts: {{connect_seconds: 10, first_byte_seconds: 20, total_seconds: 10}}
 applications:
   soak: {{client_id: "{client_id}", client_secret: "{client_secret}", apikeys: [{key}], parts: {parts}}}
-answers: {{seconds: 1, stale_seconds: 5, bytes: 8388608}}
+answers: {{seconds: 1, stale_seconds: 5, bytes: {answer_bytes}}}
 log: {{level: warning, format: json}}
 """
 
@@ -47,6 +49,10 @@ class Process:
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
+
+    def give_back(self) -> None:
+        """Ask for memory that it does not use."""
+        self._process.send_signal(signal.SIGUSR1)
 
     def memory(self) -> float:
         """MB in use (Linux)."""
@@ -72,14 +78,6 @@ class Process:
                 continue
             if event["level"] not in ("info", "warning") or "logger" in event:
                 yield f"the log has {line}"
-
-
-class Ledger(NamedTuple):
-    """Parts of the application, for ever: returned, in doubt, held."""
-
-    used: int
-    doubtful: int
-    reserved: int
 
 
 async def ledger(folder: Path) -> Ledger:
@@ -126,11 +124,17 @@ def given_up(metrics: str) -> int:
     return int(whole - sum(float(value) for _, labels, value in found if 'le="5.0"' in labels))
 
 
+def stalled(metrics: str) -> int:
+    """How many upstream requests have stalled, by the service's metrics."""
+    found = re.findall(r"^v3bridge_upstream_stalls_total\{.*\} (\S+)$", metrics, re.MULTILINE)
+    return int(sum(map(float, found)))
+
+
 @contextmanager
 def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
     """What a sandbox prints, by name."""
     arguments = ("sandbox", "--port", "0", "--seed", str(seed), "--part-limit", str(PARTS))
-    with _process(arguments, folder / "sandbox.txt") as process:
+    with _process("proxy", arguments, folder / "sandbox.txt") as process:
         assert process.stdout is not None
         told: dict[str, str] = {}
         while "client_secret" not in told:
@@ -140,12 +144,13 @@ def sandbox(folder: Path, seed: int) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def service(folder: Path, upstream: dict[str, str]) -> Iterator[Process]:
-    """The service, on a ledger in this folder."""
+def service(folder: Path, upstream: dict[str, str], answer_bytes: int) -> Iterator[Process]:
+    """The service, on a ledger in this folder, with a cache of so many bytes."""
     config = folder / "config.yaml"
-    config.write_text(CONFIG.format(folder=folder, key=KEY, parts=PARTS, **upstream))
+    values = {**upstream, "folder": folder, "key": KEY, "parts": PARTS, "answer_bytes": answer_bytes}
+    config.write_text(CONFIG.format(**values))
     errors = folder / "service.txt"
-    with _process(("serve", "--config", str(config)), errors) as process:
+    with _process("bench.soak.served", ("serve", "--config", str(config)), errors) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
@@ -155,11 +160,11 @@ def service(folder: Path, upstream: dict[str, str]) -> Iterator[Process]:
 
 
 @contextmanager
-def _process(arguments: tuple[str, ...], errors: Path) -> Iterator["subprocess.Popen[str]"]:
+def _process(module: str, arguments: tuple[str, ...], errors: Path) -> Iterator["subprocess.Popen[str]"]:
     with (
         errors.open("w") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "proxy", *arguments], stdout=subprocess.PIPE, stderr=file, text=True
+            [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, stderr=file, text=True
         ) as process,
     ):
         try:

@@ -182,6 +182,7 @@ class Sharing(Settings, frozen=True):
 
     enabled: Annotated[bool, Meta(description="true or false")] = True
     wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
+    stall_seconds: Annotated[float, Meta(ge=0, le=60, description="seconds, 0 (off) to 60")] = 1.0
 
 
 class Answers(Settings, frozen=True):

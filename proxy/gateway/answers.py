@@ -12,9 +12,10 @@ import structlog
 from proxy import errors
 from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
 from proxy.gateway.receipt import Receipt
-from proxy.kit.shared_work import SharedWork
+from proxy.kit.shared_work import SharedWork, Stall
 from proxy.planning.operations import Outcome
 from proxy.telemetry.metrics import Metrics
+from proxy.upstream import stalls
 
 log = structlog.get_logger()
 
@@ -37,11 +38,16 @@ class Answers:
         self._under_way: SharedWork[Hashable, Answer] | None = SharedWork() if shares else None
         self._metrics = metrics
 
+    async def close(self) -> None:
+        """Wait for what is asked a second time."""
+        if self._under_way is not None:
+            await self._under_way.close()
+
     async def to(self, inquiry: Inquiry) -> list[Answer]:
         """An answer to every question, in order."""
         if self._kept is None and self._under_way is None:
             inquiry.receipt.until = 0.0
-            return await self._ask(inquiry, list(range(len(inquiry.questions))))
+            return await self.ask(inquiry, list(range(len(inquiry.questions))))
         known = self._known(inquiry)
         missing = [n for n in range(len(inquiry.questions)) if n not in known]
         if missing:
@@ -62,7 +68,7 @@ class Answers:
     async def _missing(self, inquiry: Inquiry, missing: list[int]) -> list[Answer]:
         """Asked for at most once, however many want it. Whose budget is spent fails alone: others may have another."""
         if self._under_way is None:
-            return await self._ask(inquiry, missing)
+            return await self.ask(inquiry, missing)
         answers: dict[int, Answer] = {}
         left = missing
         while left:
@@ -76,18 +82,13 @@ class Answers:
     async def _shared(self, inquiry: Inquiry, positions: list[int]) -> tuple[set[int], dict[int, Answer]]:
         """The positions that this inquiry had to ask for itself, and the answers to all."""
         assert self._under_way is not None  # noqa: S101 - who calls has looked
-        asked: set[int] = set()
-
-        def ask(some: list[int]) -> Awaitable[list[Answer]]:
-            mine = [positions[n] for n in some]
-            asked.update(mine)
-            return self._ask(inquiry, mine)
-
+        job = _Job(self, inquiry, positions)
         keys = [(inquiry.questions[n].key, inquiry.reading.key) for n in positions]
-        answers, _ = await self._under_way.run(keys, ask)
-        return asked, dict(zip(positions, answers, strict=True))
+        answers, _ = await self._under_way.run(keys, job)
+        return job.asked, dict(zip(positions, answers, strict=True))
 
-    async def _ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
+    async def ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
+        """Answers to the questions at these positions, from the service."""
         self._count(inquiry, "miss", len(positions))
         outcomes = await inquiry.ask(positions)
         began = self._metrics.clock.monotonic()
@@ -99,27 +100,61 @@ class Answers:
         """What the service said, or an answer of a while ago where the service is in trouble."""
         question, reading = inquiry.questions[position], inquiry.reading
         if outcome.failure is not None:
-            return self._stale(inquiry, question, outcome.failure) or Answer.failed(outcome.failure)
+            return self._instead(inquiry, question, outcome.failure) or Answer.failed(outcome.failure)
         if outcome.error is not None:
             return Answer(b"[]", 0, outcome.error)
         try:
             items = reading.items(outcome.parts, question.context)
         except errors.UpstreamUnreadable as failure:  # of this one: what else was asked for is paid for, too
             log.warning("an answer cannot be translated", exc_info=failure)
-            return self._stale(inquiry, question, failure) or Answer.failed(failure)
+            return self._instead(inquiry, question, failure) or Answer.failed(failure)
         answer = Answer(items, outcome.hits, beside=outcome.beside)
         return answer if self._kept is None else self._kept.keep(question, reading, outcome.parts, answer)
 
-    def _stale(self, inquiry: Inquiry, question: Question, failure: errors.BridgeError) -> Answer | None:
+    def _instead(self, inquiry: Inquiry, question: Question, failure: errors.BridgeError) -> Answer | None:
         """Not where a budget is spent: that a client must be told."""
-        if self._kept is None or not isinstance(failure, errors.ServerError):
+        if not isinstance(failure, errors.ServerError):
             return None
-        stale = self._kept.get(question, inquiry.reading, stale=True)
+        stale = self.stale(inquiry, question)
         if stale is not None:
             log.warning("an old answer stands in", exc_info=failure)
+        return stale
+
+    def stale(self, inquiry: Inquiry, question: Question) -> Answer | None:
+        """The entry for a question, however old, if there is one."""
+        stale = None if self._kept is None else self._kept.get(question, inquiry.reading, stale=True)
+        if stale is not None:
             self._count(inquiry, "stale", 1)
         return stale
 
     def _count(self, inquiry: Inquiry, source: str, number: int) -> None:
         inquiry.receipt.saw(source, number)
         self._metrics.answers[source,] += number
+
+
+class _Job:
+    """One request's questions at `positions`, as work that is shared; `asked` are those that it had to ask itself."""
+
+    def __init__(self, answers: Answers, inquiry: Inquiry, positions: list[int]) -> None:
+        self._answers = answers
+        self._inquiry = inquiry
+        self._positions = positions
+        self.asked: set[int] = set()
+
+    async def work(self, positions: list[int], stalled: Callable[[Stall], None] | None) -> list[Answer]:
+        mine = [self._positions[n] for n in positions]
+        self.asked.update(mine)
+        before = stalls.WATCHES.set(() if stalled is None else (stalled,))
+        try:
+            return await self._answers.ask(self._inquiry, mine)
+        finally:
+            stalls.WATCHES.reset(before)
+
+    def substitute(self, position: int) -> Answer | None:
+        return self._answers.stale(self._inquiry, self._inquiry.questions[self._positions[position]])
+
+    def has_failed(self, outcome: Answer) -> bool:
+        return outcome.failure is not None
+
+    def was_refused(self, outcome: Answer) -> bool:
+        return isinstance(outcome.failure, errors.PartLimitUsedUp)

@@ -139,6 +139,7 @@ class Metrics(Collector):
         self.upstream_seconds = Histogram("v3bridge_upstream_seconds", "Time to a GraphQL answer", "operation")
         self.upstream_errors = Counter("v3bridge_upstream_errors", "Errors beside usable data", "operation")
         self.retries = Counter("v3bridge_upstream_retries", "GraphQL requests sent again", "operation", "reason")
+        self.stalls = Counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
         self.breaker_state = Gauge("v3bridge_breaker_state", "0 closed, 1 half open, 2 open", "service", merged="max")
         self.parts = Counter("v3bridge_parts_returned", "Parts that the service returned, and bills", "application")
         self.parts_used = Gauge(

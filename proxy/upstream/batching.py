@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from proxy import errors
 from proxy.telemetry.metrics import Metrics
+from proxy.upstream import stalls
 from proxy.upstream.classify import Operation
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
@@ -55,6 +56,21 @@ class _Waiting:
     ask: Asked[Any]
     since: float
     found: asyncio.Future[list[Any]]
+    watches: tuple[stalls.Watch, ...]
+    sent: "_Sent | None" = None
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A request with the queries of a group."""
+
+    group: list[_Waiting]
+    task: asyncio.Task[None]
+
+    def left(self) -> None:
+        """A caller has gone: where it was the last one, nobody needs the response."""
+        if all(waiting.found.done() for waiting in self.group):
+            self.task.cancel()
 
 
 @dataclass(slots=True)
@@ -88,9 +104,14 @@ class Batching:
         lane = self._lanes.get(key)
         if lane is None:
             return await self._first(key, ask, credentials, since)
-        waiting = _Waiting(ask, since, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(ask, since, asyncio.get_running_loop().create_future(), stalls.WATCHES.get())
         self._wait(lane, waiting)
-        return await waiting.found
+        try:
+            return await waiting.found
+        except asyncio.CancelledError:
+            if waiting.sent is not None:
+                waiting.sent.left()
+            raise
 
     async def close(self) -> None:
         """Wait for the requests that carry queries of several callers."""
@@ -123,17 +144,23 @@ class Batching:
         if lane.timer is not None:
             lane.timer.cancel()
             lane.timer = None
-        if not lane.waiting:
+        group = [waiting for waiting in lane.waiting if not waiting.found.done()]  # others have gone
+        lane.waiting, lane.parts, lane.queries = [], 0, 0
+        if not group:
             return
-        group, lane.waiting, lane.parts, lane.queries = lane.waiting, [], 0, 0
         lane.under_way += 1
         task = asyncio.create_task(self._together(lane, group), name="queries of several callers")
+        sent = _Sent(group, task)
+        for waiting in group:
+            waiting.sent = sent
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        key = lane.credentials, group[0].ask.lane
+        task.add_done_callback(lambda _: self._ended(key, lane, sent))
 
     async def _together(self, lane: _Lane, group: list[_Waiting]) -> None:
         """One request for all of a group, in the time of who came last; where the service refuses it, each asks for
         itself."""
+        stalls.WATCHES.set(tuple(dict.fromkeys(watch for waiting in group for watch in waiting.watches)))
         first, *others = (waiting.ask for waiting in group)
         since = max(waiting.since for waiting in group)
         try:
@@ -149,10 +176,15 @@ class Batching:
             _fail(group, error)
         else:
             _hand_out(group, found)
-        finally:
-            self._landed((lane.credentials, first.lane), lane)
+
+    def _ended(self, key: tuple[Credentials, Hashable], lane: _Lane, sent: _Sent) -> None:
+        """The task of a request has ended, or was cancelled before it began."""
+        self._tasks.discard(sent.task)
+        sent.group = []  # a cycle would keep what was found until the collector comes
+        self._landed(key, lane)
 
     async def _alone(self, waiting: _Waiting, credentials: Credentials) -> None:
+        stalls.WATCHES.set(waiting.watches)
         try:
             _hand_out([waiting], await self._send(waiting.ask, credentials, waiting.since))
         except Exception as error:

@@ -43,7 +43,7 @@ class Exchanges:
             async with asyncio.timeout(total):
                 connection = await self._connect()
                 message, payload = await _answer(connection, head.encode() + body, self.timeout.sock_read)
-                attempt.answered = True
+                attempt.answered, attempt.content = True, payload
                 read = await bounded.read(payload, most, message.headers.get("Content-Length"))
                 found = message.code, read, message.headers.get("Retry-After")
         except BaseException:

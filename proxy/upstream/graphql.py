@@ -15,7 +15,7 @@ from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, identity, policies, tokens, wire
+from proxy.upstream import classify, identity, policies, stalls, tokens, wire
 
 T = TypeVar("T")
 
@@ -41,6 +41,7 @@ class GraphQLClient:
         breaker: policies.Breaker,
         metrics: metering.Metrics,
         clock: clocks.Clock,
+        watching: stalls.Stalls | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         response_bytes: int = RESPONSE_BYTES,
     ) -> None:
@@ -52,6 +53,7 @@ class GraphQLClient:
         self._breaker = breaker
         self._metrics = metrics
         self._clock = clock
+        self._stalls = watching or stalls.Stalls(0.0, retry.budget, metrics)
         self._sleep = sleep
         self.proven = False  # whether the last whole answer was one of GraphQL; not before there is one
 
@@ -145,8 +147,9 @@ class GraphQLClient:
             headers["X-Request-Id"] = request_id
         request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
         started = self._clock.monotonic()
+        sending = self._stalls.begin(operation.name)
         try:
-            return await wire.post(self._session, request)
+            return await wire.post(self._session, request, sending)
         except errors.ServerError as error:
             if not isinstance(error, errors.OutOfTime):
                 self._breaker.failed()
@@ -156,6 +159,7 @@ class GraphQLClient:
             seconds = self._clock.monotonic() - started
             self._metrics.upstream_seconds.observe(operation.name, seconds)
             self._metrics.stages.observe("upstream", seconds)
+            self._stalls.end(operation.name, seconds, sending)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
         self.proven = envelope is not None

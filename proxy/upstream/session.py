@@ -20,13 +20,19 @@ class Attempt:
     `since`, in the loop's time, is when this side had done its part: infinite while none of its connections is free.
     """
 
-    __slots__ = ("answered", "reused", "sent", "since")
+    __slots__ = ("answered", "content", "reused", "sent", "since")
 
     def __init__(self, since: float) -> None:
         self.since = since
         self.reused = True
         self.sent = True
         self.answered = False
+        self.content: aiohttp.StreamReader | None = None
+
+    @property
+    def received(self) -> int:
+        """Bytes of the body that have arrived, unpacked."""
+        return 0 if self.content is None else self.content.total_bytes
 
 
 ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)

@@ -14,7 +14,7 @@ import aiohttp
 
 from proxy import errors
 from proxy.kit.wording import counted
-from proxy.upstream import bounded, exchange
+from proxy.upstream import bounded, exchange, stalls
 from proxy.upstream import session as sessions
 
 STALE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
@@ -57,11 +57,14 @@ class _BrokenError(Exception):
 _BREAKS = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(session: Poster, request: Request) -> Reply:
-    """The service's answer, whatever its status. Raises UpstreamUnreachable and UpstreamUnreadable."""
+async def post(session: Poster, request: Request, sending: stalls.Sending | None = None) -> Reply:
+    """The service's answer, whatever its status. `sending` learns how far it has come.
+
+    Raises UpstreamUnreachable and UpstreamUnreadable.
+    """
     loop = asyncio.get_running_loop()
     started = loop.time()
-    attempt = sessions.Attempt(started)
+    attempt = _attempt(started, sending)
     try:
         return await _post(session, request, attempt)
     except _BrokenError as broken:
@@ -71,11 +74,18 @@ async def post(session: Poster, request: Request) -> Reply:
     left = None if whole is None else max(0.001, whole - (loop.time() - started))
     if isinstance(session.connector, sessions.Connector):
         session.connector.drop_idle()  # where one was closed, the others may be, too
-    attempt = sessions.Attempt(loop.time())
+    attempt = _attempt(loop.time(), sending)
     try:
         return await _post(session, request._replace(seconds=left), attempt)
     except _BrokenError as broken:
         raise _broken_off(request, attempt) from broken
+
+
+def _attempt(since: float, sending: stalls.Sending | None) -> sessions.Attempt:
+    attempt = sessions.Attempt(since)
+    if sending is not None:
+        sending.attempt = attempt
+    return attempt
 
 
 async def _post(session: Poster, request: Request, attempt: sessions.Attempt) -> Reply:
@@ -88,7 +98,7 @@ async def _post(session: Poster, request: Request, attempt: sessions.Attempt) ->
         async with session.post(
             request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
         ) as response:
-            attempt.answered = True
+            attempt.answered, attempt.content = True, response.content
             body = await bounded.read(response.content, request.most, response.headers.get("Content-Length"))
             return Reply(response.status, body, response.headers.get("Retry-After"))
     except bounded.TooLargeError as error:

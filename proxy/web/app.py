@@ -65,24 +65,23 @@ async def _compose(
     spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
     opened.push_async_callback(spending.close)
     await spending.start()
+    sharing = settings.sharing
     services = outside.connect(
-        upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
+        upstream, sharing, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
     )
     limit = upstream.timeouts.total_seconds
     lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)
     opened.push_async_callback(lists.close)
-    sharing = settings.sharing.enabled
-    calls = batching.Batching(services.client, sharing, settings.sharing.wait_seconds, metrics)
+    calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
     comparing = reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock)
     opened.push_async_callback(comparing.close)
     comparing.start()
-    memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
     way = pipeline.Pipeline(
         applications=served,
         views=views,
-        answers=answers.Answers(memory, sharing, metrics),
+        answers=_answers(settings, clock, metrics, opened),
         quota=spending,
         rates=rates.Rates(store),
         upstream=calls,
@@ -112,6 +111,16 @@ def _views(rulebook: loader.Rulebook, served: applications.Applications) -> libr
     for application in served.applications.values():
         views.match(model.View(features=application.features))
     return views
+
+
+def _answers(
+    settings: config.Config, clock: clocks.Clock, metrics: metering.Metrics, opened: AsyncExitStack
+) -> answers.Answers:
+    """Answers that are kept and shared as the configuration says."""
+    memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
+    made = answers.Answers(memory, settings.sharing.enabled, metrics)
+    opened.push_async_callback(made.close)
+    return made
 
 
 def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracing | None:

@@ -20,6 +20,7 @@ from proxy.upstream import (
     identity,
     policies,
     session,
+    stalls,
     token_store,
     tokens,
     traced,
@@ -39,6 +40,7 @@ class Outside(NamedTuple):
 
 def connect(
     upstream: config.Upstream,
+    sharing: config.Sharing,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
@@ -69,6 +71,7 @@ def connect(
     opened.push_async_callback(kept.close)
     queries = breaker("graphql", classify.SERVICE)
     retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
+    watching = stalls.Stalls(sharing.stall_seconds, retry.budget, metrics)
     if kind is None:
         kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
     poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
@@ -81,5 +84,6 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
+        watching=watching,
     )
     return Outside(http, kept, client, queries)

@@ -7,12 +7,15 @@ import importlib
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 110  # a slow machine's; usually it takes 20, most of them for idle connections to be closed
+SECONDS = 170  # a slow machine's; usually it takes 50, most of them for idle connections to be closed
 RIGHT = {"__class__": "PartsMatchResult", "items": [{"mpn": "A"}], "hits": 1, "reference": None, "error": None}
 OTHER = RIGHT | {"items": [{"mpn": "B"}]}
 FAILED = RIGHT | {"items": [], "hits": 0, "error": "the GraphQL service sent an answer that is cut"}
@@ -30,6 +33,18 @@ def test_under_faults_every_reply_is_right_and_every_part_is_booked():
 def replies(monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     return importlib.import_module("bench.soak.replies")
+
+
+@pytest.fixture
+def soak(replies):
+    """The module that concludes, a plan of 1 000 requests with 5 % faults, and an outcome with nothing wrong."""
+    module = importlib.import_module("bench.soak.outcome")
+    outcome = module.Outcome(answered=Counter({"search": 900}), memory=[80.0, 100.0, 109.0], asked=400, struck=20)
+    outcome.totals = {"parts": 120, "spoiled_parts": 20, "faults": {"cut": 20}}
+    outcome.ledger = module.Ledger(used=100, doubtful=30, reserved=0)
+    outcome.judge.statuses.update({200: 985, 503: 15})
+    outcome.judge.learned = 10**9
+    return module, module.Plan(10.0, 100.0, 1, 0.05), outcome
 
 
 @pytest.fixture
@@ -84,3 +99,52 @@ def test_an_error_inside_is_explained_by_no_fault(replies, judge):
     judge.see("/", _reply(replies, status=502, __class__="ServerErrorResponse", message="Internal error (request 1)"))
     assert judge.findings == []
     assert len(list(judge.unexplained(CUT))) == 1
+
+
+def _found(soak, kinds=("search",)):
+    module, plan, outcome = soak
+    return list(module.findings(plan, outcome, kinds))
+
+
+def test_a_soak_with_nothing_wrong_passes(soak):
+    assert _found(soak) == []
+
+
+def _set(**values: object) -> Callable[[Any], None]:
+    def change(outcome: Any) -> None:
+        for name, value in values.items():
+            setattr(outcome, name, value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (_set(memory=[80.0, 100.0, 111.0]), "memory has grown from 100 to 111 MB"),
+        (_set(ledger=(99, 30, 0)), "99 parts are booked, the sandbox has returned 100"),
+        (_set(ledger=(101, 30, 0), late=9), "101 parts are booked, the sandbox has returned 100"),
+        (_set(ledger=(100, 19, 0)), "19 parts are in doubt, fewer than the 20 billed and not booked"),
+        (_set(ledger=(100, 30, 1)), "1 parts are held"),
+        (_set(struck=6), "6 of 400 upstream requests were struck, too few"),
+        (_set(answered=Counter({"search": 0})), "nothing was answered under load of: search"),
+        (lambda outcome: outcome.judge.statuses.update({503: 1}), "16 responses are a 503, more than 15"),
+        (lambda outcome: outcome.judge.statuses.update({502: 9_000}), "most requests have failed"),
+        (lambda outcome: setattr(outcome.judge, "learned", 1), "was never full: 1 to keep"),
+        (lambda outcome: outcome.judge.messages.update(["odd"]), "1 times 'odd', which no fault explains"),
+        (_set(tasks=(4, 100, 13)), "13 tasks are not done"),
+        (_set(descriptors=(20, 100, 29)), "29 descriptors are open"),
+    ],
+)
+def test_what_is_wrong_with_a_soak_is_said(soak, change, words):
+    change(soak[2])
+    (found,) = _found(soak)
+    assert words in found
+
+
+def test_a_slow_machine_explains_missing_parts_and_failures_but_no_growth(soak):
+    soak[2].late = 5
+    soak[2].ledger = (90, 40, 0)
+    soak[2].judge.statuses[503] = 100
+    soak[2].memory[2] = 120.0
+    assert _found(soak) == ["memory has grown from 100 to 120 MB"]

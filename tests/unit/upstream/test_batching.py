@@ -52,13 +52,18 @@ class Service:
         self.refused: set[str] = set()
         self.error: Exception | None = None
         self.held = True
+        self.ended = 0
 
     async def ask(self, words: tuple[str, ...], credentials: Credentials, since: float) -> list[str]:
         self.asked.append(words)
         self.since.append(since)
         if self.held:
             self.waiting.append(asyncio.Event())
-            await self.waiting[-1].wait()
+            try:
+                await self.waiting[-1].wait()
+            except asyncio.CancelledError:
+                self.ended += 1
+                raise
         if self.error:
             raise self.error
         if self.refused & set(words):
@@ -201,7 +206,23 @@ async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Servi
     await asyncio.gather(*tasks[:2], return_exceptions=True)
     service.let_go()
     assert await tasks[2] == ["C"]
-    assert service.asked == [("a",), ("b", "c")]
+    assert service.asked == [("a",), ("c",)]
+
+
+async def test_a_request_that_all_of_its_callers_have_left_ends(service: Service, metrics: Metrics) -> None:
+    calls = lanes(service, metrics, seconds=0)
+    tasks = await ask(calls, *of("a", "b", "c"))
+    while len(service.asked) < 2:
+        await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.wait(tasks[1:2])
+    assert service.ended == 0
+    tasks[2].cancel()
+    await calls.close()
+    assert (service.asked, service.ended) == ([("a",), ("b", "c")], 1)
+    service.let_go()
+    assert await tasks[0] == ["A"]
+    assert await calls.ask(Words(("d",)), ME, 0.0) == ["D"]
 
 
 async def test_an_answer_that_is_too_short_is_nobodys(service: Service, metrics: Metrics) -> None:

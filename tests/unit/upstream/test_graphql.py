@@ -125,7 +125,7 @@ async def test_a_fresh_token_brings_no_fresh_time(ask, store, clock, monkeypatch
     replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
     allowed = []
 
-    async def slowly(_, request):
+    async def slowly(_, request, sending):
         clock.advance(12)
         allowed.append(request.seconds)
         return replies.pop(0)

@@ -1,0 +1,203 @@
+"""Stalled upstream requests: who waits gets a stale response or shares one fresh attempt, and every part is booked.
+
+The facts of docs/faults.md. The sandbox stalls; its bill is held against the proxy's ledger.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.house import House, RawReply, Starts, target
+
+from proxy.kit import clock
+from proxy.sandbox.injection import declarations
+from proxy.stores.base import Line
+from proxy.stores.sqlite import SqliteStore
+
+ONE, OTHER, THIRD = {"mpn": "SN74S74N"}, {"mpn": "LM358N"}, {"mpn": "ATMEGA328P-PU"}
+STALLED = "slow-loris ms=60000 count=1"
+PARTS = 3  # that one query costs, at most and here in fact
+
+
+class Scene:
+    """A house with short patience; `begin` sends a request, `used` and `uncertain` are its ledger once it is closed."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.used = self.uncertain = -1
+
+    def declare(self, *faults: str) -> None:
+        self.house.sandbox.faults.replace([fault for text in faults for fault in declarations.parse(text)])
+
+    @property
+    def sent(self) -> int:
+        return self.house.sandbox.requests.graphql
+
+    async def begin(self, *queries: dict[str, Any]) -> "asyncio.Task[RawReply]":
+        """A client's request, once the proxy has had the time to read it."""
+        task = asyncio.create_task(self.house.get(target(*(queries or [ONE]))))
+        await asyncio.sleep(0.02)
+        return task
+
+    async def first(self, *queries: dict[str, Any]) -> "asyncio.Task[RawReply]":
+        """A client's request, once the sandbox has it."""
+        sent = self.sent
+        task = await self.begin(*queries)
+        await until(lambda: self.sent > sent)
+        return task
+
+    async def metric(self, line: str) -> float:
+        text = (await self.house.get("/metrics")).body.decode()
+        return next((float(each.split()[-1]) for each in text.splitlines() if each.startswith(line)), 0.0)
+
+    async def stalled(self) -> None:
+        """Wait until the proxy has noticed."""
+        async with asyncio.timeout(10):
+            while not await self.metric("v3bridge_upstream_stalls_total"):
+                await asyncio.sleep(0.01)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def opened(**settings: Any) -> AsyncIterator[Scene]:
+        chosen = {
+            "sharing": {"stall_seconds": 0.1},
+            "translation": {"single_query": "supMultiMatch"},
+            "store": f"sqlite:{tmp_path / 'state.sqlite'}",
+            **settings,
+        }
+        async with start(**chosen) as house:
+            made = Scene(house)
+            yield made
+            house.sandbox.faults.lift()
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+        (state,) = await store.states([Line("demo", "lifetime")])
+        await store.aclose()
+        made.used, made.uncertain = state.used, state.doubtful
+        assert state.reserved == 0
+
+    return opened
+
+
+def hits(replies: list[RawReply]) -> list[Any]:
+    return [(reply.status, reply.json["results"][0]["hits"]) for reply in replies]
+
+
+async def test_everybody_shares_one_fresh_attempt_and_the_stalled_one_is_uncertain(scene) -> None:
+    async with scene() as stage:
+        stage.declare(STALLED)
+        tasks = [await stage.first(), await stage.begin(), await stage.begin()]
+        assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 3
+        assert (stage.sent, stage.house.billed) == (2, 2 * PARTS)
+        assert await stage.metric('v3bridge_upstream_retries_total{operation="supMultiMatch",reason="Stalled"}') == 1
+        sources = [reply.headers["x-cache"] for reply in [task.result() for task in tasks]]
+        assert sorted(sources) == ["miss", "miss", "shared"]
+        await until(lambda: stage.house.sandbox.journal.totals.spoiled_parts == PARTS)
+    assert (stage.used, stage.uncertain) == (PARTS, PARTS)
+
+
+async def test_there_is_one_fresh_attempt_however_many_come_meanwhile(scene) -> None:
+    async with scene() as stage:
+        stage.declare(STALLED)
+        tasks = [await stage.first(), await stage.begin()]
+        stage.declare("latency ms=300")
+        await until(lambda: stage.sent == 2)
+        tasks += [await stage.begin() for _ in range(5)]
+        assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 7
+        assert stage.sent == 2
+    assert (stage.used, stage.uncertain) == (PARTS, PARTS)
+
+
+async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene) -> None:
+    async with scene() as stage:
+        stage.declare("latency ms=400")
+        task = await stage.first()
+        await stage.stalled()
+        assert hits([await task]) == [(200, 4)]
+        assert (stage.sent, stage.house.billed) == (1, PARTS)
+    assert (stage.used, stage.uncertain) == (PARTS, 0)
+
+
+async def test_a_stale_response_comes_before_a_fresh_attempt(scene) -> None:
+    async with scene(answers={"seconds": 60}) as stage:
+        await stage.house.results(ONE)
+        stage.house.time.advance(61)
+        stage.declare("latency ms=600")
+        task, waiting = await stage.first(), await stage.begin()
+        await stage.stalled()
+        stale = [await waiting, await stage.house.get(target(ONE))]
+        assert hits(stale) == [(200, 4)] * 2
+        assert [reply.headers["x-cache"] for reply in stale] == ["stale"] * 2
+        assert not task.done()
+        assert hits([await task]) == [(200, 4)]
+        assert task.result().headers["x-cache"] == "miss"
+        assert stage.sent == 2
+    assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
+
+
+async def test_a_stalled_request_that_ends_first_is_everybodys_and_both_are_booked(scene) -> None:
+    async with scene() as stage:
+        stage.declare("latency ms=400")
+        tasks = [await stage.first(), await stage.begin()]
+        await until(lambda: stage.sent == 2)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.ALL_COMPLETED)
+        assert hits([task.result() for task in done]) == [(200, 4)] * 2
+        assert stage.sent == 2
+    assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
+
+
+async def test_where_the_quota_is_too_small_for_a_fresh_attempt_they_wait(scene) -> None:
+    async with scene(application={"parts": 2 * PARTS - 1}) as stage:
+        stage.declare("latency ms=400")
+        tasks = [await stage.first(), await stage.begin(), await stage.begin()]
+        await stage.stalled()
+        assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 3
+        assert (stage.sent, stage.house.billed) == (1, PARTS)
+    assert (stage.used, stage.uncertain) == (PARTS, 0)
+
+
+async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt(scene) -> None:
+    async with scene() as stage:
+        stage.declare(STALLED)
+        leaving, waiting = await stage.first(), await stage.begin()
+        stage.declare("latency ms=300")
+        await until(lambda: stage.sent == 2)
+        leaving.cancel()
+        assert hits([await waiting]) == [(200, 4)]
+        assert stage.sent == 2
+        await until(lambda: stage.house.sandbox.journal.totals.spoiled_parts == PARTS)
+    assert (stage.used, stage.uncertain) == (PARTS, PARTS)
+
+
+async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(scene) -> None:
+    async with scene(sharing={"stall_seconds": 0.1, "wait_seconds": 0.2}) as stage:
+        stage.declare("latency ms=600 count=1")
+        alone = await stage.first()
+        stage.declare(STALLED)
+        together = [await stage.begin(OTHER), await stage.begin(THIRD)]
+        replies = await asyncio.gather(*together)
+        assert [status for status, _ in hits(replies)] == [200, 200]
+        assert all(reply.json["results"][0]["error"] is None for reply in replies)
+        assert hits([await alone]) == [(200, 4)]
+        assert stage.sent == 3
+        found = sum(len(reply.json["results"][0]["items"]) for reply in replies)
+        assert stage.house.billed == PARTS + 2 * found
+    assert (stage.used, stage.uncertain) == (PARTS + found, 2 * PARTS)
+
+
+async def test_with_the_setting_at_zero_everybody_waits(scene) -> None:
+    async with scene(sharing={"stall_seconds": 0}) as stage:
+        stage.declare("latency ms=400")
+        tasks = [await stage.first(), await stage.begin()]
+        assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 2
+        assert stage.sent == 1

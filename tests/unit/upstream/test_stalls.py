@@ -1,0 +1,210 @@
+"""When an upstream request has stalled, who is told, and what may be sent again."""
+
+import asyncio
+import contextvars
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from proxy.upstream import policies, stalls, wire
+from proxy.upstream import session as sessions
+
+
+class Watcher:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[stalls.Sending] = []
+
+    def watch(self, sending: stalls.Sending) -> None:
+        self.told.append(sending)
+
+
+@pytest.fixture
+def watcher() -> Watcher:
+    return Watcher()
+
+
+@pytest.fixture
+async def requests(metrics) -> stalls.Stalls:
+    """A request may take a second."""
+    return stalls.Stalls(1.0, policies.Budget(), metrics)
+
+
+def begin(requests: stalls.Stalls, *watchers: Watcher) -> stalls.Sending:
+    """A request that was just sent and has no response yet."""
+    context = contextvars.copy_context()
+    context.run(stalls.WATCHES.set, tuple(each.watch for each in watchers))
+    sending = context.run(requests.begin, "op")
+    assert sending is not None
+    sending.attempt = sessions.Attempt(0.0)
+    return sending
+
+
+def receive(sending: stalls.Sending, received: int) -> None:
+    attempt: Any = sending.attempt
+    attempt.answered = True
+    attempt.content = SimpleNamespace(total_bytes=received)
+
+
+async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told_once(requests, watcher, metrics):
+    sending = begin(requests, watcher)
+    requests.look(0.9)
+    assert watcher.told == []
+    requests.look(0.1)
+    requests.look(5.0)
+    assert watcher.told == [sending]
+    assert metrics.stalls["op",] == 1
+
+
+async def test_who_has_not_asked_to_watch_costs_nothing(requests):
+    assert requests.begin("op") is None
+    requests.end("op", 0.1, None)
+
+
+async def test_what_has_ended_never_stalls(requests, watcher):
+    sending = begin(requests, watcher)
+    requests.end("op", 0.5, sending)
+    requests.look(5.0)
+    assert watcher.told == []
+
+
+async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_longer(requests, watcher):
+    for _ in range(50):
+        requests.end("op", 3.0, None)
+    sending = begin(requests, watcher)
+    requests.look(2.0)
+    for received in (0, 10, 20):
+        receive(sending, received)
+        requests.look(0.5)
+    assert watcher.told == []
+    requests.look(0.5)
+    requests.look(0.5)
+    assert watcher.told == [sending]
+
+
+async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usual(requests, watcher):
+    for _ in range(50):
+        requests.end("op", 3.0, None)
+    limit = requests.limit("op")
+    assert 6.0 <= limit < 7.0
+    sending = begin(requests, watcher)
+    for received in range(1, 14):
+        assert watcher.told == []
+        receive(sending, received)
+        requests.look(0.5)
+    requests.look(0.5)
+    assert watcher.told == [sending]
+
+
+async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_moment(requests):
+    for _ in range(50):
+        requests.end("op", 0.1, None)
+    assert requests.limit("op") == 1.0
+    requests.end("op", 60.0, None)
+    assert requests.limit("op") < 6.0
+    for _ in range(20):
+        requests.end("op", 0.1, None)
+    assert requests.limit("op") == 1.0
+
+
+async def test_where_most_requests_take_long_none_has_stalled(requests, watcher):
+    sent = [begin(requests, watcher) for _ in range(5)]
+    requests.look(1.5)
+    assert watcher.told == []
+    for sending in sent[2:]:
+        requests.end("op", 0.1, sending)
+    requests.look(0.1)
+    assert set(watcher.told) == set(sent[:2])
+
+
+async def test_a_request_that_waits_for_a_connection_has_not_stalled(requests, watcher):
+    sending = begin(requests, watcher)
+    sending.attempt.sent = False
+    requests.look(30.0)
+    sending.attempt.sent = True
+    requests.look(0.9)
+    assert watcher.told == []
+    requests.look(0.2)
+    assert watcher.told == [sending]
+
+
+async def test_a_repetition_is_taken_from_the_budget_once_for_each_stalled_request(metrics, watcher):
+    budget = policies.Budget()
+    while budget.withdraw():
+        pass
+    requests = stalls.Stalls(1.0, budget, metrics)
+    sending = begin(requests, watcher, Watcher())
+    assert sending.several
+    assert not sending.repeat()
+    for _ in range(6):
+        budget.deposit()
+    assert sending.repeat()
+    assert sending.repeat()
+    assert not begin(requests, watcher).repeat()
+    assert metrics.retries["op", "Stalled"] == 1
+
+
+class Looks(stalls.Stalls):
+    """Counts its looks."""
+
+    count = 0
+
+    def look(self, passed: float) -> None:
+        self.count += 1
+        super().look(passed)
+
+
+async def test_time_in_which_the_event_loop_did_not_run_does_not_count(metrics, watcher):
+    """The responses may be there and unread."""
+    requests = Looks(0.4, policies.Budget(), metrics)
+    begin(requests, watcher)
+    time.sleep(0.5)
+    while not requests.count:
+        await asyncio.sleep(0)
+    assert watcher.told == []
+    async with asyncio.timeout(10):
+        while not watcher.told:
+            await asyncio.sleep(0.01)
+    assert requests.count >= 3
+
+
+async def test_the_timer_runs_only_while_there_are_requests(metrics, watcher):
+    requests = Looks(0.04, policies.Budget(), metrics)
+    first, second = begin(requests, watcher), begin(requests, watcher)
+    requests.end("op", 0.01, first)
+    async with asyncio.timeout(10):
+        while requests.count < 3:
+            await asyncio.sleep(0.01)
+    requests.end("op", 0.01, second)
+    await asyncio.sleep(0.05)
+    count = requests.count
+    await asyncio.sleep(0.05)
+    assert requests.count == count
+
+
+async def test_it_is_seen_how_much_of_a_response_has_come(serve, open_session, through):
+    go_on = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "8"})
+        await response.prepare(request)
+        await response.write(b"four")
+        await go_on.wait()
+        await response.write(b"more")
+        return response
+
+    sending = stalls.Sending("op", (), lambda _: True, 0.0)
+    async with serve(answer) as url, open_session() as session:
+        request = wire.Request(url, "the service", b"{}", {}, True)
+        task = asyncio.create_task(wire.post(through(session, url), request, sending))
+        async with asyncio.timeout(10):
+            while sending.attempt is None or sending.attempt.received < 4:
+                await asyncio.sleep(0.005)
+        assert sending.attempt.answered
+        go_on.set()
+        assert (await task).body == b"fourmore"
+        assert sending.attempt.received == 8
