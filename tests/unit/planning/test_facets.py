@@ -56,7 +56,7 @@ CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="
             {"size": 10, "attributes": ["numberofpins", "resistance"], "selection": "EXPLICIT"},
         ),
         ([], [R], False, {"specAggs"}, {"size": 10, "attributes": ["resistance"], "selection": "EXPLICIT"}),
-        ([], [], True, {"specAggs"}, {"size": 10, "attributes": [], "selection": "WITH_SUGGESTED"}),
+        ([], [], True, {"specAggs"}, {"size": 100, "attributes": [], "selection": "WITH_SUGGESTED"}),
     ],
 )
 def test_what_is_asked_for(chosen: Any, stats: Any, drilldown: bool, names: set[str], variables: Any) -> None:

@@ -79,7 +79,7 @@ OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
         (
             {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
             {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
-            [{"start": 0, "limit": 0, "size": 10, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
+            [{"start": 0, "limit": 0, "size": 100, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
         ),
     ],
 )
