@@ -130,9 +130,13 @@ def _sort_key(value: Any) -> tuple[int, float, str]:
 
 
 def _each(value: Any) -> list[Any]:
+    """The values of an object's field; of objects in it their texts."""
     if value is None:
         return []
-    return value if isinstance(value, list) else [value]
+    return [
+        _text(each) if isinstance(each, dict | list) else each
+        for each in (value if isinstance(value, list) else [value])
+    ]
 
 
 def _between(condition: Condition) -> Callable[[Any, float | None, str], bool]:

@@ -114,3 +114,8 @@ def test_equal_values_keep_their_order() -> None:
     column = counting.Column(["b", "a", "B", "a"])
     assert column.ordered([3, 2, 1, 0], False) == [3, 1, 2, 0]
     assert column.ordered([3, 2, 1, 0], True) == [2, 0, 3, 1]
+
+
+def test_objects_inside_a_field_are_counted_by_their_texts() -> None:
+    found = counting.Column([[{"a": 1}], [{"a": 1}], []]).facet(FacetField("imagesets"), ALL)
+    assert found["facets"] == [{"value": "{'a': 1}", "count": 2}]
