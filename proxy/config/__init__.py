@@ -5,7 +5,18 @@ environment by itself or changes after start.
 """
 
 from proxy.config.loader import load
-from proxy.config.secret import ClientId, Digest, File, ProxyAddress, Secret, Source, StoreUrl, digest
+from proxy.config.secret import (
+    ClientId,
+    Digest,
+    File,
+    Network,
+    ProxyAddress,
+    Secret,
+    Source,
+    StoreKey,
+    StoreUrl,
+    digest,
+)
 from proxy.config.settings import (
     FEATURES,
     Answers,
@@ -16,6 +27,7 @@ from proxy.config.settings import (
     Listen,
     Lists,
     Log,
+    Overload,
     Period,
     Reconcile,
     Shadow,
@@ -41,6 +53,8 @@ __all__ = [
     "Listen",
     "Lists",
     "Log",
+    "Network",
+    "Overload",
     "Period",
     "ProxyAddress",
     "Reconcile",
@@ -49,6 +63,7 @@ __all__ = [
     "Shadowed",
     "Sharing",
     "Source",
+    "StoreKey",
     "StoreUrl",
     "Timeouts",
     "Tls",

@@ -37,7 +37,9 @@ class _Reader(Blocks):
         return settings.Config(
             applications=applications,
             store=self._store(blocks.get("store")),
+            store_key=self._store_key(blocks.get("store_key")),
             listen=self.block(settings.Listen, blocks.get("listen"), ("listen",)),
+            overload=self.block(settings.Overload, blocks.get("overload"), ("overload",)),
             upstream=upstream,
             translation=self.block(settings.Translation, blocks.get("translation"), ("translation",)),
             sharing=self.block(settings.Sharing, blocks.get("sharing"), ("sharing",)),
@@ -61,6 +63,14 @@ class _Reader(Blocks):
 
     def _store(self, raw: Any) -> secret.StoreUrl:
         return self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
+
+    def _store_key(self, raw: Any) -> tuple[secret.StoreKey, ...]:
+        listed = raw if isinstance(raw, list) else [] if raw is None else [raw]
+        at = ("store_key",)
+        return tuple(
+            self.value(secret.StoreKey, each, (*at, place) if isinstance(raw, list) else at)
+            for place, each in enumerate(listed)
+        )
 
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.Application]:
         at = ("applications",)

@@ -157,6 +157,9 @@ class Metrics(Collector):
         )
         self.answers = Counter("v3bridge_answers", "Queries answered: hit, shared, miss or stale", "source")
         self.together = Counter("v3bridge_calls_together", "Calls whose queries went out with those of others")
+        self.wrong_keys = Counter(
+            "v3bridge_wrong_keys", "Requests with wrong API keys: forbidden or throttled", "outcome"
+        )
         self.shadow_asked = Counter(
             "v3bridge_shadow_asked", "Calls that the shadow has asked of the other side", "application"
         )

@@ -19,7 +19,7 @@ from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts
-from proxy.web import direct, middleware, ops, outside, readiness, shadowing
+from proxy.web import client_address, direct, middleware, ops, outside, readiness, shadowing, wrong_keys
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
@@ -78,7 +78,6 @@ async def _compose(
     comparing.start()
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
     way = pipeline.Pipeline(
-        applications=served,
         views=views,
         answers=answers.Answers(memory, sharing, metrics),
         quota=spending,
@@ -89,12 +88,14 @@ async def _compose(
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
-    around = await shadowing.connect(settings, way, served, store=store, clock=clock, metrics=metrics, opened=opened)
+    addresses = client_address.ClientAddresses(settings.listen.trusted_proxies)
+    keys = wrong_keys.WrongKeys(served, settings.listen.wrong_keys, addresses, clock, metrics)
+    around = await shadowing.connect(settings, keys, served, store=store, clock=clock, metrics=metrics, opened=opened)
     frame = middleware.Frame(metrics, clock)
     outermost = (*([middleware.traced(spans)] if spans else []), *around.outside)
     app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
     whole = repeats.Repeats(settings.answers.bytes // 4, clock)
-    fixed = routes.Surface(way, rulebook, whole, metrics).add_to(app)
+    fixed = routes.Surface(way, keys, rulebook, whole, metrics).add_to(app)
     app[direct.REFUSED] = frame.of(direct.refuse, "unknown")
     if not (outermost or around.inside):
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
