@@ -11,6 +11,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
 from proxy.kit.shared_work import SharedWork
 from proxy.planning.operations import Outcome
@@ -32,8 +33,9 @@ class Inquiry(NamedTuple):
 class Answers:
     """Answers by question. Without `kept` none are kept; unless it `shares`, equal questions are asked apart."""
 
-    def __init__(self, kept: KeptAnswers | None, shares: bool, metrics: Metrics) -> None:
+    def __init__(self, kept: KeptAnswers | None, shares: bool, load: LoadShedding, metrics: Metrics) -> None:
         self._kept = kept
+        self._load = load
         self._under_way: SharedWork[Hashable, Answer] | None = SharedWork() if shares else None
         self._metrics = metrics
 
@@ -88,6 +90,8 @@ class Answers:
         return asked, dict(zip(positions, answers, strict=True))
 
     async def _ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
+        if (refusal := self._load.refusal()) is not None:
+            return [self._answer(inquiry, n, Outcome([], 0, failure=refusal)) for n in positions]
         self._count(inquiry, "miss", len(positions))
         outcomes = await inquiry.ask(positions)
         began = self._metrics.clock.monotonic()

@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, kept, pipeline, quota, rates, reconcile
+from proxy.gateway import answers, applications, directory, kept, load_shedding, pipeline, quota, rates, reconcile
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -77,9 +77,12 @@ async def _compose(
     opened.push_async_callback(comparing.close)
     comparing.start()
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
+    load = load_shedding.LoadShedding(settings.overload, metrics)
+    opened.push_async_callback(load.close)
+    load.start()
     way = pipeline.Pipeline(
         views=views,
-        answers=answers.Answers(memory, sharing, metrics),
+        answers=answers.Answers(memory, sharing, load, metrics),
         quota=spending,
         rates=rates.Rates(store),
         upstream=calls,

@@ -83,7 +83,7 @@ class Frame:
 
     def _replied(self, error: Exception, request: web.Request) -> web.StreamResponse:
         if isinstance(error, errors.BridgeError):
-            if isinstance(error, errors.ServerError):
+            if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
                 self._log.warning("upstream trouble", exc_info=error)
             return failed(error, request)
         if isinstance(error, web.HTTPException):

@@ -39,6 +39,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         ),
         translation=config.Translation(**changes.pop("translation", {})),
         listen=config.Listen(**changes.pop("listen", {})),
+        overload=config.Overload(**{"lag_seconds": 0, **changes.pop("overload", {})}),
         sharing=config.Sharing(**changes.pop("sharing", {})),
         answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
         tracing=config.Tracing(**changes.pop("tracing", {})),
