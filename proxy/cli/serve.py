@@ -29,18 +29,23 @@ def serve(
     ] = None,
 ) -> None:
     """Start the proxy and print a curl line that works."""
-    settings = config.load(config_file or shipped.path("config.yaml"), os.environ)
+    file = config_file or shipped.path("config.yaml")
+    settings = config.load(file, os.environ)
     given = (("host", host), ("port", port), ("workers", workers))
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
-    looping.run(_serve(msgspec.structs.replace(settings, listen=listen)))
+    looping.run(_serve(msgspec.structs.replace(settings, listen=listen), config.exposed(file)))
 
 
-async def _serve(settings: config.Config) -> None:
+async def _serve(settings: config.Config, exposed: list[Path]) -> None:
+    import structlog
+
     from proxy.telemetry import log
 
     log.configure(settings.log.level, settings.log.format, sys.stderr)
     log.catch_what_nobody_catches()
+    for file in exposed:
+        structlog.get_logger().warning("secrets readable by others", file=str(file), remedy=f"chmod 600 {file}")
     stop = looping.on_signal()
     async with AsyncExitStack() as stack:
         example = settings.upstream == "sandbox"

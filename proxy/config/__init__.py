@@ -4,6 +4,7 @@ The command line loads them once; every other room is handed the values it needs
 environment by itself or changes after start.
 """
 
+from proxy.config.exposure import exposed
 from proxy.config.loader import load
 from proxy.config.secret import (
     ClientId,
@@ -71,5 +72,6 @@ __all__ = [
     "Translation",
     "Upstream",
     "digest",
+    "exposed",
     "load",
 ]

@@ -18,7 +18,7 @@ from proxy.planning import library
 from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, supply_counts
+from proxy.upstream import batching, supply_counts, token_encryption
 from proxy.web import client_address, direct, middleware, ops, outside, readiness, shadowing, wrong_keys
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
@@ -63,8 +63,9 @@ async def _compose(
     spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
     opened.push_async_callback(spending.close)
     await spending.start()
+    tokens = token_encryption.EncryptedTokens(store, settings.store_key)
     services = outside.connect(
-        upstream, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
+        upstream, store=tokens, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
     )
     limit = upstream.timeouts.total_seconds
     lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)

@@ -31,6 +31,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     return config.Config(
         applications={"demo": config.Application(**application)},
         store=config.StoreUrl(changes.pop("store", "memory:")),
+        store_key=changes.pop("store_key", ()),
         upstream=config.Upstream(
             graphql_url=graphql_url,
             token_url=token_url,
