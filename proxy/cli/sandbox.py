@@ -55,6 +55,10 @@ def sandbox(
             help="Keep users, applications, parts used and what was changed in this file; nothing if omitted."
         ),
     ] = None,
+    admin_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A host name under which /admin is served beside localhost and addresses."),
+    ] = None,
     disturb: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
@@ -75,6 +79,7 @@ def sandbox(
         rate=legacy_rate or None,
         disturbances=disturb or [],
         state=state,
+        admin_hosts=[host, *(admin_host or [])],
     )
     if prepared is not None:
         preparing.make(prepared, parts, catalog, seed)
@@ -93,6 +98,7 @@ def _settings(
     rate: int | None,
     disturbances: list[str],
     state: Path | None,
+    admin_hosts: list[str],
 ) -> "settings.Settings":
     """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
     from proxy.sandbox import accounts, settings
@@ -109,6 +115,7 @@ def _settings(
         design_port=design_port,
         accounts=(plan, accounts.READY_DESIGN),
         state=state,
+        admin_hosts=tuple(admin_hosts),
         faults=tuple(fault for text in faults for fault in declarations.parse(text)),
         legacy=legacy.Settings(
             requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)
