@@ -44,6 +44,11 @@ class Process:
         self.url = url
         self._errors = errors
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
@@ -144,7 +149,14 @@ def service(folder: Path, upstream: dict[str, str]) -> Iterator[Process]:
     """The service, on a ledger in this folder."""
     config = folder / "config.yaml"
     config.write_text(CONFIG.format(folder=folder, key=KEY, parts=PARTS, **upstream))
-    errors = folder / "service.txt"
+    with serving(config) as process:
+        yield process
+
+
+@contextmanager
+def serving(config: Path) -> Iterator[Process]:
+    """The service with a configuration; what it writes to standard error goes to a file beside that."""
+    errors = config.with_name("service.txt")
     with _process(("serve", "--config", str(config)), errors) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

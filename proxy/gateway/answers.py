@@ -43,7 +43,7 @@ class Answers:
         """An answer to every question, in order."""
         if self._kept is None and self._under_way is None:
             inquiry.receipt.until = 0.0
-            return await self._ask(inquiry, list(range(len(inquiry.questions))))
+            return await self._missing(inquiry, list(range(len(inquiry.questions))))
         known = self._known(inquiry)
         missing = [n for n in range(len(inquiry.questions)) if n not in known]
         if missing:
@@ -63,6 +63,8 @@ class Answers:
 
     async def _missing(self, inquiry: Inquiry, missing: list[int]) -> list[Answer]:
         """Asked for at most once, however many want it. Whose budget is spent fails alone: others may have another."""
+        if (refusal := self._load.refusal()) is not None:
+            return [self._answer(inquiry, n, Outcome([], 0, failure=refusal)) for n in missing]
         if self._under_way is None:
             return await self._ask(inquiry, missing)
         answers: dict[int, Answer] = {}
@@ -90,8 +92,6 @@ class Answers:
         return asked, dict(zip(positions, answers, strict=True))
 
     async def _ask(self, inquiry: Inquiry, positions: list[int]) -> list[Answer]:
-        if (refusal := self._load.refusal()) is not None:
-            return [self._answer(inquiry, n, Outcome([], 0, failure=refusal)) for n in positions]
         self._count(inquiry, "miss", len(positions))
         outcomes = await inquiry.ask(positions)
         began = self._metrics.clock.monotonic()

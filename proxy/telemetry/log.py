@@ -5,6 +5,7 @@ other libraries' messages only the fixed part. Those of aiohttp and asyncio woul
 What is written while a request is handled has its id.
 """
 
+import contextlib
 import logging
 import re
 import sys
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import orjson
 import structlog
@@ -39,7 +40,7 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
             *_renderers(format_, stream),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Unfailing(stream))),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -100,6 +101,21 @@ def fixed_words(message: object, filled_in: bool) -> str:
     if words and filled_in:
         words = _PROSE.match(words[0].strip())
     return (words[0].strip() if words else "") or "a message without fixed words"
+
+
+class _Unfailing:
+    """A stream whose errors are no request's business: on a full disk lines are lost."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 def _renderers(format_: str, stream: TextIO) -> list[Processor]:
