@@ -269,7 +269,10 @@ async def _statuses(stage: Stage, process: Process, when: str) -> None:
 
 @scenario("at 3 times the capacity the goodput stays, and served requests are served in time")
 async def overload(stage: Stage) -> None:
-    with upstream() as canned, stage.service({"answers.seconds": 0, "upstream": _addresses(canned)}) as process:
+    with (
+        upstream() as canned,
+        stage.service({"answers.seconds": 0, "overload.lag_seconds": 0.1, "upstream": _addresses(canned)}) as process,
+    ):
         where, seconds = port(process), max(2.0, stage.seconds / 3)
         await ask(where, stage.request, 1, 16)
         calm, calm_cpu = await _by_cpu(process, ask(where, stage.request, seconds, 32))

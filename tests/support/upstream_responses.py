@@ -37,7 +37,7 @@ BODIES: dict[str, bytes] = {
 HEAD = """# Responses of the GraphQL service
 
 What each HTTP status with each body becomes, made by the code that classifies responses (`proxy/upstream/classify.py`)
-and held by `tests/docs/test_upstream_responses.py`, which sends every one of them through the proxy.
+and held by `tests/integration/test_upstream_responses.py`, which sends every one of them through the proxy.
 
 - *client*: the status of the v3 response. A refused query of /parts/match is a 200 with that query's own `error`.
 - *sent again*: whether the request may be sent again ([Faults](../faults.md#what-is-asked-again-and-what-never)).
