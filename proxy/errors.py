@@ -22,7 +22,8 @@ for people and never hold an apikey, a secret or a token.
     │   ├── TokenLimit         503  no more token requests for the moment
     │   ├── QueryRefused       502  the service refused this one query, and says why
     │   ├── StoreUnavailable   503  what is shared between workers cannot be reached
-    │   └── TooManyConnections 503  the process has as many client connections as it may
+    │   ├── TooManyConnections 503  the process has as many client connections as it may
+    │   └── Overloaded         503  the process has more to do than it can
     └── StartError                  never seen by a client: the program does not start
         ├── ConfigError
         ├── MappingError
@@ -193,6 +194,12 @@ class StoreUnavailable(ServerError):
 
 class TooManyConnections(ServerError):
     """The process has as many client connections as it may; only health checks are answered on further ones."""
+
+    status = 503
+
+
+class Overloaded(ServerError):
+    """The process has more to do than it can in time, or little memory left: what is new is refused."""
 
     status = 503
 

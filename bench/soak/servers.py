@@ -46,6 +46,11 @@ class Process:
         self.url = url
         self._errors = errors
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._process.poll() is None
@@ -149,8 +154,15 @@ def service(folder: Path, upstream: dict[str, str], answer_bytes: int) -> Iterat
     config = folder / "config.yaml"
     values = {**upstream, "folder": folder, "key": KEY, "parts": PARTS, "answer_bytes": answer_bytes}
     config.write_text(CONFIG.format(**values))
-    errors = folder / "service.txt"
-    with _process("bench.soak.served", ("serve", "--config", str(config)), errors) as process:
+    with serving(config, "bench.soak.served") as process:
+        yield process
+
+
+@contextmanager
+def serving(config: Path, module: str = "proxy") -> Iterator[Process]:
+    """The service with a configuration, as `module`; what it writes to standard error goes to a file beside that."""
+    errors = config.with_name("service.txt")
+    with _process(module, ("serve", "--config", str(config)), errors) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:

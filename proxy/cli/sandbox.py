@@ -53,6 +53,10 @@ def sandbox(
             help="Keep users, applications, parts used and what was changed in this file; nothing if omitted."
         ),
     ] = None,
+    admin_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A host name under which /admin is served beside localhost and addresses."),
+    ] = None,
     disturb: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),
@@ -74,6 +78,7 @@ def sandbox(
             disturbances=disturb or [],
             state=state,
             no_auth=no_auth,
+            admin_hosts=[host, *(admin_host or [])],
         )
         _check(settings, host, port)
     if prepared is not None:
@@ -106,6 +111,7 @@ def _settings(
     disturbances: list[str],
     state: Path | None,
     no_auth: bool,
+    admin_hosts: list[str],
 ) -> "settings.Settings":
     """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
     from proxy.sandbox import accounts, settings
@@ -123,6 +129,7 @@ def _settings(
         accounts=(plan, accounts.READY_DESIGN),
         state=state,
         no_auth=no_auth,
+        admin_hosts=tuple(admin_hosts),
         faults=tuple(fault for text in faults for fault in declarations.parse(text)),
         legacy=legacy.Settings(
             requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)

@@ -30,17 +30,20 @@ def serve(
     ] = None,
 ) -> None:
     """Start the proxy and print a curl line that works."""
-    settings = config.load(config_file or shipped.path("config.yaml"), os.environ)
+    file = config_file or shipped.path("config.yaml")
+    settings = config.load(file, os.environ)
     given = (("host", host), ("port", port), ("workers", workers))
     changed = {name: value for name, value in given if value is not None}
     listen = msgspec.structs.replace(settings.listen, **changed)
     settings = msgspec.structs.replace(settings, listen=listen)
     listening.check(listen.host, listen.port)  # before a sandbox is made in vain
-    looping.run(_serve(settings, "shipped" if config_file is None else str(config_file.resolve())))
+    source = "shipped" if config_file is None else str(config_file.resolve())
+    looping.run(_serve(settings, source, config.exposed(file)))
 
 
-async def _serve(settings: config.Config, file: str) -> None:
-    """Answer until a signal comes. `file` is where the settings are from, for the log."""
+async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> None:
+    """Answer until a signal comes. `source` is where the settings are from, for the log; `exposed` are files with
+    secrets that others can read."""
     import structlog
 
     from proxy.telemetry import log
@@ -48,6 +51,8 @@ async def _serve(settings: config.Config, file: str) -> None:
     log.configure(settings.log.level, settings.log.format, sys.stderr)
     log.catch_what_nobody_catches()
     written = structlog.get_logger()
+    for file in exposed:
+        written.warning("secrets readable by others", file=str(file), remedy=f"chmod 600 {file}")
     stop = looping.on_signal()
     looping.on_hangup(stop, lambda: log.signal_ignored("SIGHUP"))
     places = _places(settings)
@@ -57,7 +62,7 @@ async def _serve(settings: config.Config, file: str) -> None:
             settings, _ = await embedded.with_sandbox(settings, stack)
         url = await stack.enter_async_context(_answering(settings))
         shown.service(url, _key(settings), example)
-        written.info("service started", version=__version__, config=file, address=url, **places)
+        written.info("service started", version=__version__, config=source, address=url, **places)
         await stop.wait()
         written.info("service stopping", stop_seconds=settings.listen.stop_seconds)
     written.info("service stopped")

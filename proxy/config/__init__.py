@@ -4,14 +4,17 @@ The command line loads them once; every other room is handed the values it needs
 environment by itself or changes after start.
 """
 
+from proxy.config.exposure import exposed
 from proxy.config.loader import load
 from proxy.config.secret import (
     ClientId,
     Digest,
     File,
+    Network,
     ProxyAddress,
     Secret,
     Source,
+    StoreKey,
     StoreUrl,
     digest,
     without_credentials,
@@ -26,6 +29,7 @@ from proxy.config.settings import (
     Listen,
     Lists,
     Log,
+    Overload,
     Period,
     Reconcile,
     Shadow,
@@ -51,6 +55,8 @@ __all__ = [
     "Listen",
     "Lists",
     "Log",
+    "Network",
+    "Overload",
     "Period",
     "ProxyAddress",
     "Reconcile",
@@ -59,6 +65,7 @@ __all__ = [
     "Shadowed",
     "Sharing",
     "Source",
+    "StoreKey",
     "StoreUrl",
     "Timeouts",
     "Tls",
@@ -66,6 +73,7 @@ __all__ = [
     "Translation",
     "Upstream",
     "digest",
+    "exposed",
     "load",
     "without_credentials",
 ]

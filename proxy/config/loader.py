@@ -48,7 +48,9 @@ class _Reader(Blocks):
         return settings.Config(
             applications=applications,
             store=self._store(blocks.get("store")),
+            store_key=self._store_key(blocks.get("store_key")),
             listen=self.block(settings.Listen, blocks.get("listen"), ("listen",)),
+            overload=self.block(settings.Overload, blocks.get("overload"), ("overload",)),
             upstream=upstream,
             uids=self._uids(blocks.get("uids")),
             translation=self.block(settings.Translation, blocks.get("translation"), ("translation",)),
@@ -76,6 +78,14 @@ class _Reader(Blocks):
 
     def _uids(self, raw: Any) -> secret.File | None:
         return None if raw is None else self.value(secret.File, raw, ("uids",))
+
+    def _store_key(self, raw: Any) -> tuple[secret.StoreKey, ...]:
+        listed = raw if isinstance(raw, list) else [] if raw is None else [raw]
+        at = ("store_key",)
+        return tuple(
+            self.value(secret.StoreKey, each, (*at, place) if isinstance(raw, list) else at)
+            for place, each in enumerate(listed)
+        )
 
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.Application]:
         at = ("applications",)

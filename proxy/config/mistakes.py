@@ -11,7 +11,7 @@ import msgspec
 from proxy.config import settings
 from proxy.kit import located_yaml
 
-_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy"}
+_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key"}
 
 
 def dotted(at: located_yaml.Trail) -> str:

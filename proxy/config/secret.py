@@ -4,10 +4,12 @@ Made while the configuration is read; the messages of ValueError never hold the 
 """
 
 import hashlib
+import ipaddress
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
@@ -52,6 +54,18 @@ class StoreUrl(Secret):
         return without_credentials(self.reveal())
 
 
+class StoreKey(Secret):
+    """A key that tokens in the store are encrypted with: 32 bytes in base64, with either of its two alphabets."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        alike = text.replace("+", "-").replace("/", "_")
+        if not _KEY.fullmatch(alike):
+            raise ValueError("is not 32 bytes in base64; make one with: openssl rand -base64 32")
+        super().__init__(alike)
+
+
 class ProxyAddress(Secret):
     """Where outgoing calls pass through. Hidden, because name and password may be in it."""
 
@@ -61,6 +75,18 @@ class ProxyAddress(Secret):
         if not _PROXY.fullmatch(text):
             raise ValueError("is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT")
         super().__init__(text)
+
+
+class Network(str):
+    """An address or a network, IPv4 or IPv6, as `ipaddress` reads it."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> "Network":
+        try:
+            return super().__new__(cls, ipaddress.ip_network(text))
+        except ValueError:
+            raise ValueError("is no address or network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32") from None
 
 
 class File(str):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from proxy.config.secret import ClientId, Digest, File, ProxyAddress, Secret, Source, StoreUrl
+from proxy.config.secret import ClientId, Digest, File, Network, ProxyAddress, Secret, Source, StoreKey, StoreUrl
 
 Feature = Literal[
     "LEAD_TIME",
@@ -45,6 +45,21 @@ class Listen(Settings, frozen=True):
     header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
     idle_seconds: Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 up to 86400")] = 120.0
     write_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
+    wrong_keys: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
+    trusted_proxies: Annotated[
+        tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
+    ] = ()
+
+
+class Overload(Settings, frozen=True):
+    """When a worker refuses new work, so that what it has begun is finished in time."""
+
+    lag_seconds: Annotated[
+        float, Meta(ge=0, le=60, description="seconds that the event loop may be late, 0 (off) to 60")
+    ] = 0.25
+    memory_bytes: Annotated[
+        int, Meta(ge=0, le=1_000_000_000_000, description="bytes of a worker, 0 (off) to 1000000000000")
+    ] = 0
 
 
 class Timeouts(Settings, frozen=True):
@@ -254,7 +269,12 @@ class Config(Settings, frozen=True):
             description="memory:, sqlite, sqlite:PATH, redis://…, rediss://…, unix://…, or env:NAME or file:PATH of it"
         ),
     ] = StoreUrl("sqlite")
+    store_key: Annotated[
+        tuple[StoreKey, ...],
+        Meta(description="a key (32 random bytes in base64), env:NAME or file:PATH of it, or a list of them"),
+    ] = ()
     listen: Listen = Listen()
+    overload: Overload = Overload()
     upstream: Literal["sandbox"] | Upstream = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: Translation = Translation()

@@ -11,6 +11,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
 from proxy.kit.shared_work import SharedWork, Stall
 from proxy.planning.operations import Outcome
@@ -33,8 +34,9 @@ class Inquiry(NamedTuple):
 class Answers:
     """Answers by question. Without `kept` none are kept; unless it `shares`, equal questions are asked apart."""
 
-    def __init__(self, kept: KeptAnswers | None, shares: bool, metrics: Metrics) -> None:
+    def __init__(self, kept: KeptAnswers | None, shares: bool, load: LoadShedding, metrics: Metrics) -> None:
         self._kept = kept
+        self._load = load
         self._under_way: SharedWork[Hashable, Answer] | None = SharedWork() if shares else None
         self._metrics = metrics
 
@@ -67,6 +69,8 @@ class Answers:
 
     async def _missing(self, inquiry: Inquiry, missing: list[int]) -> list[Answer]:
         """Asked for at most once, however many want it. Whose budget is spent fails alone: others may have another."""
+        if (refusal := self._load.refusal()) is not None:
+            return [self._answer(inquiry, n, Outcome([], 0, failure=refusal)) for n in missing]
         if self._under_way is None:
             return await self.ask(inquiry, missing)
         answers: dict[int, Answer] = {}

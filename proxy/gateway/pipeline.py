@@ -11,7 +11,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.gateway.answers import Answers, Inquiry
-from proxy.gateway.applications import Applications, Client
+from proxy.gateway.applications import Client
 from proxy.gateway.directory import Directory
 from proxy.gateway.kept import Answer, Question, Reading
 from proxy.gateway.quota import Quota, Standing
@@ -54,7 +54,6 @@ class Pipeline:
     def __init__(
         self,
         *,
-        applications: Applications,
         views: library.Library,
         answers: Answers,
         quota: Quota,
@@ -65,7 +64,6 @@ class Pipeline:
         single_query: match.SingleQuery,
         metrics: Metrics,
     ) -> None:
-        self._applications = applications
         self._views = views
         self._answers = answers
         self._quota = quota
@@ -75,10 +73,6 @@ class Pipeline:
         self._book = book
         self._single_query = single_query
         self._metrics = metrics
-
-    def client(self, apikey: str | None) -> Client:
-        """Who is this key? Raises MissingKey and ForbiddenKey."""
-        return self._applications.client(apikey)
 
     async def admit(self, client: Client) -> None:
         """May it ask now? Raises TooManyRequests."""

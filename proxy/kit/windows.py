@@ -33,11 +33,15 @@ class Windows:
 
     def try_take(self) -> float:
         """0.0: a request is taken from every window. Else none is: the seconds until it would be."""
-        now = self._clock.monotonic()
-        wait = max((self._wait(window, now) for window in self._windows), default=0.0)
+        wait = self.wait()
         if wait == 0.0:
-            self._taken.append(now)
+            self._taken.append(self._clock.monotonic())
         return wait
+
+    def wait(self) -> float:
+        """The seconds until a request can be taken; takes none."""
+        now = self._clock.monotonic()
+        return max((self._wait(window, now) for window in self._windows), default=0.0)
 
     def _wait(self, window: Window, now: float) -> float:
         """Seconds until the oldest request that fills `window` has left it."""

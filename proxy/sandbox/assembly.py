@@ -114,7 +114,9 @@ def _shared(
 
 
 def _joined(shared: Shared, key: keys.SigningKey | None) -> web.Application:
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[hosts.wanted])
+    app = web.Application(
+        client_max_size=MAX_BODY, middlewares=[hosts.wanted, hosts.guarding_admin(shared.settings.admin_hosts)]
+    )
     identity = _identity(app, shared, key)
     design = _design(app, shared, identity)
     _queries(app, shared, identity, design)

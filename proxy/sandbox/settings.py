@@ -34,6 +34,7 @@ class Settings:
     in which the sandbox keeps what should outlive it: then the accounts, organisations and users given here are those
     it begins with. None: in memory.
     `design_port`: the port of the first design service, whose others have those after it; 0: free ones.
+    /admin is served under the names in `admin_hosts` too.
     `prepared` is the file that the catalog is kept in; it is made where it is missing.
     """
 
@@ -58,6 +59,7 @@ class Settings:
     state: Path | None = None
     legacy: legacy_settings.Settings = field(default_factory=legacy_settings.Settings)
     design_port: int = 0
+    admin_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.token_lifetime < 1:

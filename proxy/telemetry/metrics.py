@@ -158,6 +158,12 @@ class Metrics(Collector):
         )
         self.answers = Counter("v3bridge_answers", "Queries answered: hit, shared, miss or stale", "source")
         self.together = Counter("v3bridge_calls_together", "Calls whose queries went out with those of others")
+        self.wrong_keys = Counter(
+            "v3bridge_wrong_keys", "Requests with wrong API keys: forbidden or throttled", "outcome"
+        )
+        self.loop_lag = Gauge("v3bridge_loop_lag_seconds", "How late the event loop is", merged="max")
+        self.overload = Gauge("v3bridge_overload", "1 while new work is refused for overload, else 0", merged="max")
+        self.overload_refused = Counter("v3bridge_overload_refused", "New work refused for overload")
         self.shadow_asked = Counter(
             "v3bridge_shadow_asked", "Calls that the shadow has asked of the other side", "application"
         )

@@ -16,11 +16,14 @@ async def read(content: aiohttp.StreamReader, most: int, announced: str | None) 
         raise TooLargeError
     first = await content.readany()
     pieces, size = [first], len(first)
-    while piece := await content.readany():
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise TooLargeError
+    try:
+        while size <= most and (piece := await content.readany()):
+            pieces.append(piece)
+            size += len(piece)
+    except BaseException:
+        pieces.clear()  # an error keeps its frames, and with them these, until the garbage collector comes by
+        raise
     if size > most:
+        pieces.clear()
         raise TooLargeError
     return first if len(pieces) == 1 else b"".join(pieces)

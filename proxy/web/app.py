@@ -11,7 +11,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, kept, pipeline, quota, rates, reconcile
+from proxy.gateway import answers, applications, directory, kept, load_shedding, pipeline, quota, rates, reconcile
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -19,8 +19,8 @@ from proxy.planning import library
 from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, supply_counts
-from proxy.web import direct, middleware, ops, outside, readiness, shadowing
+from proxy.upstream import batching, supply_counts, token_encryption
+from proxy.web import client_address, direct, middleware, ops, outside, readiness, shadowing, wrong_keys
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
@@ -66,8 +66,9 @@ async def _compose(
     opened.push_async_callback(spending.close)
     await spending.start()
     sharing = settings.sharing
+    tokens = token_encryption.EncryptedTokens(store, settings.store_key)
     services = outside.connect(
-        upstream, sharing, store=store, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
+        upstream, sharing, store=tokens, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
     )
     limit = upstream.timeouts.total_seconds
     lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)
@@ -78,10 +79,12 @@ async def _compose(
     comparing = reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock)
     opened.push_async_callback(comparing.close)
     comparing.start()
+    load = load_shedding.LoadShedding(settings.overload, metrics)
+    opened.push_async_callback(load.close)
+    load.start()
     way = pipeline.Pipeline(
-        applications=served,
         views=views,
-        answers=_answers(settings, clock, metrics, opened),
+        answers=_answers(settings, load, clock, metrics, opened),
         quota=spending,
         rates=rates.Rates(store),
         upstream=calls,
@@ -90,12 +93,14 @@ async def _compose(
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
-    around = await shadowing.connect(settings, way, served, store=store, clock=clock, metrics=metrics, opened=opened)
-    frame = middleware.Frame(metrics, clock)
+    addresses = client_address.ClientAddresses(settings.listen.trusted_proxies)
+    keys = wrong_keys.WrongKeys(served, settings.listen.wrong_keys, addresses, clock, metrics)
+    around = await shadowing.connect(settings, keys, served, store=store, clock=clock, metrics=metrics, opened=opened)
+    frame = middleware.Frame(metrics, clock, addresses)
     outermost = (*([middleware.traced(spans)] if spans else []), *around.outside)
     app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
     whole = repeats.Repeats(settings.answers.bytes // 4, clock)
-    fixed = routes.Surface(way, rulebook, whole, metrics).add_to(app)
+    fixed = routes.Surface(way, keys, rulebook, whole, metrics).add_to(app)
     app[direct.REFUSED] = frame.of(direct.refuse, "unknown")
     if not (outermost or around.inside):
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
@@ -114,11 +119,15 @@ def _views(rulebook: loader.Rulebook, served: applications.Applications) -> libr
 
 
 def _answers(
-    settings: config.Config, clock: clocks.Clock, metrics: metering.Metrics, opened: AsyncExitStack
+    settings: config.Config,
+    load: load_shedding.LoadShedding,
+    clock: clocks.Clock,
+    metrics: metering.Metrics,
+    opened: AsyncExitStack,
 ) -> answers.Answers:
     """Answers that are kept and shared as the configuration says."""
     memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
-    made = answers.Answers(memory, settings.sharing.enabled, metrics)
+    made = answers.Answers(memory, settings.sharing.enabled, load, metrics)
     opened.push_async_callback(made.close)
     return made
 

@@ -19,6 +19,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
 from proxy.telemetry.tracing import Tracing
 from proxy.web import ops
+from proxy.web.client_address import ClientAddresses
 from proxy.web.server import PLAIN
 from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters, Style
@@ -36,8 +37,9 @@ Framed = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Frame:
     """What is around every request."""
 
-    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock, addresses: ClientAddresses) -> None:
         self._metrics = metrics
+        self._addresses = addresses
         self._clock = clock
         self._log = structlog.get_logger().bind()
         self._informs = self._log.is_enabled_for(logging.INFO)
@@ -85,14 +87,17 @@ class Frame:
         self._metrics.request_seconds.observe(route, seconds)
         if route in ops.PATHS:
             if self._debugs:
-                self._log.debug("request", **_line(request, status, route, kind, seconds))
+                self._log.debug("request", **self._line(request, status, route, kind, seconds))
         elif self._informs:
-            self._log.info("request", **_line(request, status, route, kind, seconds))
+            self._log.info("request", **self._line(request, status, route, kind, seconds))
+
+    def _line(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
+        return _line(request, status, route, kind, seconds) | {"address": self._addresses.of(request).address}
 
     def _known(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """The error that the client is told."""
         if isinstance(error, errors.BridgeError):
-            if isinstance(error, errors.ServerError):
+            if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
                 self._log.warning("upstream trouble", exc_info=error)
             return error
         if isinstance(error, web.HTTPException):
@@ -103,8 +108,7 @@ class Frame:
 
 
 def _line(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
-    """The fields of a request's log line: nothing that a client chose, for that may be its apikey. `address` is that
-    of the connection; `parts` and `cache` are there where parts were asked for, `error` where the reply is one."""
+    """The fields of a request's log line: nothing that a client chose, for that may be its apikey. `parts` and `cache` are there where parts were asked for, `error` where the reply is one."""
     method = request.method if request.method in hdrs.METH_ALL else "other"
     line = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
     client, receipt = request.get(CLIENT), request.get(RECEIPT)
@@ -114,7 +118,6 @@ def _line(request: web.Request, status: int, route: str, kind: str | None, secon
         line |= {"parts": receipt.cost, "cache": receipt.source}
     if kind is not None:
         line["error"] = kind
-    line["address"] = request.remote
     return line
 
 

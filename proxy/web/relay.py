@@ -12,10 +12,10 @@ from multidict import CIMultiDict
 from proxy import errors
 from proxy.compare import addresses, troubles
 from proxy.compare.shadow import old_service
-from proxy.gateway.pipeline import Pipeline
 from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.routes import CLIENT
+from proxy.web.wrong_keys import WrongKeys
 
 NEW_WAY: web.RequestKey[Handler] = web.RequestKey("new_way")  # what would have answered
 
@@ -62,7 +62,7 @@ class Relay:
             raise errors.UpstreamUnreachable(f"the old service {troubles.of(error, self._seconds)}") from error
 
 
-def relaying(relay: Relay, pipeline: Pipeline, applications: frozenset[str]) -> Middleware:
+def relaying(relay: Relay, keys: WrongKeys, applications: frozenset[str]) -> Middleware:
     """Inside the frame: calls of these applications take the old way. A key that is not known is refused further in."""
 
     @web.middleware
@@ -70,7 +70,7 @@ def relaying(relay: Relay, pipeline: Pipeline, applications: frozenset[str]) -> 
         if request.method not in ("GET", "HEAD"):
             return await handler(request)
         try:
-            client = pipeline.client(Parameters(request.raw_path).text("apikey"))
+            client = keys.client(request, Parameters(request.raw_path).text("apikey"))
         except errors.ClientError:
             return await handler(request)
         if client.application.name not in applications:

@@ -24,7 +24,6 @@ from proxy.compare.replies import Reply
 from proxy.compare.shadow import day_budget, errand, gathering, judge, messages, old_service, shadow, watch
 from proxy.compare.shadow.seen import Seen
 from proxy.gateway.applications import Applications
-from proxy.gateway.pipeline import Pipeline
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
 from proxy.stores.base import Store
@@ -33,6 +32,7 @@ from proxy.upstream import policies, session
 from proxy.web import middleware, relay
 from proxy.web.v3.replies import X_CACHE, X_COST
 from proxy.web.v3.routes import CLIENT
+from proxy.web.wrong_keys import WrongKeys
 
 KEPT = ("hit", "stale")  # replies of answers that were asked for a while ago: the data may have moved since
 SERVICE = "the shadow's other side"
@@ -49,7 +49,7 @@ class Around(NamedTuple):
 
 async def connect(
     settings: config.Config,
-    pipeline: Pipeline,
+    keys: WrongKeys,
     served: Applications,
     *,
     store: Store,
@@ -66,7 +66,7 @@ async def connect(
     if old := frozenset(name for name, each in applications.items() if each.shadow.answer == "old"):
         http = _session(outside, outside.connections, outside.timeouts, opened)
         passing = relay.Relay(http, settings.shadow.old_url, outside.timeouts.total_seconds)
-        found = found._replace(inside=(relay.relaying(passing, pipeline, old),))
+        found = found._replace(inside=(relay.relaying(passing, keys, old),))
     if settings.shadow.enabled and any(each.shadow.share for each in applications.values()):
         shadowing = await _shadow(settings, outside, served, store=store, clock=clock, metrics=metrics, opened=opened)
         found = found._replace(outside=(observed(shadowing, clock),))

@@ -135,3 +135,18 @@ def test_a_configuration_that_is_not_there_is_named(runs):
         2,
         "v3bridge: no-such.yaml: cannot be read: No such file or directory\n",
     )
+
+
+def test_secrets_that_others_can_read_are_warned_about_once(starts, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG + "log: {format: json}\n")
+    for mode, warned in ((0o644, 1), (0o600, 0)):
+        config.chmod(mode)
+        serving = starts("serve", "--config", str(config), "--workers", "2")
+        serving.until("curl")
+        assert serving.stop(signal.SIGTERM) == 0
+        found = [line for line in serving.errors.splitlines() if "secrets readable by others" in line]
+        assert len(found) == warned
+        assert "a-key-of-our-own" not in serving.errors
+        if warned:
+            assert json.loads(found[0])["remedy"] == f"chmod 600 {config}"

@@ -74,6 +74,7 @@ def test_the_default_is_the_codes(rows, name):
         assert stated.strip("`") == field.default.reveal()
     else:
         value = yaml.safe_load(stated.strip("`"))
+        value = tuple(value) if isinstance(value, list) else value
         assert (value, type(value)) == (field.default, type(field.default))
 
 

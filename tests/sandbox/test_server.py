@@ -5,6 +5,7 @@ import time
 
 import aiohttp
 import pytest
+import yarl
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
 from support.sandbox_caller import Caller, Starts
 
@@ -87,6 +88,34 @@ async def test_a_host_that_is_none_is_a_bad_request(caller: Caller, host: bytes,
 async def test_any_name_that_leads_to_it_is_in_its_addresses(caller: Caller, host: bytes) -> None:
     async with caller.session.get(caller.sandbox.url, headers={"Host": host.decode()}) as response:
         assert (await response.json())["token"] == f"http://{host.decode()}/connect/token"
+
+
+@pytest.mark.parametrize("path", ["/admin/faults", "/admin/journal", "/admin/keys", "/admin/legacy", "/%61dmin/faults"])
+async def test_admin_is_refused_under_a_foreign_name(start: Starts, path: str) -> None:
+    async with start(admin_hosts=("sandbox",)) as caller:
+        url = yarl.URL(caller.sandbox.url + path, encoded=True)
+        for host, status in (
+            ("evil.example", 403),
+            ("localhost.evil.example:80", 403),
+            ("127.0.0.1.evil.example", 403),
+            ("localhost", 200),
+            ("LOCALHOST.:8081", 200),
+            ("v3.localhost:8081", 200),
+            ("127.0.0.1:8081", 200),
+            ("[::1]:8081", 200),
+            ("192.0.2.7", 200),
+            ("Sandbox:8081", 200),
+        ):
+            async with caller.session.get(url, headers={"Host": host}) as response:
+                assert response.status == status, host
+                assert status == 200 or "--admin-host" in await response.text()
+
+
+async def test_a_foreign_name_declares_no_faults(caller: Caller) -> None:
+    url = caller.sandbox.url + "/admin/faults"
+    async with caller.session.put(url, data='["latency ms=1"]', headers={"Host": "evil.example"}) as response:
+        assert response.status == 403
+    assert caller.sandbox.faults.left() == []
 
 
 async def test_it_tells_what_it_was_asked(caller: Caller) -> None:

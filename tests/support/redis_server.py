@@ -10,9 +10,11 @@ SECONDS = 60.0
 
 
 class RedisServer:
-    """A redis-server that keeps its data between `stop` and `start`, and listens nowhere but on a unix socket."""
+    """A redis-server that keeps its data between `stop` and `start`, and listens nowhere but on a unix socket, and
+    where it is given `tls` settings on a port with TLS."""
 
-    def __init__(self, program: str, folder: Path) -> None:
+    def __init__(self, program: str, folder: Path, tls: dict[str, str] | None = None) -> None:
+        self._tls = tls or {}
         self._program = program
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -21,6 +23,7 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         settings = {"port": "0", "unixsocket": f"{self._folder}/redis.sock", "dir": str(self._folder), "save": ""}
+        settings |= self._tls
         options = [word for name, value in settings.items() for word in (f"--{name}", value)]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -31,6 +31,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     return config.Config(
         applications={"demo": config.Application(**application)},
         store=config.StoreUrl(changes.pop("store", "memory:")),
+        store_key=changes.pop("store_key", ()),
         upstream=config.Upstream(
             graphql_url=graphql_url,
             token_url=token_url,
@@ -40,6 +41,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         uids=changes.pop("uids", None),
         translation=config.Translation(**changes.pop("translation", {})),
         listen=config.Listen(**changes.pop("listen", {})),
+        overload=config.Overload(**{"lag_seconds": 0, **changes.pop("overload", {})}),
         sharing=config.Sharing(**changes.pop("sharing", {})),
         answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
         tracing=config.Tracing(**changes.pop("tracing", {})),

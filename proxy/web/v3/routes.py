@@ -21,6 +21,7 @@ from proxy.web.v3 import match, near_misses, replies, search, unsupported
 from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.repeats import Repeat, Repeats
 from proxy.web.v3.replies import Written
+from proxy.web.wrong_keys import WrongKeys
 
 log = structlog.get_logger()
 
@@ -45,8 +46,11 @@ class Asked(NamedTuple):
 class Surface:
     """The handlers of all v3 paths."""
 
-    def __init__(self, pipeline: Pipeline, rulebook: Rulebook, repeats: Repeats, metrics: Metrics) -> None:
+    def __init__(
+        self, pipeline: Pipeline, keys: WrongKeys, rulebook: Rulebook, repeats: Repeats, metrics: Metrics
+    ) -> None:
         self._repeats = repeats
+        self._keys = keys
         self._pipeline = pipeline
         self._rulebook = rulebook
         self._metrics = metrics
@@ -81,7 +85,7 @@ class Surface:
                 return await self._again(repeat, request)
             started = self._clock.monotonic()
             parameters = Parameters(request.raw_path)
-            client = self._pipeline.client(parameters.text("apikey"))
+            client = self._keys.client(request, parameters.text("apikey"))
             request[CLIENT] = client
             await self._pipeline.admit(client)
             style = parameters.style()
@@ -106,6 +110,7 @@ class Surface:
 
     async def _again(self, repeat: Repeat, request: web.Request) -> web.Response:
         """A reply that is known as a whole."""
+        self._keys.check(request, repeat.client)
         request[CLIENT], request[RECEIPT] = repeat.client, HIT
         if repeat.client.rate:
             await self._pipeline.admit(repeat.client)

@@ -13,6 +13,7 @@ from proxy import config
 FILE = Path(__file__).parents[3] / "config.yaml"
 BLOCKS = {
     "listen": config.Listen,
+    "overload": config.Overload,
     "upstream": config.Upstream,
     "translation": config.Translation,
     "answers": config.Answers,
@@ -57,7 +58,9 @@ def test_every_setting_is_in_the_file(everything):
 def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(everything, encoding="utf-8")
-    loaded = config.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
+    loaded = config.load(
+        file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret", "V3BRIDGE_STORE_KEY": f"{'A' * 43}="}
+    )
     assert loaded.upstream == config.Upstream(
         graphql_url="https://api.nexar.com/graphql", token_url="https://identity.nexar.com/connect/token"
     )

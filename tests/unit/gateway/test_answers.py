@@ -12,6 +12,7 @@ import pytest
 from proxy import config, errors, model
 from proxy.gateway.answers import Answers, Inquiry
 from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
 from proxy.kit import clock
 from proxy.planning.operations import Outcome
@@ -24,7 +25,8 @@ class Source:
     def __init__(self, reading: Reading, time: clock.ManualClock, shares: bool = True, seconds: float = 60) -> None:
         settings = config.Answers(seconds=seconds, stale_seconds=600)
         self.metrics = Metrics(prometheus_client.CollectorRegistry())
-        self.answers = Answers(KeptAnswers(settings, time) if seconds else None, shares, self.metrics)
+        calm = LoadShedding(config.Overload(), self.metrics)
+        self.answers = Answers(KeptAnswers(settings, time) if seconds else None, shares, calm, self.metrics)
         self.reading = reading
         self.asked: list[list[str]] = []
         self.failing: dict[str, errors.BridgeError | str] = {}

@@ -80,3 +80,29 @@ async def test_a_head_without_end_is_no_answer(open_session, through):
     async with Heads().running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable):
             await post(through, session, request(url))
+
+
+async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(serve, open_session, through):
+    """Errors keep their frames, and form cycles that the garbage collector finds late."""
+
+    async def endless(got: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(got)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65_536)
+        return response
+
+    kept = []
+    async with serve(endless) as url, open_session() as session:
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                with pytest.raises(errors.UpstreamUnreadable) as caught:
+                    await post(through, session, request(url)._replace(most=MOST))
+                kept.append(caught.value)
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert len(kept) == 10
+    assert held < 8 * MOST

@@ -1,0 +1,117 @@
+"""Load shedding: new work is refused early while this process has more to do than it can, or nears its memory limit.
+
+New work is what has to be asked upstream; cached responses, lists and health checks are served. While the event loop is
+late a share of the new work is admitted: the share falls by a third with each late look, and rises slowly otherwise
+(additive increase, multiplicative decrease), so that what is admitted stays near what can be done in time. Above the
+memory limit nothing is admitted.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from proxy import config, errors
+from proxy.telemetry.metrics import Metrics
+
+LOOK_SECONDS = 0.1  # between two looks at lag and memory
+LATE_LOOKS = 3  # late looks in a row with which overload begins: a single pause is none
+FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a look
+MEMORY_BEGIN, MEMORY_END = 0.9, 0.8  # of the limit
+RETRY_SECONDS = 1  # Retry-After
+
+STATM = Path("/proc/self/statm")
+
+log = structlog.get_logger()
+
+
+def memory_used() -> int:
+    """Bytes of resident memory of this process; 0 where the system does not tell (it is Linux's statm)."""
+    try:
+        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+class LoadShedding:
+    """Admits or refuses new work. `memory` reads the bytes in use."""
+
+    def __init__(self, settings: config.Overload, metrics: Metrics, memory: Callable[[], int] | None = None) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._memory = memory or memory_used
+        self._share, self._credit = 1.0, 0.0
+        self._late = 0
+        self._full = False
+        self._overloaded = False
+        self._refused = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look at lag and memory from now on."""
+        if self._settings.lag_seconds or self._settings.memory_bytes:
+            self._task = asyncio.create_task(self._watch(), name="lag and memory of this process")
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def refusal(self) -> errors.Overloaded | None:
+        """Why a piece of new work is refused; None admits it."""
+        if not self._overloaded:
+            return None
+        self._credit += 0.0 if self._full else self._share
+        if self._credit >= 1:
+            self._credit -= 1
+            return None
+        self._refused += 1
+        self._metrics.overload_refused[()] += 1
+        return errors.Overloaded("the service is overloaded; try again shortly", retry_after=RETRY_SECONDS)
+
+    def look(self, lag: float) -> None:
+        """Adapt to a lag of the event loop, in seconds, and to the memory in use."""
+        self._metrics.loop_lag[()] = lag
+        self._look_at_lag(lag)
+        self._look_at_memory()
+        overloaded = self._full or self._share < 1
+        if overloaded != self._overloaded:
+            self._overloaded = overloaded
+            self._tell(lag)
+        self._metrics.overload[()] = float(overloaded)
+
+    def _look_at_lag(self, lag: float) -> None:
+        most = self._settings.lag_seconds
+        if most and lag > most:
+            self._late += 1
+            if self._late >= LATE_LOOKS or self._share < 1:
+                self._share = max(LEAST, self._share * FALL)
+        else:
+            self._late = 0
+            self._share = min(1.0, self._share + RISE)
+
+    def _look_at_memory(self) -> None:
+        if most := self._settings.memory_bytes:
+            used = self._memory() / most
+            self._full = used >= (MEMORY_END if self._full else MEMORY_BEGIN)
+
+    def _tell(self, lag: float) -> None:
+        if self._overloaded:
+            self._refused, self._credit = 0, 0.0
+            reason = "memory" if self._full else "event loop lag"
+            memory = self._memory() // 1_000_000
+            log.warning("overload began", reason=reason, lag_seconds=round(lag, 3), memory_mb=memory)
+        else:
+            log.warning("overload ended", refused=self._refused)
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + LOOK_SECONDS
+            await asyncio.sleep(LOOK_SECONDS)
+            self.look(max(0.0, loop.time() - due))

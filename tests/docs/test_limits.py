@@ -1,0 +1,45 @@
+"""docs/limits.md: every promise names a test that exists, a setting that exists, and its default."""
+
+import re
+from pathlib import Path
+
+import pytest
+from docs.test_configuration import SETTINGS
+
+TESTS = Path(__file__).parents[1]
+PROMISES = 25  # that the page has at least
+
+
+@pytest.fixture(scope="module")
+def rows(pages):
+    text = pages["docs/limits.md"].text
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "::" in line]
+    return [row for row in found if len(row) == 4]
+
+
+def test_every_promise_names_a_test_that_exists(rows):
+    assert len(rows) >= PROMISES
+    for promise, _, _, named in rows:
+        file, _, function = named.strip("`").partition("::")
+        defined = re.findall(r"^(?:async )?def (test_\w+)\(", (TESTS / file).read_text(), re.MULTILINE)
+        assert function in defined, promise
+
+
+def test_every_setting_that_is_named_has_the_default_that_is_named(rows):
+    seen = 0
+    for _, setting, _, _ in rows:
+        for name, default in re.findall(r"`([a-z]+\.[a-z_]+)` \((\d[\d.]*)", setting):
+            field, _ = SETTINGS[name]
+            stated = float(default) * (2**20 if "MiB" in setting else 1)
+            assert stated == field.default, name
+            seen += 1
+    assert seen >= 7
+
+
+def test_every_scenario_of_the_chaos_run_is_described(pages, monkeypatch):
+    monkeypatch.syspath_prepend(TESTS.parent)
+    from bench.chaos.scenarios import SCENARIOS
+
+    text = " ".join(pages["docs/performance.md"].text.split())
+    assert SCENARIOS
+    assert [each.name for each in SCENARIOS if f"`{each.name.replace(' ', '-')}`" not in text] == []

@@ -1,0 +1,153 @@
+"""Tokens in the store are encrypted where a key is set, and Redis is reached over TLS."""
+
+import base64
+import io
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from integration.house import House, Starts, target
+from support import running_proxy
+from support.certificates import Authority
+from support.redis_server import RedisServer
+
+from proxy import config
+from proxy.kit import clock
+from proxy.stores.memory import MemoryStore
+from proxy.upstream import token_encryption
+
+Contents = Callable[[], bytes]
+
+
+def store_key() -> config.StoreKey:
+    """As `openssl rand -base64 32` makes it."""
+    return config.StoreKey(base64.b64encode(secrets.token_bytes(32)).decode())
+
+
+OLD, NEW, OTHER = store_key(), store_key(), store_key()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Contents]:
+    """What `store` says, and all that is in it."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path}/state.sqlite", lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    server: RedisServer = request.getfixturevalue("redis_server")
+
+    def kept() -> bytes:
+        with redis.Redis.from_url(server.url) as client:
+            return b"".join(b"".join(client.hvals(key)) for key in client.scan_iter("*token:*"))
+
+    return server.url, kept
+
+
+@pytest.fixture
+def asks(store: tuple[str, Contents]) -> Callable[..., Awaitable[None]]:
+    """Starts a service on the store with some keys, and has it answer once."""
+
+    async def ask(house: House, *keys: config.StoreKey) -> None:
+        account = house.sandbox.account
+        own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
+        chosen = running_proxy.settings(
+            house.sandbox.graphql_url, house.sandbox.token_url, store=store[0], store_key=keys, application=own
+        )
+        async with running_proxy.running(chosen, house.time) as proxy:
+            assert (await proxy.get(target({"mpn": "SN74S74N"}))).status == 200
+
+    return ask
+
+
+async def test_a_stored_token_is_encrypted_and_outlives_a_restart(
+    house: House, store: tuple[str, Contents], asks
+) -> None:
+    for _ in range(2):
+        await asks(house, OLD)
+    assert b"eyJ" not in store[1]()  # a JWT begins so
+    assert b"fernet:" in store[1]()
+    assert house.sandbox.requests.tokens == 1
+
+
+async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
+    house: House, store: tuple[str, Contents], asks
+) -> None:
+    await asks(house)
+    assert b"eyJ" in store[1]()
+    await asks(house, OLD)
+    assert b"fernet:" in store[1]()
+    assert house.sandbox.requests.tokens == 2
+
+
+async def test_a_key_is_changed_without_a_new_token(house: House, asks) -> None:
+    await asks(house, OLD)
+    await asks(house, NEW, OLD)
+    assert house.sandbox.requests.tokens == 1
+
+
+@pytest.mark.parametrize("keys", [(OTHER,), ()], ids=["another key", "no key"])
+async def test_a_token_that_no_key_decrypts_is_requested_anew(
+    house: House, asks, written: io.StringIO, keys: tuple[config.StoreKey, ...]
+) -> None:
+    await asks(house, OLD)
+    await asks(house, *keys)
+    await asks(house, *keys)
+    assert house.sandbox.requests.tokens == 2
+    assert written.getvalue().count("stored token ignored") == 1
+
+
+async def test_only_the_token_that_was_refused_is_dropped() -> None:
+    """It looks different each time that it is encrypted."""
+    time = clock.ManualClock()
+    tokens = token_encryption.EncryptedTokens(MemoryStore(time), (OLD,))
+    until = time.now() + 60
+    await tokens.keep_token("demo", "a-token", until)
+    await tokens.drop_token("demo", "another-token")
+    assert await tokens.token("demo") == ("a-token", until)
+    await tokens.drop_token("demo", "a-token")
+    assert await tokens.token("demo") is None
+
+
+@pytest.fixture
+def tls_redis(needs_program: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
+    """A redis-server that speaks TLS and asks for a client's certificate; its URL."""
+    authority = Authority(tmp_path)
+    (cert, key), (own_cert, own_key) = authority.issue("redis"), authority.issue("v3bridge")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {
+        "bind": "127.0.0.1",
+        "tls-port": str(port),
+        "tls-cert-file": str(cert),
+        "tls-key-file": str(key),
+        "tls-ca-cert-file": str(authority.ca_file),
+    }
+    folder = Path(tempfile.mkdtemp(prefix="v3bridge-"))
+    server = RedisServer(needs_program("redis-server"), folder, settings)
+    server.start()
+    own = f"ssl_ca_certs={authority.ca_file}&ssl_certfile={own_cert}&ssl_keyfile={own_key}"
+    yield f"rediss://127.0.0.1:{port}/0?{own}"
+    server.stop()
+    shutil.rmtree(folder)
+
+
+async def test_redis_over_tls(start: Starts, tls_redis: str) -> None:
+    async with start(store=tls_redis, application={"parts": 100}) as house:
+        reply = await house.get(target({"mpn": "SN74S74N"}))
+        assert (reply.status, reply.headers["x-parts-used"]) == (200, reply.headers["x-parts-cost"])
+        assert (await house.get("/readyz")).status == 200
+
+
+async def test_redis_with_a_certificate_of_another_authority_is_not_used(
+    start: Starts, tls_redis: str, tmp_path: Path
+) -> None:
+    (tmp_path / "foreign").mkdir()
+    foreign = Authority(tmp_path / "foreign").ca_file
+    url = tls_redis.replace(f"ssl_ca_certs={tmp_path}/ca.pem", f"ssl_ca_certs={foreign}")
+    async with start(store=url, application={"parts": 100}) as house:
+        assert (await house.get(target({"mpn": "SN74S74N"}))).status == 503
+        reasons = (await house.get("/readyz")).json["reasons"]
+        assert [each["check"] for each in reasons if each["check"] == "store"] == ["store"]

@@ -1,0 +1,75 @@
+"""Which files with secrets others can read."""
+
+from pathlib import Path
+
+import pytest
+
+from proxy import config
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def exposed(tmp_path: Path):
+    """Names of the files, for a configuration of some mode; those that it may name have mode 0644."""
+    for name in ("secret", "key.pem"):
+        (tmp_path / name).write_text("text")
+        (tmp_path / name).chmod(0o644)
+
+    def of(text: str, mode: int = 0o644) -> list[str]:
+        file = tmp_path / "config.yaml"
+        file.write_text(text)
+        file.chmod(mode)
+        return [each.name for each in config.exposed(file)]
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'applications: {demo: {apikeys: ["a-key"]}}',
+        'applications: {demo: {apikeys: [{key: "a-key"}]}}',
+        "applications: {demo: {client_secret: plain}}",
+        "store: redis://:password@redis.internal",
+        "store_key: plain",
+        "store_key: [env:A, plain]",
+        "upstream: {proxy: 'http://name:password@proxy.internal'}",
+    ],
+)
+def test_a_configuration_with_a_plain_secret_is_for_its_owner_alone(exposed, text):
+    assert [exposed(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [[], [], ["config.yaml"], ["config.yaml"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'applications: {demo: {apikeys: ["EXAMPLE_KEY", "sha256:00"], client_id: an-id, client_secret: env:SECRET}}',
+        "store: redis://redis.internal",
+        "store: sqlite",
+        "store_key: env:KEY",
+        "listen: {port: 1}",
+    ],
+)
+def test_one_without_may_be_read_by_all(exposed, text):
+    assert exposed(text) == []
+
+
+@pytest.mark.parametrize(
+    "text, file",
+    [
+        ("applications: {demo: {client_secret: file:secret}}", "secret"),
+        ("applications: {demo: {reconcile: {token: file:secret}}}", "secret"),
+        ("store: file:secret", "secret"),
+        ("upstream: {tls: {client_cert: other.pem, client_key: key.pem}}", "key.pem"),
+        ("upstream: {tls: {client_cert: key.pem}}", "key.pem"),
+    ],
+)
+def test_a_file_that_it_names_is_for_its_owner_alone(exposed, tmp_path, text, file):
+    assert exposed(text) == [file]
+    (tmp_path / file).chmod(0o600)
+    assert exposed(text) == []
+
+
+def test_the_shipped_configuration_holds_no_secret(exposed):
+    assert exposed((ROOT / "config.yaml").read_text()) == []

@@ -1,0 +1,100 @@
+"""When new work is refused, and how much of it, by what is read of lag and memory."""
+
+import io
+import json
+
+import pytest
+from prometheus_client import CollectorRegistry
+from support import log_lines
+
+from proxy import config
+from proxy.gateway.load_shedding import LATE_LOOKS, LoadShedding
+from proxy.telemetry.metrics import Metrics
+
+LATE, CALM = 1.0, 0.01
+MB = 1_000_000
+
+
+class Load:
+    """Load shedding whose memory is what the test says."""
+
+    def __init__(self, lag_seconds=0.25, memory_mb=0):
+        settings = config.Overload(lag_seconds=lag_seconds, memory_bytes=memory_mb * MB)
+        self.used = 0
+        self.metrics = Metrics(CollectorRegistry())
+        self.shedding = LoadShedding(settings, self.metrics, lambda: self.used * MB)
+
+    def look(self, lag=CALM, times=1):
+        for _ in range(times):
+            self.shedding.look(lag)
+
+    def admitted(self, of=1000):
+        return sum(self.shedding.refusal() is None for _ in range(of))
+
+
+@pytest.fixture
+def written():
+    with log_lines.collected() as stream:
+        yield stream
+
+
+def events(stream: io.StringIO):
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_single_pause_is_no_overload():
+    load = Load()
+    for _ in range(10):
+        load.look(LATE, LATE_LOOKS - 1)
+        load.look(CALM)
+    assert load.admitted() == 1000
+
+
+def test_the_admitted_share_falls_quickly_and_rises_slowly():
+    load = Load()
+    load.look(LATE, LATE_LOOKS)
+    assert load.admitted() == pytest.approx(667, abs=2)
+    load.look(LATE, 3)
+    assert load.admitted() == pytest.approx(197, abs=2)
+    load.look(LATE, 100)
+    assert load.admitted() == pytest.approx(20, abs=2)  # enough to learn that it can work again
+    load.look(CALM, 25)
+    assert load.admitted() == pytest.approx(520, abs=2)
+    load.look(LATE)  # while it sheds, one late look is enough
+    assert load.admitted() == pytest.approx(347, abs=2)
+    load.look(CALM, 50)
+    assert load.admitted() == 1000
+
+
+def test_near_the_memory_limit_nothing_is_admitted():
+    load = Load(memory_mb=1000)
+    for used, admitted in ((899, 10), (900, 0), (850, 0), (799, 10), (850, 10)):
+        load.used = used
+        load.look()
+        assert load.admitted(of=10) == admitted, used
+
+
+def test_0_is_off():
+    load = Load(lag_seconds=0)
+    load.used = 10**9
+    load.look(60.0, 100)
+    assert load.admitted() == 1000
+
+
+def test_the_log_says_when_it_begins_and_when_it_ends(written):
+    load = Load()
+    load.used = 123
+    load.look(LATE, LATE_LOOKS + 5)
+    refused = 10 - load.admitted(of=10)
+    load.look(CALM, 100)
+    began, ended = events(written)
+    assert (began["event"], began["reason"], began["lag_seconds"], began["memory_mb"]) == (
+        "overload began",
+        "event loop lag",
+        LATE,
+        123,
+    )
+    assert (ended["event"], ended["refused"]) == ("overload ended", refused)
+    text = load.metrics.text().decode()
+    assert f"v3bridge_overload_refused_total {refused}.0" in text
+    assert "v3bridge_overload 0.0" in text

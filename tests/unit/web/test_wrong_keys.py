@@ -1,0 +1,62 @@
+"""What is counted of wrong API keys is bounded, however many addresses they come from."""
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from prometheus_client import CollectorRegistry
+
+from proxy import config, errors
+from proxy.gateway.applications import Applications
+from proxy.kit.clock import ManualClock
+from proxy.telemetry.metrics import Metrics
+from proxy.web import client_address, wrong_keys
+
+KEY = "the-right-key"
+
+
+@pytest.fixture
+def keys():
+    served = Applications({"demo": config.Application(apikeys=(config.Apikey(config.digest(KEY)),))})
+    addresses = client_address.ClientAddresses(["127.0.0.1"])
+    clock = ManualClock()
+    return wrong_keys.WrongKeys(served, 1, addresses, clock, Metrics(CollectorRegistry(), clock)), clock
+
+
+def request(address):
+    class Transport:
+        def get_extra_info(self, name, default=None):
+            return ("127.0.0.1", 1) if name == "peername" else default
+
+    return make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
+
+
+def test_a_flood_from_many_addresses_fills_no_memory(keys, monkeypatch):
+    guarded, _ = keys
+    monkeypatch.setattr(wrong_keys, "ADDRESSES_MAX", 50)
+    guarded._counted = wrong_keys.cachetools.LRUCache(50)
+    monkeypatch.setattr(client_address, "KNOWN_MAX", 50)
+    for n in range(1000):
+        with pytest.raises(errors.ForbiddenKey):
+            guarded.client(request(f"2001:db8:{n:x}::1"), "wrong")
+    assert max(len(guarded._counted), len(guarded._refused), len(guarded._addresses._known)) == 50
+
+
+def test_a_long_header_is_read_and_not_kept(keys):
+    guarded, _ = keys
+    origin = guarded._addresses.of(request("1.1.1.1, " * 1500 + "192.0.2.1"))
+    assert (origin.address, len(guarded._addresses._known)) == ("192.0.2.1", 0)
+
+
+def test_a_key_is_remembered_for_a_while_after_it_was_used(keys):
+    guarded, clock = keys
+    guarded.client(request("192.0.2.1"), KEY)
+    for number, works in enumerate((True, True, False)):
+        with pytest.raises(errors.ForbiddenKey):
+            guarded.client(request("192.0.2.1"), "wrong")
+        if works:
+            assert guarded.client(request("192.0.2.1"), KEY)
+        else:
+            with pytest.raises(errors.TooManyRequests):
+                guarded.client(request("192.0.2.1"), KEY)
+        for more in range(1 + number):  # the first time it is still in use afterwards
+            clock.advance(wrong_keys.RECENT_SECONDS)
+            guarded.client(request(f"192.0.2.{10 * number + more + 10}"), KEY)
