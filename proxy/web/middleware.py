@@ -108,7 +108,8 @@ class Frame:
 
 
 def _line(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
-    """The fields of a request's log line: nothing that a client chose, for that may be its apikey. `parts` and `cache` are there where parts were asked for, `error` where the reply is one."""
+    """The fields of a request's log line: nothing that a client chose, for that may be its apikey. `parts` and `cache`
+    are there where parts were asked for, `error` where the reply is one."""
     method = request.method if request.method in hdrs.METH_ALL else "other"
     line = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
     client, receipt = request.get(CLIENT), request.get(RECEIPT)
