@@ -27,6 +27,7 @@ PARTS = 10**8  # more than any run can use
 CONFIG = """
 listen: {{port: 0}}
 store: "sqlite:{folder}/state.sqlite"
+overload: {{lag_seconds: 0}}
 upstream:
   graphql_url: {graphql_url}
   token_url: {token_url}

@@ -26,9 +26,7 @@ def sandbox(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Listen here; 0: a free port, printed.")] = 8081,
     design_port: Annotated[
         int,
-        typer.Option(
-            min=0, max=65532, help="The design services' ports: this one and the three after it; 0: free ones."
-        ),
+        typer.Option(min=0, max=65532, help="The design services' ports: this one and three more; 0: free ones."),
     ] = 0,
     parts: Annotated[int | None, typer.Option(min=1, help="Generate parts until there are so many.")] = None,
     catalog: Annotated[Path | None, typer.Option(help="A JSON Lines file of parts of your own.")] = None,
@@ -53,10 +51,7 @@ def sandbox(
             help="Keep users, applications, parts used and what was changed in this file; nothing if omitted."
         ),
     ] = None,
-    admin_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A host name under which /admin is served beside localhost and addresses."),
-    ] = None,
+    admin_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Another host name of /admin.")] = None,
     disturb: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help='What the old v3 service does otherwise, such as "price-drift share=0.5".'),

@@ -21,7 +21,9 @@ LOOK_SECONDS = 0.1  # between two looks at lag and memory
 LATE_LOOKS = 3  # late looks in a row with which overload begins: a single pause is none
 FALL, RISE, LEAST = 2 / 3, 0.02, 0.02  # of the admitted share, a look
 MEMORY_BEGIN, MEMORY_END = 0.9, 0.8  # of the limit
+PASSES_MAX = 1_000  # admitted and not yet parsed
 RETRY_SECONDS = 1  # Retry-After
+MESSAGE = "the service is overloaded; try again shortly"
 
 STATM = Path("/proc/self/statm")
 
@@ -45,8 +47,9 @@ class LoadShedding:
         self._memory = memory or memory_used
         self._share, self._credit = 1.0, 0.0
         self._late = 0
+        self._passes = 0
         self._full = False
-        self._overloaded = False
+        self.overloaded = False
         self._refused = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -64,15 +67,27 @@ class LoadShedding:
 
     def refusal(self) -> errors.Overloaded | None:
         """Why a piece of new work is refused; None admits it."""
-        if not self._overloaded:
+        if not self.overloaded:
             return None
+        if self._passes:
+            self._passes -= 1
+            return None
+        return None if self.admits() else errors.Overloaded(MESSAGE, retry_after=RETRY_SECONDS)
+
+    def admits(self) -> bool:
+        """Whether one more piece of new work is admitted under overload; counts it where it is not."""
         self._credit += 0.0 if self._full else self._share
         if self._credit >= 1:
             self._credit -= 1
-            return None
+            return True
         self._refused += 1
         self._metrics.overload_refused[()] += 1
-        return errors.Overloaded("the service is overloaded; try again shortly", retry_after=RETRY_SECONDS)
+        return False
+
+    def let_pass(self) -> None:
+        """What was admitted before it was parsed is not asked about again. What turns out to need nothing leaves its
+        pass to another, so there are few at most."""
+        self._passes = min(self._passes + 1, PASSES_MAX)
 
     def look(self, lag: float) -> None:
         """Adapt to a lag of the event loop, in seconds, and to the memory in use."""
@@ -80,8 +95,8 @@ class LoadShedding:
         self._look_at_lag(lag)
         self._look_at_memory()
         overloaded = self._full or self._share < 1
-        if overloaded != self._overloaded:
-            self._overloaded = overloaded
+        if overloaded != self.overloaded:
+            self.overloaded = overloaded
             self._tell(lag)
         self._metrics.overload[()] = float(overloaded)
 
@@ -101,8 +116,8 @@ class LoadShedding:
             self._full = used >= (MEMORY_END if self._full else MEMORY_BEGIN)
 
     def _tell(self, lag: float) -> None:
-        if self._overloaded:
-            self._refused, self._credit = 0, 0.0
+        if self.overloaded:
+            self._refused, self._passes, self._credit = 0, 0, 0.0
             reason = "memory" if self._full else "event loop lag"
             memory = self._memory() // 1_000_000
             log.warning("overload began", reason=reason, lag_seconds=round(lag, 3), memory_mb=memory)

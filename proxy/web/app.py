@@ -20,7 +20,7 @@ from proxy.stores import open as opening
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts, token_encryption
-from proxy.web import client_address, direct, middleware, ops, outside, readiness, shadowing, wrong_keys
+from proxy.web import client_address, direct, middleware, ops, outside, quick_refusal, readiness, shadowing, wrong_keys
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
 
@@ -60,6 +60,7 @@ async def _compose(
     views = _views(rulebook, served)
     spans = _tracing(settings.tracing, opened)
     metrics = metering.Metrics(CollectorRegistry(), clock)
+    load = _shedding(settings.overload, metrics, opened)
     store = await opening.open_store(settings.store, clock)
     opened.push_async_callback(store.aclose)
     spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
@@ -76,12 +77,7 @@ async def _compose(
     calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
-    comparing = reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock)
-    opened.push_async_callback(comparing.close)
-    comparing.start()
-    load = load_shedding.LoadShedding(settings.overload, metrics)
-    opened.push_async_callback(load.close)
-    load.start()
+    _reconcile(reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock), opened)
     way = pipeline.Pipeline(
         views=views,
         answers=_answers(settings, load, clock, metrics, opened),
@@ -94,15 +90,16 @@ async def _compose(
         metrics=metrics,
     )
     addresses = client_address.ClientAddresses(settings.listen.trusted_proxies)
-    keys = wrong_keys.WrongKeys(served, settings.listen.wrong_keys, addresses, clock, metrics)
+    keys = wrong_keys.WrongKeys(served, settings.listen.wrong_keys, addresses, metrics)
     around = await shadowing.connect(settings, keys, served, store=store, clock=clock, metrics=metrics, opened=opened)
     frame = middleware.Frame(metrics, clock, addresses)
     outermost = (*([middleware.traced(spans)] if spans else []), *around.outside)
     app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
-    whole = repeats.Repeats(settings.answers.bytes // 4, clock)
+    whole = repeats.Repeats(settings.answers.bytes // 4, clock, settings.answers.stale_seconds)
     fixed = routes.Surface(way, keys, rulebook, whole, metrics).add_to(app)
     app[direct.REFUSED] = frame.of(direct.refuse, "unknown")
     if not (outermost or around.inside):
+        app[direct.QUICK] = quick_refusal.QuickRefusal(load, whole, metrics)
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
     openapi.add_to(app, rulebook)
     ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services, clock))
@@ -139,6 +136,20 @@ def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracin
     spans = tracing.open_tracing(settings.otlp_url, settings.share)
     opened.push_async_callback(spans.close)
     return spans
+
+
+def _reconcile(comparing: reconcile.Reconciler, opened: AsyncExitStack) -> None:
+    opened.push_async_callback(comparing.close)
+    comparing.start()
+
+
+def _shedding(
+    settings: config.Overload, metrics: metering.Metrics, opened: AsyncExitStack
+) -> load_shedding.LoadShedding:
+    load = load_shedding.LoadShedding(settings, metrics)
+    opened.push_async_callback(load.close)
+    load.start()
+    return load
 
 
 def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:

@@ -5,6 +5,7 @@ slowly, on purpose or not, hold nothing for long (RFC 9110 §15.5.9, CWE-400).
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
@@ -16,6 +17,8 @@ CHECKS_KEPT_OPEN = 64  # connections beyond the limit that are accepted, so that
 READ_AT_LEAST = 16_384  # bytes that a client must read in `write_seconds`
 PIPELINE_SECONDS = 0.05  # between two looks at whether requests are left that were sent together
 LOG_SECONDS = 10.0  # between two log lines about refused connections
+
+Refuse = Callable[[bytes], bytes | None]  # the response to bytes that are a request which is not even parsed
 
 log = structlog.get_logger()
 
@@ -38,8 +41,9 @@ class Limits(NamedTuple):
 class Census:
     """The open connections. At the limit the oldest idle one is closed for a new one, as nginx does."""
 
-    def __init__(self, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, limits: Limits, loop: asyncio.AbstractEventLoop, refuse: Refuse | None = None) -> None:
         self.limits = limits
+        self.refuse = refuse
         self._loop = loop
         self._open: dict[LimitedHandler, None] = {}
         self._logged = -LOG_SECONDS
@@ -92,6 +96,8 @@ class LimitedHandler(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused(data):
+            return
         before = self._request_count
         super().data_received(data)
         if self._request_count != before:
@@ -100,6 +106,16 @@ class LimitedHandler(RequestHandler):
                 self._head_timer = None
         elif self._head_timer is None and self.is_idle():
             self._head_timer = self._loop.call_later(self._census.limits.header_seconds, self._abort)
+
+    def _is_refused(self, data: bytes) -> bool:
+        """Whether the request that these bytes are has got its response here."""
+        refuse, transport = self._census.refuse, self.transport
+        if refuse is None or transport is None or self._head_timer is not None or not self.is_idle():
+            return False
+        if transport.get_write_buffer_size() or (response := refuse(data)) is None:
+            return False
+        transport.write(response)
+        return True
 
     def is_idle(self) -> bool:
         """Whether no request is being answered, or about to be."""

@@ -12,6 +12,7 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from proxy import errors
 from proxy.web import ops
+from proxy.web.quick_refusal import QuickRefusal
 
 PATH_MAX = 512  # bytes before the query, with scheme and host of an absolute target
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
@@ -19,6 +20,7 @@ RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]  # of a request, as an application makes them
 
 DIRECT: web.AppKey[dict[str, Handler]] = web.AppKey("direct", dict)
+QUICK: web.AppKey[QuickRefusal] = web.AppKey("quick", QuickRefusal)
 REFUSED: web.AppKey[Handler] = web.AppKey("refused")
 
 

@@ -15,7 +15,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from proxy import errors
 from proxy.web import direct
-from proxy.web.connections import Census, LimitedHandler, Limits
+from proxy.web.connections import Census, LimitedHandler, Limits, Refuse
 from proxy.web.v3 import replies
 from proxy.web.v3.parameters import Style
 
@@ -70,9 +70,9 @@ class _Handler(LimitedHandler):
 class _Server(web.Server):
     """Makes our handlers for connections."""
 
-    def __init__(self, handler: Any, *, limits: Limits, **settings: Any) -> None:
+    def __init__(self, handler: Any, *, limits: Limits, refuse: Refuse | None, **settings: Any) -> None:
         super().__init__(handler, **settings)
-        self._census = Census(limits, self._loop)
+        self._census = Census(limits, self._loop, refuse)
 
     def __call__(self) -> RequestHandler:
         return _Handler(self, loop=self._loop, census=self._census, **self._kwargs)
@@ -93,6 +93,7 @@ class _Runner(web.AppRunner):
             handler_cancellation=made.handler_cancellation,
             loop=made._loop,
             limits=self._limits,
+            refuse=self.app.get(direct.QUICK),
             **made._kwargs,
         )
 

@@ -31,13 +31,11 @@ log = structlog.get_logger()
 class WrongKeys:
     """Looks up API keys, `limit` wrong ones a minute from one address; 0 is no limit."""
 
-    def __init__(
-        self, applications: Applications, limit: int, addresses: ClientAddresses, clock: Clock, metrics: Metrics
-    ) -> None:
+    def __init__(self, applications: Applications, limit: int, addresses: ClientAddresses, metrics: Metrics) -> None:
         self._applications = applications
         self._limit = limit
         self._addresses = addresses
-        self._clock = clock
+        self._clock = clock = metrics.clock
         self._metrics = metrics
         self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
         self._refused: dict[str, float] = {}  # until when, by address, in the clock's monotonic seconds

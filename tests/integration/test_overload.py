@@ -51,8 +51,9 @@ async def test_new_work_is_refused_and_what_is_known_is_served(
             "__class__": "ServerErrorResponse",
             "message": "the service is overloaded; try again shortly",
         }
-        both = (await house.get(target(KNOWN, NEW))).json["results"]
-        assert [each["error"] for each in both] == [None, refused.json["message"]]
+        both = f"GET {target(KNOWN, NEW)} HTTP/1.1".encode()
+        results = (await house.raw(both)).json["results"]
+        assert [each["error"] for each in results] == [None, refused.json["message"]]
         for path in (target(KNOWN), "/healthz", "/readyz", "/v3/brands/search?apikey=EXAMPLE_KEY&q=texas"):
             assert (await house.get(path)).status == 200, path
         assert "v3bridge_overload 1.0" in (await house.get("/metrics")).body.decode()
@@ -62,6 +63,45 @@ async def test_new_work_is_refused_and_what_is_known_is_served(
         assert (await house.get(target(NEW))).status == 200
     assert written.getvalue().count("overload began") == 1
     assert "upstream trouble" not in written.getvalue()
+
+
+async def test_what_is_refused_before_it_is_parsed_gets_the_same_response(
+    start: Starts, memory: Memory, written: io.StringIO
+) -> None:
+    """A request that closes its connection is parsed, one that keeps it is not."""
+    async with start(overload=FULL, answers={"seconds": 300}) as house:
+        memory.used = 95_000_000
+        await until(written, "overload began")
+        for path in (
+            target(NEW),
+            "/v3/parts/search?apikey=EXAMPLE_KEY&q=resistor",
+            "/api/v3/parts/get_multi?uid[]=2c3be9310496fffc&apikey=EXAMPLE_KEY",
+        ):
+            quick, usual = await house.get(path), await house.raw(f"GET {path} HTTP/1.1".encode())
+            assert (quick.status, quick.body) == (usual.status, usual.body)
+            assert quick.headers["retry-after"] == usual.headers["retry-after"]
+            assert "x-request-id" in usual.headers
+            assert "x-request-id" not in quick.headers
+        script = await house.get(target(NEW) + "&callback=show")
+        assert (script.headers["content-type"], script.status) == ("application/javascript; charset=utf-8", 503)
+        metrics = (await house.get("/metrics")).body.decode()
+        assert 'v3bridge_requests_total{route="/v3/parts/match",status="503"} 3.0' in metrics
+
+
+async def test_requests_sent_together_and_in_pieces_are_all_answered(
+    start: Starts, memory: Memory, written: io.StringIO
+) -> None:
+    async with start(overload=FULL) as house:
+        memory.used = 95_000_000
+        await until(written, "overload began")
+        one = f"GET {target(NEW)} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", house.port)
+        for piece in (one, one + one, one[:20], one[20:], one):
+            writer.write(piece)
+            await asyncio.sleep(0.05)
+        writer.write_eof()
+        assert (await reader.read()).count(b"HTTP/1.1 503") == 5
+        writer.close()
 
 
 async def test_a_stale_answer_is_served_under_overload(start: Starts, memory: Memory, written: io.StringIO) -> None:

@@ -13,6 +13,7 @@ from proxy.gateway.applications import Client
 from proxy.kit.clock import Clock
 from proxy.web.v3.replies import Written
 
+ANSWERED_MAX = 20_000  # requests that are known to have been answered lately
 OVERHEAD = 400  # bytes that a reply takes beside its body
 
 
@@ -28,7 +29,10 @@ class Repeat(NamedTuple):
 class Repeats:
     """The replies, in at most `size` bytes; 0 keeps none."""
 
-    def __init__(self, size: int, clock: Clock) -> None:
+    def __init__(self, size: int, clock: Clock, stale_seconds: float = 0.0) -> None:
+        self._stale_seconds = stale_seconds
+        self._clock = clock
+        self._answered: dict[bytes, float] = {}
         self._any = False  # nothing is looked up before there is something
         self._kept: cachetools.TLRUCache[tuple[bytes, bool], Repeat] = cachetools.TLRUCache(
             size,
@@ -51,6 +55,16 @@ class Repeats:
         if _size(repeat) <= self._kept.maxsize:
             self._kept[_digest(target), gzip] = repeat
             self._any = True
+
+    def note(self, target: str, until: float) -> None:
+        """A request was answered from what is kept until a moment, in monotonic seconds, and served stale later."""
+        if len(self._answered) >= ANSWERED_MAX:
+            del self._answered[next(iter(self._answered))]
+        self._answered[_digest(target)] = until + self._stale_seconds
+
+    def knows(self, target: str) -> bool:
+        """Whether a request was answered lately, so that its response may be known."""
+        return self._answered.get(_digest(target), 0.0) > self._clock.monotonic()
 
 
 def _size(repeat: Repeat) -> int:

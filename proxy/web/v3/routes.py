@@ -102,6 +102,8 @@ class Surface:
                 written = written._replace(headers=written.headers | unsupported.header(receipt.unsupported))
             if receipt.source == "hit":
                 self._repeats.keep(request.raw_path, gzip, Repeat(written, receipt.answers, client, receipt.until))
+            if receipt.until and receipt.source not in (None, "stale"):
+                self._repeats.note(request.raw_path, receipt.until)
             response = self._reply(written, client, receipt)
             self._metrics.lap("reply", answered)
             return response

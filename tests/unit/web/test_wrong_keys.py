@@ -18,7 +18,7 @@ def keys():
     served = Applications({"demo": config.Application(apikeys=(config.Apikey(config.digest(KEY)),))})
     addresses = client_address.ClientAddresses(["127.0.0.1"])
     clock = ManualClock()
-    return wrong_keys.WrongKeys(served, 1, addresses, clock, Metrics(CollectorRegistry(), clock)), clock
+    return wrong_keys.WrongKeys(served, 1, addresses, Metrics(CollectorRegistry(), clock)), clock
 
 
 def request(address):
