@@ -14,16 +14,17 @@ async def read(content: aiohttp.StreamReader, most: int, announced: str | None) 
     """The whole body, of at most `most` bytes. `announced` is its Content-Length. Raises TooLargeError."""
     if announced is not None and announced.isdigit() and int(announced) > most:
         raise TooLargeError
-    first = await content.readany()
-    pieces, size = [first], len(first)
+    pieces = [await content.readany()]
+    size = len(pieces[0])
     try:
         while size <= most and (piece := await content.readany()):
             pieces.append(piece)
             size += len(piece)
+            del piece
     except BaseException:
         pieces.clear()  # an error keeps its frames, and with them these, until the garbage collector comes by
         raise
     if size > most:
         pieces.clear()
         raise TooLargeError
-    return first if len(pieces) == 1 else b"".join(pieces)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

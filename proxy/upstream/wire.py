@@ -103,7 +103,8 @@ async def _post(session: Poster, request: Request, attempt: sessions.Attempt) ->
             return Reply(response.status, body, response.headers.get("Retry-After"))
     except bounded.TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.most} bytes"
-        raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from error
+        without_frames = error.with_traceback(None)  # they hold the connection, and what it has read
+        raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_limit(error, attempt, session.timeout)}"
         kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.OutOfTime
