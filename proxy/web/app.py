@@ -17,6 +17,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import library
 from proxy.stores import open as opening
+from proxy.stores.base import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts, token_encryption
@@ -54,8 +55,7 @@ async def _compose(
     upstream = settings.upstream
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
-    own_uids = Path(settings.uids) if settings.uids else None
-    rulebook = loader.load(shipped.path("mappings"), upstream.site, own_uids)
+    rulebook = _rulebook(settings, upstream.site)
     served = applications.Applications(settings.applications)
     views = _views(rulebook, served)
     spans = _tracing(settings.tracing, opened)
@@ -63,9 +63,7 @@ async def _compose(
     load = _shedding(settings.overload, metrics, opened)
     store = await opening.open_store(settings.store, clock)
     opened.push_async_callback(store.aclose)
-    spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
-    opened.push_async_callback(spending.close)
-    await spending.start()
+    spending = await _spending(store, served, clock, metrics, opened)
     sharing = settings.sharing
     tokens = token_encryption.EncryptedTokens(store, settings.store_key)
     services = outside.connect(
@@ -104,6 +102,24 @@ async def _compose(
     openapi.add_to(app, rulebook)
     ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services, clock))
     return app
+
+
+def _rulebook(settings: config.Config, site: str) -> loader.Rulebook:
+    """The shipped mappings, with a site's own uids."""
+    return loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
+
+
+async def _spending(
+    store: Store,
+    served: applications.Applications,
+    clock: clocks.Clock,
+    metrics: metering.Metrics,
+    opened: AsyncExitStack,
+) -> quota.Quota:
+    spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
+    opened.push_async_callback(spending.close)
+    await spending.start()
+    return spending
 
 
 def _views(rulebook: loader.Rulebook, served: applications.Applications) -> library.Library:
