@@ -17,6 +17,9 @@ EXPLAINED: Mapping[str, str] = {
     r"the GraphQL service broke the connection off without an answer": "reset",
     r"the GraphQL service sent an answer that is cut": "cut",
     r"the GraphQL service sent something that is not its answer \(HTTP 200, \d+ bytes\)": "malformed",
+    r"the GraphQL service answered HTTP 200 with HTML instead of GraphQL; check the address in upstream.graphql_url": (
+        "malformed"
+    ),
     r"the GraphQL service did not answer in time: not whole within \d+ s": f"slow-loris {LATE}",
     r"the GraphQL service was not asked: there was no time left": f"slow-loris {LATE}",
     r"no token of application soak in time": f"{TOKEN} {LATE}",

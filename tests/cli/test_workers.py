@@ -258,6 +258,7 @@ def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(runs, tm
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     part = tmp_path / "mappings" / "part.yaml"
     part.write_text(part.read_text().replace("    mpn: mpn\n", "    mpn: mpnn\n"))
+    (tmp_path / "own.yaml").touch(0o600)  # it holds a secret
     (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=KEY, stop_seconds=1))
     start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from proxy.cli.main import main; main()"
     options = ("--config", str(tmp_path / "own.yaml"), "--workers", workers)

@@ -316,6 +316,7 @@ async def test_a_change_is_in_the_file_before_its_reply_leaves(start: Starts, pa
 async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
     start: Starts, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING")
     async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
         form = await visitor.open("/portal/applications/new")

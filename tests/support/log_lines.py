@@ -11,14 +11,14 @@ from proxy.telemetry import log
 
 
 @contextmanager
-def collected() -> Iterator[io.StringIO]:
-    """Every line from debug up, as JSON; afterwards logging is as it was."""
+def collected(level: str = "debug") -> Iterator[io.StringIO]:
+    """Every line from a level up, as JSON; afterwards logging is as it was."""
     stream = io.StringIO()
     root = logging.getLogger()
-    level = root.level
-    log.configure("debug", "json", stream)
+    before = root.level
+    log.configure(level, "json", stream)
     yield stream
     structlog.reset_defaults()
-    root.setLevel(level)
+    root.setLevel(before)
     for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
         root.removeHandler(handler)

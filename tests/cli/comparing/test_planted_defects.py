@@ -5,13 +5,12 @@ answered with it as without it: no comparison of answers can find that.
 """
 
 import pytest
-from support import commands, covering_calls, generated_calls, mapped_again, planted_defects
+from support import commands, covering_calls, generated_calls, log_lines, mapped_again, planted_defects
 
 from proxy import errors
 from proxy.kit import shipped
 from proxy.sandbox import app, settings
 from proxy.sandbox.legacy_v3 import settings as old_service
-from proxy.telemetry import log
 
 CONFIG = """
 upstream: sandbox
@@ -56,19 +55,18 @@ def mappings():
 @pytest.fixture
 async def recording(tmp_path):
     """Few calls that show everything the old service has something for, recorded with both sides' answers."""
-    log.configure("error", "console", open_errors := (tmp_path / "errors.txt").open("w"))
-    chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
-    async with app.running(chosen) as sandbox:
-        calls = await covering_calls.of(sandbox.legacy_url)
-    (tmp_path / "own.yaml").write_text(CONFIG)
-    (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in calls))
-    asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
-    found = await commands.end(await commands.start(tmp_path, "record", *asked))
-    assert found.code == 0, found
-    opened = mapped_again.Recording(tmp_path / "rec.zst", tmp_path / "own.yaml")
-    yield opened
-    opened.close()
-    open_errors.close()
+    with log_lines.collected("error"):
+        chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
+        async with app.running(chosen) as sandbox:
+            calls = await covering_calls.of(sandbox.legacy_url)
+        (tmp_path / "own.yaml").write_text(CONFIG)
+        (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in calls))
+        asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
+        found = await commands.end(await commands.start(tmp_path, "record", *asked))
+        assert found.code == 0, found
+        opened = mapped_again.Recording(tmp_path / "rec.zst", tmp_path / "own.yaml")
+        yield opened
+        opened.close()
 
 
 class Tried:
