@@ -1,6 +1,6 @@
-"""The way of one request. Everything else is a room that this page passes through:
+"""The way of one request, whose key is known. Everything else is a room that this page passes through:
 
-who is this key? → may it ask? → known answer? → what to ask? → may we spend it? → ask → what did it cost? → translate.
+may it ask? → known answer? → what to ask? → may we spend it? → ask → what did it cost? → translate.
 """
 
 import asyncio
