@@ -6,6 +6,7 @@ No errors, no quota, no views, no sharing. Run as `python -m bench.floor GRAPHQL
 import asyncio
 import sys
 import time
+from typing import Any
 
 import aiohttp
 import orjson
@@ -30,7 +31,7 @@ NOTHING = {
 }
 
 
-def company(kind, c):
+def company(kind: Any, c: Any) -> Any:
     return {
         "__class__": kind,
         "uid": f"{int(c['id']):016x}",
@@ -39,7 +40,7 @@ def company(kind, c):
     }
 
 
-def offer(seller, s, o):
+def offer(seller: Any, s: Any, o: Any) -> Any:
     prices = {}
     for p in o["prices"]:
         prices.setdefault(p["currency"], []).append([p["quantity"], "%.5f" % p["price"]])
@@ -54,11 +55,11 @@ def offer(seller, s, o):
     }  # fmt: skip
 
 
-def rank(o):
+def rank(o: Any) -> Any:
     return (not o["is_authorized"], "USD" not in o["prices"], o["in_stock_quantity"] <= 0)
 
 
-def part(p):
+def part(p: Any) -> Any:
     offers = []
     for s in p["sellers"]:
         c = s["company"]
@@ -76,7 +77,7 @@ def part(p):
     }  # fmt: skip
 
 
-async def search(app, q):
+async def search(app: Any, q: Any) -> Any:
     variables = {"q": q["mpn"], "start": q["start"], "limit": q["limit"], "country": "US", "currency": "USD"}
     payload = orjson.dumps({"query": DOCUMENT, "variables": variables})
     headers = {"Authorization": "Bearer x", "Content-Type": "application/json"}
@@ -85,7 +86,7 @@ async def search(app, q):
     return [each["part"] for each in found if each["part"]["mpn"] == q["mpn"]]
 
 
-async def match(request):
+async def match(request: Any) -> Any:
     started = time.monotonic()
     if request.query.get("apikey") not in KEYS:
         return web.json_response({"__class__": "ClientErrorResponse", "message": "Forbidden request"}, status=403)
@@ -108,13 +109,13 @@ async def match(request):
     return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 
-async def start(app):
+async def start(app: Any) -> Any:
     app["session"] = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=256))
     yield
     await app["session"].close()
 
 
-async def main(url):
+async def main(url: Any) -> None:
     application = web.Application()
     application["url"] = url
     application.cleanup_ctx.append(start)

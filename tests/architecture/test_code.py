@@ -1,17 +1,19 @@
 """What every module keeps to, as far as the linter does not hold it already."""
 
 import ast
+from pathlib import Path
+from typing import Any
 
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}
 
 
-def test_every_module_says_why_it_exists(modules):
+def test_every_module_says_why_it_exists(modules: Any) -> None:
     bare = [module.path for module in modules if module.text.strip() and not ast.get_docstring(module.nodes[0])]
     empty = [module.path for module in modules if module.room == "proxy" and not module.text.strip()]
     assert bare + empty == []
 
 
-def test_only_cli_prints(service_modules):
+def test_only_cli_prints(service_modules: Any) -> None:
     printing = [
         f"{module.path}:{node.lineno}"
         for module in service_modules
@@ -22,7 +24,7 @@ def test_only_cli_prints(service_modules):
     assert printing == []
 
 
-def test_no_file_or_folder_has_a_name_that_says_nothing(root, kept_files):
+def test_no_file_or_folder_has_a_name_that_says_nothing(root: Path, kept_files: tuple[Path, ...]) -> None:
     vague = [
         str(path)
         for path in (file.relative_to(root) for file in kept_files)
@@ -31,7 +33,7 @@ def test_no_file_or_folder_has_a_name_that_says_nothing(root, kept_files):
     assert vague == []
 
 
-def test_no_test_file_marks_itself_twice(modules):
+def test_no_test_file_marks_itself_twice(modules: Any) -> None:
     """The second `pytestmark` would undo the first."""
     twice = [
         module.path

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,30 +122,30 @@ INNER = [
 ]
 
 
-def _contracts(root):
+def _contracts(root: Any) -> Any:
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["tool"]["importlinter"]["contracts"]
 
 
-def _rooms(root):
+def _rooms(root: Any) -> Any:
     layers = next(contract["layers"] for contract in _contracts(root) if contract["type"] == "layers")
     return [name.strip(" ()") for layer in layers for name in layer.split("|")]
 
 
-def _write(folder, module, text):
+def _write(folder: Any, module: Any, text: Any) -> None:
     package = folder.joinpath("proxy", *module.split("."))
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text(text, encoding="utf-8")
 
 
-def _lint(folder):
+def _lint(folder: Any) -> Any:
     program = Path(sys.executable).with_name("lint-imports")
     plain = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
     return subprocess.run([program, "--no-cache"], cwd=folder, env=plain, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
-def skeleton(root, tmp_path):
+def skeleton(root: Path, tmp_path: Path) -> Any:
     (tmp_path / "proxy").mkdir()
     (tmp_path / "proxy" / "__init__.py").touch()
     for module in [*_rooms(root), *INNER]:
@@ -153,13 +154,13 @@ def skeleton(root, tmp_path):
     return tmp_path
 
 
-def test_rooms_that_cross_no_wall_pass(skeleton):
+def test_rooms_that_cross_no_wall_pass(skeleton: Any) -> None:
     _write(skeleton, "cli", "import proxy.sandbox\nimport proxy.web")
     done = _lint(skeleton)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton):
+def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton: Any) -> None:
     _write(skeleton, "stores.redis", "import redis.asyncio")
     _write(skeleton, "gateway", "import proxy.stores.redis")
     done = _lint(skeleton)
@@ -167,12 +168,12 @@ def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton):
 
 
 @pytest.mark.parametrize("module,line,wall", OFFENCES)
-def test_an_import_across_a_wall_breaks_the_contract(skeleton, module, line, wall):
+def test_an_import_across_a_wall_breaks_the_contract(skeleton: Any, module: Any, line: Any, wall: Any) -> None:
     _write(skeleton, module, line)
     done = _lint(skeleton)
     assert done.returncode == 1
     assert f"{wall} BROKEN" in done.stdout
 
 
-def test_every_contract_has_an_offence_here(root):
+def test_every_contract_has_an_offence_here(root: Path) -> None:
     assert {contract["name"] for contract in _contracts(root)} == {wall for _, _, wall in OFFENCES}

@@ -1,6 +1,7 @@
 """What no file of the project may say: unfinished work, and places that exist on one machine only."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ FORBIDDEN = {
 WRITTEN = (".py", ".md", ".toml", ".yaml", ".graphql", ".txt", ".html", "Makefile", ".ci/run", ".ci/programs", ".log")
 
 
-def _hits(texts, pattern):
+def _hits(texts: Any, pattern: Any) -> Any:
     return [
         f"{path}:{text.count(chr(10), 0, hit.start()) + 1} {hit.group().strip()}"
         for path, text in texts.items()
@@ -30,7 +31,7 @@ def _hits(texts, pattern):
 
 
 @pytest.mark.parametrize("kind", FORBIDDEN)
-def test_no_file_holds(kind, kept_texts):
+def test_no_file_holds(kind: Any, kept_texts: dict[str, str]) -> None:
     assert _hits(kept_texts, FORBIDDEN[kind]) == []
 
 
@@ -43,5 +44,5 @@ def test_no_file_holds(kind, kept_texts):
         ("an address of a package registry", "https://py" + "pi.org/simple"),
     ],
 )
-def test_a_forbidden_line_is_found(kind, line):
+def test_a_forbidden_line_is_found(kind: str, line: str) -> None:
     assert _hits({"proxy/a.py": f"x = 1\n{line}\n"}, FORBIDDEN[kind])[0].startswith("proxy/a.py:2 ")

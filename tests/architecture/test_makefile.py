@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -25,10 +27,10 @@ MADE = (
 
 
 @pytest.fixture
-def make(root, needs_program):
+def make(root: Path, needs_program: Callable[[str], str]) -> Any:
     """Runs make; what it prints."""
 
-    def run(*words, **environ):
+    def run(*words: Any, **environ: Any) -> Any:
         clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
         command = [needs_program("make"), *words]
         done = subprocess.run(
@@ -40,18 +42,18 @@ def make(root, needs_program):
     return run
 
 
-def _installed(printed):
+def _installed(printed: Any) -> Any:
     lines = (line for line in printed.splitlines() if "pip install" in line and "--no-deps" not in line)
     return [line.split()[-1].strip("'") for line in lines]
 
 
-def test_running_installs_no_extra_and_testing_all_that_tests_need(make, root):
+def test_running_installs_no_extra_and_testing_all_that_tests_need(make: Any, root: Path) -> None:
     assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == ["."]
     for target in ("test", "check", "bench", "format"):
         assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [".", ".[test]"]
 
 
-def test_every_step_of_setting_up_is_a_line(make):
+def test_every_step_of_setting_up_is_a_line(make: Any) -> None:
     printed = make("-n", "-B", "test")
     assert all(
         f'echo "{step}' in printed
@@ -60,7 +62,7 @@ def test_every_step_of_setting_up_is_a_line(make):
     assert "--quiet" not in printed
 
 
-def test_a_test_run_says_what_it_does_what_it_lacks_and_why_tests_are_skipped(make, tmp_path):
+def test_a_test_run_says_what_it_does_what_it_lacks_and_why_tests_are_skipped(make: Any, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("bash", "env", "make", "python3"):
@@ -76,14 +78,14 @@ def test_a_test_run_says_what_it_does_what_it_lacks_and_why_tests_are_skipped(ma
     assert " -rs " in make("-n", *MADE, "test")
 
 
-def test_what_is_skipped_is_shown_with_its_reason(make, tmp_path):
+def test_what_is_skipped_is_shown_with_its_reason(make: Any, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(needs_program):\n    needs_program('no-such-program')\n")
     (tmp_path / "conftest.py").write_text("from tests.conftest import needs_program  # noqa: F401\n")
     printed = make(*MADE, "test", "WORKERS=0", f"ARGS={tmp_path} -p no:cacheprovider", CI="")
     assert "no-such-program is not installed" in printed
 
 
-def _closure(names):
+def _closure(names: Any) -> Any:
     """The distributions that these requirements bring, with what these need in turn."""
     found, waiting = set(), [Requirement(name) for name in names]
     while waiting:
@@ -100,7 +102,7 @@ def _closure(names):
     return {name for name, _ in found}
 
 
-def test_what_running_loads_is_among_what_running_installs(root, tmp_path):
+def test_what_running_loads_is_among_what_running_installs(root: Path, tmp_path: Path) -> None:
     """The proxy and its sandbox, started; nothing of an extra may be needed."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     allowed = _closure(project["dependencies"])

@@ -1,6 +1,7 @@
 """A test whose server is missing is skipped for a user and fails in CI."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,19 +9,25 @@ import pytest
 ABSENT = "no-such-program-anywhere"
 
 
-def test_a_program_that_is_there_is_named_by_its_path(needs_program, monkeypatch):
+def test_a_program_that_is_there_is_named_by_its_path(
+    needs_program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = Path(sys.executable)
     monkeypatch.setenv("PATH", str(here.parent))
     assert needs_program(here.name) == str(here)
 
 
-def test_a_missing_program_skips_the_test_and_says_why(needs_program, monkeypatch):
+def test_a_missing_program_skips_the_test_and_says_why(
+    needs_program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match=f"{ABSENT} is not installed"):
         needs_program(ABSENT)
 
 
-def test_a_missing_program_fails_the_test_in_ci(needs_program, monkeypatch):
+def test_a_missing_program_fails_the_test_in_ci(
+    needs_program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match=r"add its package to \.ci/programs"):
         needs_program(ABSENT)

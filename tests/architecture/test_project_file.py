@@ -5,6 +5,8 @@ import hashlib
 import importlib.metadata
 import re
 import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -20,21 +22,21 @@ NOT_IMPORTED = {"hatchling", "import-linter", "mypy", "ruff", "pytest-asyncio", 
 
 
 @pytest.fixture(scope="module")
-def project(root):
+def project(root: Path) -> Any:
     return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.fixture(scope="module")
-def pin_lines(root):
+def pin_lines(root: Path) -> Any:
     lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def test_the_constraints_are_exact_versions_and_nothing_else(pin_lines):
+def test_the_constraints_are_exact_versions_and_nothing_else(pin_lines: Any) -> None:
     assert [line for line in pin_lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line)] == []
 
 
-def test_every_dependency_is_pinned_to_a_version_that_it_allows(project, pin_lines):
+def test_every_dependency_is_pinned_to_a_version_that_it_allows(project: Any, pin_lines: Any) -> None:
     pins = {canonicalize_name(name): version for name, version in (line.split("==") for line in pin_lines)}
     extras = project["optional-dependencies"].values()
     wanted = [Requirement(line) for line in [*project["dependencies"], *(line for group in extras for line in group)]]
@@ -42,13 +44,13 @@ def test_every_dependency_is_pinned_to_a_version_that_it_allows(project, pin_lin
     assert unmet == []
 
 
-def test_every_dependency_has_a_lower_bound(project):
+def test_every_dependency_has_a_lower_bound(project: Any) -> None:
     extras = project["optional-dependencies"].values()
     lines = [*project["dependencies"], *(line for group in extras for line in group)]
     assert [line for line in lines if ">=" not in line] == []
 
 
-def _imported(modules):
+def _imported(modules: Any) -> Any:
     """Top-level names of all imports of the project, those within functions too."""
     for node in (node for module in modules for node in module.nodes):
         if isinstance(node, ast.Import):
@@ -57,7 +59,7 @@ def _imported(modules):
             yield node.module.partition(".")[0]
 
 
-def test_every_dependency_of_the_tests_is_used(project, modules):
+def test_every_dependency_of_the_tests_is_used(project: Any, modules: Any) -> None:
     names = set(_imported(modules))
     used = {
         canonicalize_name(dist)
@@ -70,6 +72,6 @@ def test_every_dependency_of_the_tests_is_used(project, modules):
     assert asked - used - stubs - NOT_IMPORTED - KICOST == set()
 
 
-def test_the_licence_is_apache_2(root, project):
+def test_the_licence_is_apache_2(root: Path, project: Any) -> None:
     assert project["license"] == "Apache-2.0"
     assert hashlib.sha256((root / "LICENSE").read_bytes()).hexdigest() == APACHE_2

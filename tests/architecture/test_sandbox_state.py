@@ -1,6 +1,7 @@
 """No module of the sandbox holds anything that changes: two sandboxes in one process would share it."""
 
 import ast
+from typing import Any
 
 # What makes something that can be changed.
 MAKERS = {"dict", "list", "set", "bytearray", "defaultdict", "Counter", "deque", "OrderedDict", "count", "cycle"}
@@ -11,11 +12,11 @@ LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp
 PURE = {("proxy/sandbox/catalog/describing.py", "spoken"), ("proxy/sandbox/graphql/schema.py", "_valid")}
 
 
-def _modules(service_modules):
+def _modules(service_modules: Any) -> Any:
     return [module for module in service_modules if module.path.startswith("proxy/sandbox/")]
 
 
-def _assigned(statement):
+def _assigned(statement: Any) -> Any:
     """The names that a statement of a module or class binds, and to what."""
     if isinstance(statement, ast.Assign):
         return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
@@ -24,17 +25,17 @@ def _assigned(statement):
     return []
 
 
-def _called(value):
+def _called(value: Any) -> Any:
     found = value.func if isinstance(value, ast.Call) else None
     return found.id if isinstance(found, ast.Name) else found.attr if isinstance(found, ast.Attribute) else ""
 
 
-def _is_table(name):
+def _is_table(name: Any) -> Any:
     """Named like a constant: it may be a dict or list as long as nobody changes it."""
     return name.lstrip("_").isupper() or (name.startswith("__") and name.endswith("__"))
 
 
-def _bodies(tree):
+def _bodies(tree: Any) -> Any:
     """The statements that run at import."""
     yield from tree.body
     for node in tree.body:
@@ -42,13 +43,13 @@ def _bodies(tree):
             yield from (one for one in node.body if not (node.bases and _is_default(one)))
 
 
-def _is_default(statement):
+def _is_default(statement: Any) -> Any:
     """An empty list or dict in a class that is derived from one of msgspec: every object has its own."""
     value = statement.value if isinstance(statement, ast.AnnAssign) else None
     return isinstance(value, ast.List | ast.Dict) and not list(ast.iter_child_nodes(value))[1:]
 
 
-def offences(path, text):
+def offences(path: Any, text: Any) -> Any:
     """What a module holds that can change, each in words."""
     tree = ast.parse(text, path)
     bound = [(name, value) for statement in _bodies(tree) for name, value in _assigned(statement)]
@@ -63,7 +64,7 @@ def offences(path, text):
     return found
 
 
-def _cached(path, node, tree):
+def _cached(path: Any, node: Any, tree: Any) -> Any:
     """Functions of the module whose answers are kept."""
     if not isinstance(node, ast.FunctionDef) or node not in [*_bodies(tree)] or (path, node.name) in PURE:
         return []
@@ -74,7 +75,7 @@ def _cached(path, node, tree):
     return [f"{path}: {node.name} is kept" for name in names if name in ("cache", "lru_cache", "cached")]
 
 
-def _changes(node):
+def _changes(node: Any) -> Any:
     """The name of the table that this changes."""
     changed = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
@@ -84,12 +85,12 @@ def _changes(node):
     return changed.id if isinstance(changed, ast.Name) else None
 
 
-def test_no_module_of_the_sandbox_holds_state(service_modules):
+def test_no_module_of_the_sandbox_holds_state(service_modules: Any) -> None:
     found = [each for module in _modules(service_modules) for each in offences(module.path, module.text)]
     assert found == []
 
 
-def test_state_of_a_module_is_seen():
+def test_state_of_a_module_is_seen() -> None:
     text = """
 import functools, itertools
 seen = []

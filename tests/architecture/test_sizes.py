@@ -5,6 +5,7 @@ A length is counted in lines from first to last, blank lines, comments and docst
 
 import ast
 import statistics
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,11 @@ EXCEPTED_FILES: dict[str, str] = {}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _lines(node):
+def _lines(node: Any) -> Any:
     return node.end_lineno - node.lineno + 1
 
 
-def _named(modules, kinds):
+def _named(modules: Any, kinds: Any) -> Any:
     """(path:line name, lines) of every function or class in the modules."""
     return [
         (f"{module.path}:{node.lineno} {node.name}", _lines(node))
@@ -32,23 +33,23 @@ def _named(modules, kinds):
     ]
 
 
-def test_no_file_is_longer_than_its_stop(modules):
+def test_no_file_is_longer_than_its_stop(modules: Any) -> None:
     long = {module.path: module.length for module in modules if module.length > FILE_STOP}
     assert set(long) == set(EXCEPTED_FILES), long
 
 
 @pytest.mark.parametrize("kinds,stop", [(Function, FUNCTION_STOP), (ast.ClassDef, CLASS_STOP)])
-def test_no_function_or_class_is_longer_than_its_stop(modules, kinds, stop):
+def test_no_function_or_class_is_longer_than_its_stop(modules: Any, kinds: Any, stop: Any) -> None:
     code = [module for module in modules if module.room != "tests" or kinds is Function]
     assert [(name, lines) for name, lines in _named(code, kinds) if lines > stop] == []
 
 
-def test_half_of_the_files_are_short(service_modules):
+def test_half_of_the_files_are_short(service_modules: Any) -> None:
     lengths = {module.path: module.length for module in service_modules if not module.path.endswith("__init__.py")}
     assert statistics.median(lengths.values()) <= FILE_MEDIAN, sorted(lengths.items(), key=lambda item: -item[1])
 
 
-def test_half_of_the_functions_are_short(service_modules):
+def test_half_of_the_functions_are_short(service_modules: Any) -> None:
     functions = _named(service_modules, Function)
     longest = sorted(functions, key=lambda item: -item[1])[:20]
     assert statistics.median(lines for _, lines in functions) <= FUNCTION_MEDIAN, longest

@@ -5,7 +5,9 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to 
 
 
 @pytest.fixture(scope="module")
-def bash(needs_program, tmp_path_factory):
+def bash(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Runs a bash script with a home of its own, in which `v3bridge` is this tree's."""
     home = tmp_path_factory.mktemp("home")
     program = home / "bin" / "v3bridge"
@@ -25,7 +27,7 @@ def bash(needs_program, tmp_path_factory):
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c "{ENTRY}" "$@"\n')
     program.chmod(0o755)
 
-    def run(script):
+    def run(script: Any) -> Any:
         environ = {**os.environ, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
         words = [needs_program("bash"), "--norc", "-c", script]
         return subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
@@ -40,7 +42,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
 
-def completed(bash, line):
+def completed(bash: Any, line: Any) -> Any:
     """What bash offers for the last word of a line."""
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
@@ -51,7 +53,7 @@ def completed(bash, line):
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_h_is_help(runs, command):
+def test_h_is_help(runs: Callable[..., "subprocess.CompletedProcess[str]"], command: Any) -> None:
     short, whole = (runs(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
     assert f"Usage: python -m proxy {command}".rstrip() in short.stdout
@@ -67,11 +69,11 @@ def test_h_is_help(runs, command):
         ("v3bridge shadow o", {"on", "off"}),
     ],
 )
-def test_bash_completes_commands_options_and_words(bash, line, offered):
+def test_bash_completes_commands_options_and_words(bash: Any, line: str, offered: Any) -> None:
     assert completed(bash, line) == offered
 
 
-def test_completion_is_installed_for_the_shell_it_is_called_from(bash):
+def test_completion_is_installed_for_the_shell_it_is_called_from(bash: Any) -> None:
     done = bash("v3bridge --install-completion && . ~/.bashrc && complete -p v3bridge")
     assert "bash completion installed in" in done.stdout
     assert done.stdout.splitlines()[-1] == "complete -o default -F _v3bridge_completion v3bridge"
@@ -92,7 +94,9 @@ def test_completion_is_installed_for_the_shell_it_is_called_from(bash):
         (["usage", "--config", "no-such.yaml"], "no-such.yaml: cannot be read"),
     ],
 )
-def test_every_mistake_is_one_line_of_one_style(runs, arguments, said):
+def test_every_mistake_is_one_line_of_one_style(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
+) -> None:
     done = runs(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
@@ -112,7 +116,9 @@ def test_every_mistake_is_one_line_of_one_style(runs, arguments, said):
     ],
 )
 @pytest.mark.parametrize("prepared", [False, True])
-def test_options_are_checked_before_millions_of_parts_are_made(runs, tmp_path, arguments, said, prepared):
+def test_options_are_checked_before_millions_of_parts_are_made(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, arguments: Any, said: str, prepared: bool
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -125,7 +131,9 @@ def test_options_are_checked_before_millions_of_parts_are_made(runs, tmp_path, a
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_taken_port_is_found_before_the_sandbox_is_made(runs):
+def test_a_taken_port_is_found_before_the_sandbox_is_made(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -137,7 +145,7 @@ def test_a_taken_port_is_found_before_the_sandbox_is_made(runs):
 
 
 @pytest.mark.parametrize("number, text", [(0, "0 parts"), (1, "1 part"), (2, "2 parts")])
-def test_one_is_singular(number, text):
+def test_one_is_singular(number: int, text: str) -> None:
     assert counted(number, "part") == text
     assert counted(number, "query", "queries") == f"{number} quer{'y' if number == 1 else 'ies'}"
 
@@ -147,7 +155,7 @@ NUMBERS = r"(?:len\(|left|number|count|parts|failures|spent|dropped|limit)"
 NUMBER = re.compile(r"\{(?!counted)[^{}]*" + NUMBERS + r"[^{}]*\} " + PLURAL)
 
 
-def test_no_message_of_a_command_writes_a_plural_after_any_number():
+def test_no_message_of_a_command_writes_a_plural_after_any_number() -> None:
     """A number that may be one goes through `counted`; the names are those of numbers that these files have."""
     files = [*(ROOT / "proxy" / "cli").rglob("*.py"), *(ROOT / "proxy" / "gateway").glob("*.py")]
     found = [

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,10 +30,10 @@ applications: {{shop: {{apikeys: ["a-key"], client_id: an-id, client_secret: "s3
 
 
 @pytest.fixture
-def serves(starts, tmp_path):
+def serves(starts: Any, tmp_path: Path) -> Any:
     """`serves(2)` is a running service of two workers and its URL."""
 
-    def serve(workers=1, store="memory:"):
+    def serve(workers: int = 1, store: str = "memory:") -> Any:
         file = tmp_path / "own.yaml"
         file.write_text(CONFIG.format(workers=workers, store=store))
         serving = starts("serve", "--config", str(file))
@@ -42,11 +43,11 @@ def serves(starts, tmp_path):
     return serve
 
 
-def lines(serving, event):
+def lines(serving: Any, event: Any) -> Any:
     return [line for line in map(json.loads, serving.errors.splitlines()) if line["event"] == event]
 
 
-def wait_for(serving, event, count):
+def wait_for(serving: Any, event: Any, count: Any) -> Any:
     """Until the log has so many lines of an event."""
     end = time.monotonic() + SECONDS
     while len(lines(serving, event)) < count:
@@ -55,13 +56,13 @@ def wait_for(serving, event, count):
     return lines(serving, event)
 
 
-def alive(url):
+def alive(url: Any) -> Any:
     with urllib.request.urlopen(f"{url.removesuffix('/v3')}/healthz", timeout=SECONDS) as response:
         return response.status == 200
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_hangup_is_a_log_line_and_ends_nothing(serves, workers):
+def test_a_hangup_is_a_log_line_and_ends_nothing(serves: Any, workers: int) -> None:
     serving, url = serves(workers)
     answering = [line["pid"] for line in lines(serving, "a worker answers")]
     assert len(answering) == (workers if workers > 1 else 0)
@@ -76,7 +77,7 @@ def test_a_hangup_is_a_log_line_and_ends_nothing(serves, workers):
     assert serving.stop(signal.SIGTERM) == 0
 
 
-def test_start_and_stop_are_lines_that_say_what_runs(serves, tmp_path):
+def test_start_and_stop_are_lines_that_say_what_runs(serves: Any, tmp_path: Path) -> None:
     serving, url = serves(1, "sqlite:state.sqlite")
     assert serving.stop(signal.SIGTERM) == 0
     (started,) = lines(serving, "service started")
@@ -102,18 +103,18 @@ def test_start_and_stop_are_lines_that_say_what_runs(serves, tmp_path):
         ("redis://user:passw0rd@127.0.0.1:9/0?password=passw0rd", "redis://127.0.0.1:9/0"),
     ],
 )
-def test_the_line_of_the_start_has_no_password(serves, store, shown):
+def test_the_line_of_the_start_has_no_password(serves: Any, store: str, shown: str) -> None:
     serving, _ = serves(1, store)
     assert serving.stop(signal.SIGTERM) == 0
     assert [line["store"] for line in lines(serving, "service started")] == [shown]
     assert "passw0rd" not in serving.errors
 
 
-def test_a_service_whose_terminal_has_gone_stops_in_good_order(tmp_path):
+def test_a_service_whose_terminal_has_gone_stops_in_good_order(tmp_path: Path) -> None:
     """Ignored there too, it would hold its port, and nobody could see or end it."""
     ours, theirs = pty.openpty()
 
-    def at_its_terminal():
+    def at_its_terminal() -> None:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -130,7 +131,7 @@ def test_a_service_whose_terminal_has_gone_stops_in_good_order(tmp_path):
         assert it.wait(SECONDS) == 0
 
 
-def test_a_log_that_cannot_be_written_fails_no_request(tmp_path):
+def test_a_log_that_cannot_be_written_fails_no_request(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
     command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
     with (

@@ -1,7 +1,10 @@
 """`v3bridge mappings`: the coverage table of the mapping files, whole and by object, and its mistakes."""
 
 import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,38 +15,42 @@ ROWS = coverage.rows(loader.load(FOLDER))
 
 
 @pytest.fixture(scope="module")
-def table(runs):
+def table(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> Any:
     done = runs("mappings")
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def _cells(table):
+def _cells(table: Any) -> Any:
     """First column → second, of the rows that begin a field."""
     rows = (line.split("│") for line in table.splitlines() if line.startswith("│"))
     return {cells[1].split()[0]: cells[2].strip() for cells in rows if cells[1].strip()}
 
 
-def test_every_field_has_its_row_with_its_kind(table):
+def test_every_field_has_its_row_with_its_kind(table: Any) -> None:
     assert _cells(table) == {f"{row.object}.{row.field}": row.kind for row in ROWS}
 
 
-def test_the_last_line_counts_all_fields(table):
+def test_the_last_line_counts_all_fields(table: Any) -> None:
     assert table.splitlines()[-1].startswith(f"{len(ROWS)} fields: ")
 
 
-def test_a_field_without_a_source_says_why_and_what_a_client_sees(runs):
+def test_a_field_without_a_source_says_why_and_what_a_client_sees(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
     done = runs("mappings", "--object", "Seller")
     line = next(line for line in done.stdout.splitlines() if "Seller.has_ecommerce" in line)
     assert "the service does not say whether a seller sells online; a client sees null" in line
 
 
-def test_one_object_can_be_shown_alone(runs):
+def test_one_object_can_be_shown_alone(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("mappings", "--object", "Seller")
     assert set(_cells(done.stdout)) == {f"Seller.{row.field}" for row in ROWS if row.object == "Seller"}
 
 
-def test_an_unknown_object_is_named_beside_those_that_there_are(runs):
+def test_an_unknown_object_is_named_beside_those_that_there_are(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
     done = runs("mappings", "--object", "Sellar")
     words = " ".join(done.stderr.replace("│", " ").split())
     assert done.returncode == 2
@@ -51,7 +58,9 @@ def test_an_unknown_object_is_named_beside_those_that_there_are(runs):
     assert "Seller, Source" in words
 
 
-def test_a_mistake_in_a_mapping_file_names_file_and_line(runs, tmp_path):
+def test_a_mistake_in_a_mapping_file_names_file_and_line(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "mappings")
     company = folder / "company.yaml"
     company.write_text(company.read_text().replace("    id: id\n", "    id: {form: id}\n"))
@@ -62,7 +71,7 @@ def test_a_mistake_in_a_mapping_file_names_file_and_line(runs, tmp_path):
     assert "form" in done.stderr
 
 
-def test_a_folder_that_is_not_there_is_named(runs):
+def test_a_folder_that_is_not_there_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("mappings", "--folder", "no-such-folder")
     assert done.returncode == 2
     assert "no-such-folder" in done.stderr

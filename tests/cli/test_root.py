@@ -1,5 +1,8 @@
 """`v3bridge` itself: version, help, and that looking at them is quick."""
 
+import subprocess
+from collections.abc import Callable
+
 import pytest
 
 import proxy
@@ -7,19 +10,21 @@ import proxy
 SLOW = {"aiohttp", "graphql", "uvloop", "cryptography", "proxy.sandbox", "proxy.web", "proxy.mapping"}
 
 
-def test_the_version_is_the_packages(runs):
+def test_the_version_is_the_packages(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"v3bridge {proxy.__version__}\n", "")
 
 
-def test_help_names_every_command(runs):
+def test_help_names_every_command(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("--help")
     assert done.returncode == 0
     assert all(f" {command} " in done.stdout for command in ("serve", "sandbox", "mappings"))
 
 
 @pytest.mark.parametrize("command", ["serve", "sandbox", "mappings"])
-def test_every_option_of_a_command_is_explained(runs, command):
+def test_every_option_of_a_command_is_explained(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], command: str
+) -> None:
     done = runs(command, "--help")
     lines = [line.strip("│ ") for line in done.stdout.splitlines()]
     options = [line for line in lines if line.startswith("--")]
@@ -28,18 +33,20 @@ def test_every_option_of_a_command_is_explained(runs, command):
     assert [line for line in options if len(line.split("  ", 1)) < 2] == []
 
 
-def test_no_arguments_show_the_help(runs):
+def test_no_arguments_show_the_help(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     assert "serve" in runs().stdout
 
 
-def test_an_unknown_command_is_a_mistake_that_is_named(runs):
+def test_an_unknown_command_is_a_mistake_that_is_named(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = runs("swerve")
     assert done.returncode == 2
     assert "swerve" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
-def test_version_and_help_load_nothing_that_takes_long(runs, option):
+def test_version_and_help_load_nothing_that_takes_long(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], option: str
+) -> None:
     done = runs(option, python=("-X", "importtime", "-m", "proxy"))
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "typer" in loaded

@@ -3,6 +3,10 @@
 import asyncio
 import json
 import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,16 +29,16 @@ applications:
 
 
 @pytest.fixture
-def configured(tmp_path):
+def configured(tmp_path: Path) -> Any:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     return str(file)
 
 
-def gather(tmp_path):
+def gather(tmp_path: Path) -> None:
     """A worker's note of two calls."""
 
-    async def inside():
+    async def inside() -> None:
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
         place = Gathering(store, "a worker")
         await place.look()
@@ -48,8 +52,8 @@ def gather(tmp_path):
     asyncio.run(inside())
 
 
-def test_it_is_switched_off_and_on(runs, configured):
-    def said(*wish):
+def test_it_is_switched_off_and_on(runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any) -> None:
+    def said(*wish: Any) -> Any:
         done = runs("shadow", *wish, "--config", configured)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
@@ -59,7 +63,9 @@ def test_it_is_switched_off_and_on(runs, configured):
     assert said("on")[0] == said()[0] == "The shadow is on."
 
 
-def test_what_was_gathered_is_shown_and_forgotten(runs, configured, tmp_path):
+def test_what_was_gathered_is_shown_and_forgotten(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+) -> None:
     gather(tmp_path)
     lines = runs("shadow", "--config", configured).stdout.splitlines()
     assert lines[1] == "shop/1 /parts/match: 1 of 1 call without a difference, 1 could not be compared"
@@ -69,7 +75,9 @@ def test_what_was_gathered_is_shown_and_forgotten(runs, configured, tmp_path):
     assert "Nothing was compared yet." in runs("shadow", "forget", "--config", configured).stdout
 
 
-def test_the_report_of_a_run_is_made_of_it(runs, configured, tmp_path):
+def test_the_report_of_a_run_is_made_of_it(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+) -> None:
     none = runs("compare", "--shadow", "--config", configured)
     assert (none.returncode, none.stdout) == (2, "")
     assert none.stderr == "v3bridge: nothing was gathered yet: no shadow that uses this store has compared a call\n"
@@ -84,25 +92,31 @@ def test_the_report_of_a_run_is_made_of_it(runs, configured, tmp_path):
 
 
 @pytest.mark.parametrize("more", [("--old", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")])
-def test_the_report_asks_nobody_and_refuses_whom_to_ask(runs, configured, more):
+def test_the_report_asks_nobody_and_refuses_whom_to_ask(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, more: Any
+) -> None:
     done = runs("compare", "--shadow", "--config", configured, *more)
     assert done.returncode == 2
     assert more[0] in done.stderr
 
 
-def test_a_configuration_that_compares_nothing_says_so(runs, configured, tmp_path):
+def test_a_configuration_that_compares_nothing_says_so(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "nothing.yaml"
     file.write_text(CONFIG.replace("share: 0.5", "share: 0"))
     assert runs("shadow", "--config", str(file)).stdout.startswith("The shadow is on; this configuration compares no")
 
 
-def test_a_store_of_the_service_alone_cannot_be_reached(runs):
+def test_a_store_of_the_service_alone_cannot_be_reached(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
     done = runs("shadow", "off")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("v3bridge: store: is known to the running service alone")
 
 
-def test_what_it_counts_is_called_by_its_epoch(tmp_path):
+def test_what_it_counts_is_called_by_its_epoch(tmp_path: Path) -> None:
     assert shadow_results.of_epoch("no JSON", "") == ""
     assert shadow_results.of_epoch('{"epoch": "", "tally": {"rows": 7}}', "") == ""
     assert shadow_results.of_epoch('{"epoch": "a", "tally": {}}', "b") == ""

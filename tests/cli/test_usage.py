@@ -3,6 +3,10 @@
 import asyncio
 import datetime
 import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,18 +33,18 @@ MONTH, DAY = TODAY.strftime("%Y-%m"), TODAY.strftime("%Y-%m-%d")
 
 
 @pytest.fixture
-def configured(tmp_path):
+def configured(tmp_path: Path) -> Any:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     return file
 
 
 @pytest.fixture
-def on_store(tmp_path):
+def on_store(tmp_path: Path) -> Any:
     """Does something with the store that the configuration names."""
 
-    def do(work):
-        async def inside():
+    def do(work: Any) -> Any:
+        async def inside() -> Any:
             store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
             try:
                 return await work(store)
@@ -53,19 +57,19 @@ def on_store(tmp_path):
 
 
 @pytest.fixture
-def spent(on_store):
+def spent(on_store: Any) -> None:
     """960 parts of a thousand, 20 in doubt; 480 of a key's 500; a trial that the service has refused."""
     figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
     bookings = tuple(Booking(Line(*line), *counts) for line, counts in figures.items())
 
-    async def work(store):
+    async def work(store: Any) -> None:
         await store.settle(Settlement("worker", 1, (), bookings))
         await store.close_account(Closure("trial", FAR, "You have exceeded your part limit of 100."))
 
     on_store(work)
 
 
-def cells(table):
+def cells(table: Any) -> Any:
     """(application, key) → the other cells of its row."""
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in table.splitlines() if line.startswith("│")]
     names = []
@@ -74,7 +78,9 @@ def cells(table):
     return {(name, row[1]): row[2:] for name, row in zip(names, rows, strict=True)}
 
 
-def test_the_table_has_a_row_for_each_application_and_key(runs, configured, spent):
+def test_the_table_has_a_row_for_each_application_and_key(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None
+) -> None:
     done = runs("usage", "--config", str(configured))
     assert (done.returncode, done.stderr) == (0, "")
     rows = cells(done.stdout)
@@ -88,7 +94,9 @@ def test_the_table_has_a_row_for_each_application_and_key(runs, configured, spen
     assert rows["trial", ""][6:] == ["never", "closed by the service until ever"]
 
 
-def test_json_holds_the_same(runs, configured, spent):
+def test_json_holds_the_same(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None
+) -> None:
     done = runs("usage", "--config", str(configured), "--json")
     rows = json.loads(done.stdout)
     assert [(row["application"], row["key"], row["used"], row["left"]) for row in rows] == [
@@ -103,26 +111,34 @@ def test_json_holds_the_same(runs, configured, spent):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
-def test_no_key_and_no_secret_is_shown(runs, configured, spent, arguments):
+def test_no_key_and_no_secret_is_shown(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, arguments: Any
+) -> None:
     done = runs("usage", "--config", str(configured), *arguments)
     assert "k3y" not in done.stdout + done.stderr
     assert "the-secret" not in done.stdout + done.stderr
 
 
-def test_an_application_can_be_opened_again(runs, configured, spent, on_store):
+def test_an_application_can_be_opened_again(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, on_store: Any
+) -> None:
     done = runs("usage", "--config", str(configured), "--reopen", "trial")
     assert done.stdout.startswith("trial is open: the service is asked again.")
     assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this pace"]
     assert on_store(lambda store: store.closures()) == []
 
 
-def test_an_application_that_is_not_there_cannot(runs, configured):
+def test_an_application_that_is_not_there_cannot(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
+) -> None:
     done = runs("usage", "--config", str(configured), "--reopen", "shpo")
     assert done.returncode == 2
     assert "'shpo' is none of shop, trial" in done.stderr
 
 
-def test_an_empty_store_says_why_that_may_be(runs, configured):
+def test_an_empty_store_says_why_that_may_be(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any
+) -> None:
     done = runs("usage", "--config", str(configured))
     assert done.returncode == 0
     assert cells(done.stdout)["shop", ""][1] == "0"
@@ -136,7 +152,9 @@ def test_an_empty_store_says_why_that_may_be(runs, configured):
         (("sqlite:state.sqlite", "'memory:'"), "`store: memory:` is known to the running service alone"),
     ],
 )
-def test_where_nothing_is_kept_it_says_so(runs, configured, tmp_path, change, why):
+def test_where_nothing_is_kept_it_says_so(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path, change: Any, why: str
+) -> None:
     configured.write_text(CONFIG.replace(*change))
     done = runs("usage", "--config", str(configured))
     assert (done.returncode, done.stdout.startswith(why)) == (0, True)
@@ -145,7 +163,9 @@ def test_where_nothing_is_kept_it_says_so(runs, configured, tmp_path, change, wh
     assert not (tmp_path / "state.sqlite").exists()
 
 
-def test_a_store_that_cannot_be_reached_is_one_line_and_exit_code_2(runs, configured, tmp_path):
+def test_a_store_that_cannot_be_reached_is_one_line_and_exit_code_2(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, tmp_path: Path
+) -> None:
     configured.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
     done = runs("usage", "--config", str(configured))
     assert done.returncode == 2
@@ -165,7 +185,12 @@ applications:
 
 
 @pytest.mark.parametrize("command", [("usage",), ("shadow",), ("shadow", "off")])
-def test_secrets_that_it_does_not_need_need_not_be_there(runs, tmp_path, monkeypatch, command):
+def test_secrets_that_it_does_not_need_need_not_be_there(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Any,
+) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(ELSEWHERE)
     lacking = runs(*command, "--config", str(file))

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import stat
+import subprocess
 import urllib.parse
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -134,7 +135,7 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch):
+def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch) -> Any:
     """`await serves(2)` is a service of two workers that is up. What it leaves in its folder for files is in `tmp`."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
@@ -151,7 +152,7 @@ def serves(starts: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, m
     return serve
 
 
-async def test_once_the_curl_line_is_printed_all_workers_answer_on_its_port(serves):
+async def test_once_the_curl_line_is_printed_all_workers_answer_on_its_port(serves: Any) -> None:
     service = await serves(3)
     assert len(service.pids) == 3
     seen: set[str] = set()
@@ -165,7 +166,9 @@ async def test_once_the_curl_line_is_printed_all_workers_answer_on_its_port(serv
     assert not any(map(alive, service.pids))
 
 
-async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_and_no_count_goes_back(serves):
+async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_and_no_count_goes_back(
+    serves: Any,
+) -> None:
     service = await serves(2)
     await service.answering()
     await until(service.counted)
@@ -188,7 +191,9 @@ async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_a
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-async def test_sigterm_lets_requests_under_way_finish_and_takes_no_more(serves, upstream, workers):
+async def test_sigterm_lets_requests_under_way_finish_and_takes_no_more(
+    serves: Any, upstream: SlowUpstream, workers: int
+) -> None:
     service = await serves(workers)
     asking = [asyncio.create_task(service.match(number)) for number in range(8)]
     await until(lambda: upstream.asked == 8)
@@ -201,7 +206,7 @@ async def test_sigterm_lets_requests_under_way_finish_and_takes_no_more(serves, 
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_what_does_not_finish_in_time_is_cut_off(serves, upstream, workers):
+async def test_what_does_not_finish_in_time_is_cut_off(serves: Any, upstream: SlowUpstream, workers: int) -> None:
     service = await serves(workers, stop_seconds=0.2)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
@@ -211,7 +216,7 @@ async def test_what_does_not_finish_in_time_is_cut_off(serves, upstream, workers
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_second_signal_ends_it_at_once(serves, upstream, workers):
+async def test_a_second_signal_ends_it_at_once(serves: Any, upstream: SlowUpstream, workers: int) -> None:
     service = await serves(workers)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
@@ -224,7 +229,9 @@ async def test_a_second_signal_ends_it_at_once(serves, upstream, workers):
     assert "Traceback" not in service.process.errors
 
 
-async def test_workers_whose_supervisor_was_killed_end_by_themselves_and_leave_nothing(serves, tmp_path):
+async def test_workers_whose_supervisor_was_killed_end_by_themselves_and_leave_nothing(
+    serves: Any, tmp_path: Path
+) -> None:
     service = await serves(2)
     (folder,) = (tmp_path / "tmp").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -234,7 +241,7 @@ async def test_workers_whose_supervisor_was_killed_end_by_themselves_and_leave_n
     await until(lambda: not list((tmp_path / "tmp").iterdir()))
 
 
-async def test_the_folder_of_the_workers_goes_with_them(serves, tmp_path):
+async def test_the_folder_of_the_workers_goes_with_them(serves: Any, tmp_path: Path) -> None:
     service = await serves(2)
     assert list((tmp_path / "tmp").iterdir()) != []
     assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
@@ -242,7 +249,9 @@ async def test_the_folder_of_the_workers_goes_with_them(serves, tmp_path):
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_a_port_that_other_workers_share_is_taken_all_the_same(serves, runs, workers):
+async def test_a_port_that_other_workers_share_is_taken_all_the_same(
+    serves: Any, runs: Callable[..., "subprocess.CompletedProcess[str]"], workers: str
+) -> None:
     service = await serves(2)
     port = service.url.rpartition(":")[2]
     done = await asyncio.to_thread(runs, "serve", "--port", port, "--workers", workers)
@@ -253,7 +262,9 @@ async def test_a_port_that_other_workers_share_is_taken_all_the_same(serves, run
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(runs, tmp_path, workers):
+def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, workers: str
+) -> None:
     for name in ("proxy", "mappings"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     part = tmp_path / "mappings" / "part.yaml"
@@ -267,7 +278,9 @@ def test_a_mistake_that_only_a_worker_meets_is_one_line_and_exit_code_2(runs, tm
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
 
 
-async def test_workers_share_the_sandbox_inside_and_what_is_known_of_it(starts, tmp_path, monkeypatch):
+async def test_workers_share_the_sandbox_inside_and_what_is_known_of_it(
+    starts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     process = starts("serve", "--port", "0", "--workers", "2")
     lines = await asyncio.to_thread(process.until, "curl")

@@ -1,6 +1,7 @@
 """docs/comparing.md says what proxy/compare does: keys, defaults, what is accepted, kinds, spellings, names, limits."""
 
-from typing import get_args, get_type_hints
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from proxy.compare.settings import Ready, Settings
 from proxy.config import mistakes
 
 
-def _settings(kind=Settings, prefix=""):
+def _settings(kind: Any = Settings, prefix: str = "") -> Any:
     """Every dotted key → its struct and its own name; of a block only what is in it, but lists and choices too."""
     for field in msgspec.structs.fields(kind):
         hint = get_type_hints(kind)[field.name]
@@ -24,7 +25,7 @@ def _settings(kind=Settings, prefix=""):
             yield from _settings(block, f"{prefix}{field.name}.")
 
 
-def _types(hint):
+def _types(hint: Any) -> Any:
     return [hint, *(inner for each in get_args(hint) for inner in _types(each))]
 
 
@@ -32,21 +33,21 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/comparing.md"]
 
 
 @pytest.fixture(scope="module")
-def rows(page):
+def rows(page: Any) -> Any:
     return {row[0].strip("`"): row[1:] for row in page.table("key")}
 
 
-def test_every_key_has_its_row_and_no_row_is_left_over(rows):
+def test_every_key_has_its_row_and_no_row_is_left_over(rows: Any) -> None:
     assert set(rows) == set(SETTINGS)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_default_is_the_codes(rows, name):
+def test_the_default_is_the_codes(rows: Any, name: Any) -> None:
     field, _ = SETTINGS[name]
     stated = rows[name][0]
     if field.default is msgspec.NODEFAULT:
@@ -59,12 +60,12 @@ def test_the_default_is_the_codes(rows, name):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_what_a_key_accepts_is_what_its_error_says(rows, name):
+def test_what_a_key_accepts_is_what_its_error_says(rows: Any, name: Any) -> None:
     field, kind = SETTINGS[name]
     assert rows[name][1] == mistakes.accepted(kind, field.name)
 
 
-def test_every_example_is_accepted(page, tmp_path):
+def test_every_example_is_accepted(page: Any, tmp_path: Path) -> None:
     blocks = page.blocks("yaml")
     assert blocks
     for block in blocks:
@@ -74,12 +75,12 @@ def test_every_example_is_accepted(page, tmp_path):
 
 
 @pytest.mark.parametrize("first, words", [("kind", KINDS), ("cause", CAUSES), ("spelling", normalising.SPELLINGS)])
-def test_every_word_has_its_row(page, first, words):
+def test_every_word_has_its_row(page: Any, first: str, words: Any) -> None:
     named = [word.strip("` ") for row in page.table(first) for word in row[0].split(",")]
     assert sorted(named) == sorted(words)
 
 
-def test_every_name_of_a_threshold_is_there_and_is_one(page):
+def test_every_name_of_a_threshold_is_there_and_is_one(page: Any) -> None:
     section = page.text.partition("## Thresholds")[2].partition("## Exit codes")[0]
     lists = [line.partition(": ")[2] for line in section.splitlines() if line.startswith("- ")]
     about, words, both = ([name.strip("` ") for name in line.split(",")] for line in lists)
@@ -88,18 +89,18 @@ def test_every_name_of_a_threshold_is_there_and_is_one(page):
     assert all(thresholds.parse(name).name == name for name in both)
 
 
-def test_the_verdicts_are_those_of_a_result(page):
+def test_the_verdicts_are_those_of_a_result(page: Any) -> None:
     assert {row[1] for row in page.table("when")} == set(get_args(result.Verdict))
     least = next(of for of in range(1, 1000) if verdict.of_row(of, of, Ready(), whole=False) == "ready")
     assert f"that takes {least} calls without a difference" in page.text
 
 
-def test_the_exit_codes_are_the_codes(page):
+def test_the_exit_codes_are_the_codes(page: Any) -> None:
     codes = [int(row[0]) for row in page.table("code")]
     assert codes == [verdict.EQUIVALENT, verdict.DIFFERENT, verdict.NOT_COMPARED]
 
 
-def test_the_limits_are_the_codes(page):
+def test_the_limits_are_the_codes(page: Any) -> None:
     said = page.text.partition("## What is kept of the data")[2].replace("\n", " ")
     assert f"texts to {trimming.LONGEST_TEXT} characters" in said
     assert f"to {trimming.MOST_ENTRIES} entries, nesting to {trimming.DEEPEST} levels" in said

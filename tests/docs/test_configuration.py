@@ -1,7 +1,7 @@
 """docs/configuration.md says what proxy/config does: keys, defaults, what is accepted, and what mistakes look like."""
 
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ from proxy.stores import sqlite_file
 SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
 
 
-def _settings(kind=config.Config, prefix=""):
+def _settings(kind: Any = config.Config, prefix: str = "") -> Any:
     """Every dotted key → its struct and its own name; the blocks themselves are no rows, but two have a meaning."""
     for field in msgspec.structs.fields(kind):
         name = f"{prefix}{field.name}"
@@ -25,7 +25,7 @@ def _settings(kind=config.Config, prefix=""):
             yield from _settings(block, f"{name}.NAME." if field.name == "applications" else f"{name}.")
 
 
-def _block(kind, name):
+def _block(kind: Any, name: Any) -> Any:
     """The struct that a setting is a block of, where it is one."""
     hint = get_type_hints(kind)[name]
     choices = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
@@ -36,21 +36,21 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/configuration.md"]
 
 
 @pytest.fixture(scope="module")
-def rows(page):
+def rows(page: Any) -> Any:
     return {row[0].strip("`"): row[1:] for row in page.table("key")}
 
 
 @pytest.fixture
-def load(tmp_path: Path):
+def load(tmp_path: Path) -> Any:
     """Loads a configuration as a user's file."""
     (tmp_path / "nexar-secret").write_text("a-secret\n")
 
-    def load_text(text):
+    def load_text(text: Any) -> Any:
         file = tmp_path / "config.yaml"
         file.write_text(text)
         return config.load(file, SECRETS)
@@ -58,12 +58,12 @@ def load(tmp_path: Path):
     return load_text
 
 
-def test_every_key_has_its_row_and_no_row_is_left_over(rows):
+def test_every_key_has_its_row_and_no_row_is_left_over(rows: Any) -> None:
     assert set(rows) == set(SETTINGS)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_default_is_the_codes(rows, name):
+def test_the_default_is_the_codes(rows: Any, name: Any) -> None:
     field, _ = SETTINGS[name]
     stated = rows[name][0]
     if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
@@ -79,18 +79,18 @@ def test_the_default_is_the_codes(rows, name):
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if name not in ("upstream", "applications")])
-def test_what_a_key_accepts_is_what_its_error_says(rows, name):
+def test_what_a_key_accepts_is_what_its_error_says(rows: Any, name: Any) -> None:
     field, kind = SETTINGS[name]
     assert rows[name][1] == mistakes.accepted(kind, field.name)
 
 
-def test_every_example_is_accepted(pages, load):
+def test_every_example_is_accepted(pages: Any, load: Any) -> None:
     blocks = [block for name in ("README.md", "docs/configuration.md") for block in pages[name].blocks("yaml", "")]
     assert len(blocks) >= 5
     assert all(load(block.text).applications for block in blocks)
 
 
-def test_every_credential_form_of_the_examples_is_resolved(page, load):
+def test_every_credential_form_of_the_examples_is_resolved(page: Any, load: Any) -> None:
     example = next(block for block in page.blocks("yaml") if "file:" in block.text)
     found = {name: one.client_secret.reveal() for name, one in load(example.text).applications.items()}
     assert found == {
@@ -100,17 +100,17 @@ def test_every_credential_form_of_the_examples_is_resolved(page, load):
     }
 
 
-def test_the_digest_shown_is_that_of_the_key_shown(page, load):
+def test_the_digest_shown_is_that_of_the_key_shown(page: Any, load: Any) -> None:
     key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
     example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
     assert config.Apikey(config.digest(key)) in load(example.text).applications["demo"].apikeys
 
 
-def test_the_sqlite_that_is_needed_is_the_stores(page):
+def test_the_sqlite_that_is_needed_is_the_stores(page: Any) -> None:
     assert f"needs SQLite {'.'.join(map(str, sqlite_file.LIBRARY))} or later" in page.text
 
 
-def test_every_mistake_gives_the_message_below_it(page, load):
+def test_every_mistake_gives_the_message_below_it(page: Any, load: Any) -> None:
     blocks = page.blocks()
     pairs = [(block, blocks[n + 1]) for n, block in enumerate(blocks) if block.word == "mistake"]
     assert len(pairs) >= 6

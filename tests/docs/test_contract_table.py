@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,33 +14,33 @@ REFERENCE = re.compile(r"`([\w/]+)`: ([^`]+?)(?=; `|$)")
 
 
 @pytest.fixture(scope="module")
-def rows(pages):
+def rows(pages: Any) -> Any:
     return pages["docs/sandbox.md"].table("line")
 
 
-def _file(name):
+def _file(name: Any) -> Any:
     folder, _, last = name.rpartition("/")
     return TESTS / (folder or "sandbox") / f"test_{last}.py"
 
 
-def _function(sentence):
+def _function(sentence: Any) -> Any:
     return "test_" + re.sub(r"\W+", "_", sentence.strip())
 
 
-def _named(cell):
+def _named(cell: Any) -> Any:
     """Each test that a cell names, as its file and its function."""
     return [
         (_file(name), _function(sentence)) for name, said in REFERENCE.findall(cell) for sentence in said.split("; ")
     ]
 
 
-def test_every_section_has_its_table(pages):
+def test_every_section_has_its_table(pages: Any) -> None:
     text = pages["docs/sandbox.md"].text.partition(HEAD)[2]
     assert re.findall(r"^### (\d)", text, re.MULTILINE) == [str(number) for number in range(1, 10)]
     assert text.count("\n| line |") == 9
 
 
-def test_every_row_names_its_tests_or_says_why_there_is_none(rows):
+def test_every_row_names_its_tests_or_says_why_there_is_none(rows: Any) -> None:
     assert len(rows) > 120
     for line, there, held in rows:
         if held == "–":
@@ -48,7 +49,7 @@ def test_every_row_names_its_tests_or_says_why_there_is_none(rows):
             assert REFERENCE.sub("", held).strip("; ") == "", line
 
 
-def test_every_test_that_is_named_is_there(rows):
+def test_every_test_that_is_named_is_there(rows: Any) -> None:
     named = {one for row in rows for one in _named(row[2])}
     assert len(named) > 120
     defined = {
@@ -58,5 +59,5 @@ def test_every_test_that_is_named_is_there(rows):
     assert sorted(f"{file.name}: {function}" for file, function in named if function not in defined[file]) == []
 
 
-def test_cells_are_short(rows):
+def test_cells_are_short(rows: Any) -> None:
     assert [row[0] for row in rows if len(row[0]) > 80 or len(row[1]) > 70] == []

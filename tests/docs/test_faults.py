@@ -4,6 +4,7 @@ tests/integration/test_faults.py."""
 import asyncio
 import random
 import re
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -17,16 +18,16 @@ from proxy.upstream import acquisition, classify, pauses, policies, session, tok
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/faults.md"]
 
 
 @pytest.fixture(scope="module")
-def words(page):
+def words(page: Any) -> Any:
     return " ".join(page.text.split())
 
 
-def test_every_limit_of_time_has_its_row_and_its_words(page):
+def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
     rows = page.table("limit")
     named = [row[1].strip("`").removeprefix("timeouts.") for row in rows]
     assert named == list(config.Timeouts.__struct_fields__)
@@ -47,25 +48,25 @@ def test_every_limit_of_time_has_its_row_and_its_words(page):
     assert [text for row in rows for text in re.findall(r"`(.+?)`", row[2])] == said
 
 
-def test_what_tells_of_trouble_is_the_codes(page):
+def test_what_tells_of_trouble_is_the_codes(page: Any) -> None:
     (row,) = (row[0] for row in page.table("what happened") if "trouble" in row[0])
     assert set(re.findall(r"HC\d+", row)) == classify.TROUBLE_CODES
     assert {int(status) for status in re.findall(r"\b5\d\d\b", row)} == classify.TROUBLE_STATUSES
     assert f"`{classify.TROUBLE_MESSAGE}`" in row
 
 
-def test_the_numbers_of_repetitions_are_the_codes(words):
+def test_the_numbers_of_repetitions_are_the_codes(words: Any) -> None:
     assert f"up to {policies.BACKOFF:g} s, then {2 * policies.BACKOFF:g} s, at most {policies.BACKOFF_MAX:g} s" in words
     assert policies.SHARE == 1 / 5
     assert f"a fifth of them, {policies.RESERVE:g} at the start, and at most {policies.SAVED_MAX:g} saved up" in words
 
 
-def test_the_fair_time_is_the_codes(words):
+def test_the_fair_time_is_the_codes(words: Any) -> None:
     assert wire.FAIR == 1 / 2
     assert "half of the shorter of `first_byte_seconds` and `total_seconds`" in words
 
 
-def test_the_numbers_of_tokens_are_the_codes(words):
+def test_the_numbers_of_tokens_are_the_codes(words: Any) -> None:
     a_second, a_quarter, a_half_day, a_week = acquisition.WINDOWS
     assert f"{a_second.count} requests a second, {a_quarter.count} in 15 minutes" in words
     spaced = [f"{window.count:,}".replace(",", " ") for window in (a_half_day, a_week)]
@@ -80,9 +81,9 @@ def test_the_numbers_of_tokens_are_the_codes(words):
     assert f"in the next {pauses.REFUSED:g} seconds" in words
 
 
-async def test_a_token_that_comes_too_late_has_its_row(page):
+async def test_a_token_that_comes_too_late_has_its_row(page: Any) -> None:
     class Silent:
-        async def get(self, *_):
+        async def get(self, *_: Any) -> None:
             await asyncio.Event().wait()
 
     counted = metrics.Metrics(prometheus_client.CollectorRegistry())
@@ -95,7 +96,7 @@ async def test_a_token_that_comes_too_late_has_its_row(page):
     assert not late.value.may_be_billed
 
 
-def test_every_metric_that_is_named_is_one_with_these_labels(page):
+def test_every_metric_that_is_named_is_one_with_these_labels(page: Any) -> None:
     counted = metrics.Metrics(prometheus_client.CollectorRegistry())
     known = {each._head[0]: each._head[2] for each in counted.measures().values()}
     for name, labels, _ in page.table("metric"):

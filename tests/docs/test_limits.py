@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docs.test_configuration import SETTINGS
@@ -11,13 +12,13 @@ PROMISES = 25  # that the page has at least
 
 
 @pytest.fixture(scope="module")
-def rows(pages):
+def rows(pages: Any) -> Any:
     text = pages["docs/limits.md"].text
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "::" in line]
     return [row for row in found if len(row) == 4]
 
 
-def test_every_promise_names_a_test_that_exists(rows):
+def test_every_promise_names_a_test_that_exists(rows: Any) -> None:
     assert len(rows) >= PROMISES
     for promise, _, _, named in rows:
         file, _, function = named.strip("`").partition("::")
@@ -25,7 +26,7 @@ def test_every_promise_names_a_test_that_exists(rows):
         assert function in defined, promise
 
 
-def test_every_setting_that_is_named_has_the_default_that_is_named(rows):
+def test_every_setting_that_is_named_has_the_default_that_is_named(rows: Any) -> None:
     seen = 0
     for _, setting, _, _ in rows:
         for name, default in re.findall(r"`([a-z]+\.[a-z_]+)` \((\d[\d.]*)", setting):
@@ -36,7 +37,7 @@ def test_every_setting_that_is_named_has_the_default_that_is_named(rows):
     assert seen >= 7
 
 
-def test_every_scenario_of_the_chaos_run_is_described(pages, monkeypatch):
+def test_every_scenario_of_the_chaos_run_is_described(pages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(TESTS.parent)
     from bench.chaos.scenarios import SCENARIOS
 

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,19 +22,19 @@ CASE_FILES = {"request.txt", "operations.json", "upstream.json", "expected.json"
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/mappings.md"]
 
 
-def _words(page):
+def _words(page: Any) -> Any:
     return [row[0].strip("`") for row in page.table("word")]
 
 
-def _names(kind):
+def _names(kind: Any) -> Any:
     return {field.encode_name for field in msgspec.structs.fields(kind)}
 
 
-def _real():
+def _real() -> Any:
     """All objects of the mapping files, as they are written."""
     found = {}
     for file in FOLDER.glob("*.yaml"):
@@ -42,24 +43,24 @@ def _real():
     return found
 
 
-def _parse(block):
+def _parse(block: Any) -> Any:
     return located_yaml.loads(block.text, f"docs/mappings.md:{block.line}").data
 
 
-def test_every_word_of_an_object_and_of_a_rule_is_described_and_no_other(page):
+def test_every_word_of_an_object_and_of_a_rule_is_described_and_no_other(page: Any) -> None:
     described = _words(page)
     assert len(described) == len(set(described))
     assert set(described) == _names(rules.ObjectRules) | _names(rules.FieldRule)
     assert _names(rules.Feed) <= _names(rules.FieldRule)
 
 
-def test_every_word_is_used_in_an_example(page):
+def test_every_word_is_used_in_an_example(page: Any) -> None:
     examples = "".join(block.text for block in page.blocks("yaml"))
     unused = [word for word in _words(page) if not re.search(rf"\b{word}:", examples)]
     assert unused == []
 
 
-def test_every_example_stands_in_the_mapping_files_like_that(page):
+def test_every_example_stands_in_the_mapping_files_like_that(page: Any) -> None:
     real = _real()
     blocks = page.blocks("yaml", "")
     assert len(blocks) >= 8
@@ -70,32 +71,32 @@ def test_every_example_stands_in_the_mapping_files_like_that(page):
             assert fields == {field: real[name]["fields"][field] for field in fields}, name
 
 
-def test_the_example_of_a_table_stands_in_its_file_like_that(page):
+def test_the_example_of_a_table_stands_in_its_file_like_that(page: Any) -> None:
     [block] = page.blocks("yaml", "spec_names.yaml")
     real = yaml.safe_load((ROOT / "mappings/spec_names.yaml").read_text(encoding="utf-8"))
     said = yaml.safe_load(block.text)
     assert said == {name: real[name] for name in said}
 
 
-def test_the_files_that_are_named_are_there_and_every_kind_of_file_is_named(page):
+def test_the_files_that_are_named_are_there_and_every_kind_of_file_is_named(page: Any) -> None:
     named = {row[0].strip("`") for row in page.table("file")}
     assert [pattern for pattern in named if not list(ROOT.glob(pattern))] == []
     assert {f"mappings/{name}" for name in loader.TABLES} <= named
 
 
-def test_every_form_of_a_path_is_one(page):
+def test_every_form_of_a_path_is_one(page: Any) -> None:
     forms = [row[0].strip("`") for row in page.table("form")]
     origins = {paths.parse(form).origin for form in forms}
     assert origins == {"here", "above", "context"}
 
 
-def test_the_context_is_what_the_request_knows(page):
+def test_the_context_is_what_the_request_knows(page: Any) -> None:
     (row,) = [row for row in page.table("form") if row[0] == "`$currency`"]
     assert set(re.findall(r"`\$(\w+)`", row[1])) == set(reading.CONTEXT)
 
 
 @pytest.fixture
-def followed(page, tmp_path, monkeypatch):
+def followed(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The mappings folder and the case folder after the how-to has been followed."""
     folder = shutil.copytree(FOLDER, tmp_path / "mappings")
     (schema,) = page.blocks("graphql")
@@ -117,14 +118,14 @@ def followed(page, tmp_path, monkeypatch):
     return folder, case
 
 
-def _insert(file, head, text, after="", lines=""):
+def _insert(file: Any, head: Any, text: Any, after: str = "", lines: str = "") -> None:
     whole = file.read_text(encoding="utf-8")
     start = whole.index(head) + len(head)
     start = whole.index(after, start) + len(after)
     file.write_text(whole[:start] + text + lines + whole[start:], encoding="utf-8")
 
 
-def test_the_new_field_is_loaded_compiled_and_in_the_table(followed):
+def test_the_new_field_is_loaded_compiled_and_in_the_table(followed: Any) -> None:
     book = loader.load(followed[0])
     view = model.View(book.includable("Part"), features=frozenset(FEATURES))
     rows = {f"{row.object}.{row.field}": row.kind for row in coverage.rows(book)}
@@ -132,7 +133,7 @@ def test_the_new_field_is_loaded_compiled_and_in_the_table(followed):
     assert rows["Part.avg_price_v2"] == "derived"
 
 
-def test_the_new_case_has_its_four_files_and_passes(followed, monkeypatch):
+def test_the_new_case_has_its_four_files_and_passes(followed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, case = followed
     assert {file.name for file in case.iterdir()} == CASE_FILES
     find = shipped.path
@@ -140,12 +141,12 @@ def test_the_new_case_has_its_four_files_and_passes(followed, monkeypatch):
     _run(case)
 
 
-def test_the_new_case_fails_without_the_field(followed):
+def test_the_new_case_fails_without_the_field(followed: Any) -> None:
     with pytest.raises(AssertionError):
         _run(followed[1])
 
 
-def _run(case):
+def _run(case: Any) -> None:
     """Run a copy of tests/mappings' own runner beside the case, with whatever parameters it finds there."""
     runner = shutil.copy(ROOT / "tests/mappings/test_cases.py", case.parent)
     spec = importlib.util.spec_from_file_location("mapping_cases", runner)

@@ -3,6 +3,8 @@
 import json
 import re
 import socket
+from pathlib import Path
+from typing import Any
 
 import prometheus_client
 import pytest
@@ -14,23 +16,23 @@ from proxy.telemetry import metrics
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/operating.md"]
 
 
-def _row(measure):
+def _row(measure: Any) -> Any:
     """A measure as a row of the table has it."""
     family = measure.family()
     ending = "_total" if family.type == "counter" else ""
     return [f"`{family.name}{ending}`", family.type, ", ".join(family._labelnames), family.documentation]
 
 
-def test_the_table_of_metrics_is_the_code(page):
+def test_the_table_of_metrics_is_the_code(page: Any) -> None:
     measures = metrics.Metrics(prometheus_client.CollectorRegistry()).measures().values()
     assert page.table("metric") == [_row(measure) for measure in measures]
 
 
-async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page):
+async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page: Any) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -40,7 +42,7 @@ async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page
     assert (response.status, await response.json()) == (503, json.loads(shown.text))
 
 
-async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(page):
+async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(page: Any) -> None:
     (block,) = page.blocks("console")
     async with scripted_upstream.running() as upstream:
         upstream.says(scripted_upstream.Answer(b"<html>Not Found</html>", 404, "text/html"))
@@ -51,7 +53,7 @@ async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(p
     assert (response.status, await response.text()) == (503, shown)
 
 
-async def test_the_fields_of_a_request_are_those_of_the_table(page):
+async def test_the_fields_of_a_request_are_those_of_the_table(page: Any) -> None:
     documented = {name for row in page.table("field of `request`") for name in re.findall(r"`(\w+)`", row[0])}
     async with scripted_upstream.running() as upstream:
         upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
@@ -64,7 +66,7 @@ async def test_the_fields_of_a_request_are_those_of_the_table(page):
     assert set().union(*lines) - {"event", "level", "timestamp", "request"} == documented
 
 
-async def test_every_path_of_the_table_answers(page):
+async def test_every_path_of_the_table_answers(page: Any) -> None:
     paths = [row[0].strip("`") for row in page.table("path")]
     settings = running_proxy.settings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/token")
     async with running_proxy.running(settings) as client:
@@ -72,7 +74,7 @@ async def test_every_path_of_the_table_answers(page):
     assert statuses == [200, 503, 200]
 
 
-def test_every_fragment_of_a_configuration_loads(page, tmp_path):
+def test_every_fragment_of_a_configuration_loads(page: Any, tmp_path: Path) -> None:
     fragments = [yaml.safe_load(block.text) for block in page.blocks("yaml", "fragment")]
     known = [fragment for fragment in fragments if set(fragment) <= set(config.Config.__struct_fields__)]
     assert known

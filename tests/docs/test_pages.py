@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import graphql
 import pytest
@@ -27,14 +28,14 @@ PARSERS = {
 }
 
 
-def _anchors(text):
+def _anchors(text: Any) -> Any:
     """The names of a page's headings as GitHub makes them."""
     heads = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_internal_link_leads_to_a_file_and_a_heading(pages, name):
+def test_every_internal_link_leads_to_a_file_and_a_heading(pages: Any, name: Any) -> None:
     broken = []
     for link in LINK.findall(pages[name].text):
         path, _, anchor = link.partition("#")
@@ -47,7 +48,7 @@ def test_every_internal_link_leads_to_a_file_and_a_heading(pages, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_block_is_what_it_says(pages, name):
+def test_every_block_is_what_it_says(pages: Any, name: Any) -> None:
     for block in pages[name].blocks():
         assert block.language or name == "CHANGELOG.md", f"{name}:{block.line} does not say its language"
         if block.language in PARSERS:
@@ -55,7 +56,7 @@ def test_every_block_is_what_it_says(pages, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shell_blocks_are_valid_shell(pages, name):
+def test_shell_blocks_are_valid_shell(pages: Any, name: Any) -> None:
     shell = shutil.which("sh")
     for block in pages[name].blocks("sh"):
         done = subprocess.run([shell, "-n"], input=block.text, capture_output=True, text=True, check=False)
@@ -63,26 +64,26 @@ def test_shell_blocks_are_valid_shell(pages, name):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "CHANGELOG.md"])
-def test_every_file_that_is_named_is_there(pages, name):
+def test_every_file_that_is_named_is_there(pages: Any, name: Any) -> None:
     prose = re.sub(r"^ *```.*?^ *```", "", pages[name].text, flags=re.MULTILINE | re.DOTALL)
     found = {path for path in FILE.findall(prose) if "*" not in path} - OF_THE_READER
     places = {path: (ROOT / path, ROOT / "docs" / path) for path in found}
     assert [path for path, both in places.items() if not any(place.exists() for place in both)] == []
 
 
-def test_every_page_of_docs_is_linked_from_the_readme(pages):
+def test_every_page_of_docs_is_linked_from_the_readme(pages: Any) -> None:
     linked = set(LINK.findall(pages["README.md"].text))
     assert {name for name in pages if name != "README.md"} <= linked
 
 
-def test_every_target_that_is_named_is_in_the_makefile(pages):
+def test_every_target_that_is_named_is_in_the_makefile(pages: Any) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
     named = {target for page in pages.values() for target in re.findall(r"`make ([a-z]+)", page.text)}
     assert named <= targets
 
 
-def test_every_room_of_the_package_has_its_row_in_the_architecture(pages):
+def test_every_room_of_the_package_has_its_row_in_the_architecture(pages: Any) -> None:
     rows = {row[0].strip("`").removeprefix("proxy/").rstrip("/") for row in pages["ARCHITECTURE.md"].table("place")}
     rooms = {
         path.name for path in (ROOT / "proxy").iterdir() if path.name[0] not in "_." and path.suffix in ("", ".py")
@@ -90,7 +91,7 @@ def test_every_room_of_the_package_has_its_row_in_the_architecture(pages):
     assert rooms <= rows
 
 
-def test_every_client_has_a_way_that_the_page_explains(pages):
+def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:
     page = pages["docs/pointing-clients.md"]
     text = page.text.partition("## Client by client")[0].lower()
     ways = {word.strip() for row in page.table("client") for word in row[1].split(",")}
@@ -98,7 +99,7 @@ def test_every_client_has_a_way_that_the_page_explains(pages):
     assert [way for way in ways if way.lower() not in text] == []
 
 
-async def test_a_client_with_http_proxy_set_reaches_the_proxy_and_nothing_else():
+async def test_a_client_with_http_proxy_set_reaches_the_proxy_and_nothing_else() -> None:
     async with scripted_upstream.running() as upstream:
         upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
 
 
 @pytest.fixture(scope="module")
-def words(pages):
+def words(pages: Any) -> Any:
     return " ".join(pages["docs/quota.md"].text.split())
 
 
-def test_the_figures_are_the_codes(words):
+def test_the_figures_are_the_codes(words: Any) -> None:
     thresholds = ", ".join(map(str, budgets.THRESHOLDS[:-1])) + f" and {budgets.THRESHOLDS[-1]} %"
     assert f"one warning when {thresholds} of a limit" in words
     assert f"when it was not heard for {quota.LEASE_SECONDS:.0f} seconds" in words
@@ -30,18 +31,18 @@ def test_the_figures_are_the_codes(words):
     assert closures.WITHOUT_END_SECONDS == plans.DAY_SECONDS
 
 
-def test_every_header_that_is_named_is_sent(pages):
+def test_every_header_that_is_named_is_sent(pages: Any) -> None:
     named = {row[0].strip("`") for row in pages["docs/quota.md"].table("header")}
     assert named == set(re.findall(r'"(X-Parts-[A-Z][a-z]+)"', REPLIES.read_text(encoding="utf-8")))
 
 
-def test_every_gauge_that_is_named_is_one(words):
+def test_every_gauge_that_is_named_is_one(words: Any) -> None:
     names = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
     gauges = {name for name in names if name.startswith("v3bridge_parts_")}
     assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == gauges
 
 
-def test_the_examples_give_the_accounts_that_the_text_names(pages, tmp_path):
+def test_the_examples_give_the_accounts_that_the_text_names(pages: Any, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     first, second = (block.text for block in pages["docs/quota.md"].blocks("yaml"))
     file.write_text(first)
@@ -53,7 +54,7 @@ def test_the_examples_give_the_accounts_that_the_text_names(pages, tmp_path):
     assert config.load(file, {}).applications["demo"].reconcile is not None
 
 
-def _metrics():
+def _metrics() -> Any:
     import prometheus_client
 
     return metrics.Metrics(prometheus_client.CollectorRegistry())

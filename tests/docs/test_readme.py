@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -24,12 +26,12 @@ CUT = "..."
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["README.md"]
 
 
 @pytest.fixture(scope="module")
-def console(page):
+def console(page: Any) -> Any:
     """The curl line, and what is shown below it."""
     (block,) = page.blocks("console")
     command, _, output = block.text.removeprefix("$ ").partition("\n")
@@ -37,7 +39,7 @@ def console(page):
 
 
 @pytest.fixture(scope="module")
-def printed():
+def printed() -> Any:
     """What the running command prints, up to its curl line."""
     command = [sys.executable, "-m", "proxy", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -51,7 +53,7 @@ def printed():
 
 
 @pytest.fixture(scope="module")
-def reply(printed):
+def reply(printed: Any) -> Any:
     """What the printed curl line gets; the target goes out as written, as with curl -g."""
     _, host, target = re.fullmatch(r"(http://([^/]+))(/.*)", shlex.split(printed[-1])[2]).groups()
     connection = http.client.HTTPConnection(host, timeout=30)
@@ -62,7 +64,7 @@ def reply(printed):
         connection.close()
 
 
-def _json(shown):
+def _json(shown: Any) -> Any:
     """Shortened JSON as JSON: a line `...` is the key "..." of an object or the last element of a list."""
     lines, inside = [], []
     for line in shown.splitlines():
@@ -76,7 +78,7 @@ def _json(shown):
     return json.loads(re.sub(r",\s*([}\]])", r"\1", "\n".join(lines)))
 
 
-def _differences(shown, real, at="reply"):
+def _differences(shown: Any, real: Any, at: str = "reply") -> Any:
     """Where what is shown is not the reply, apart from what is cut."""
     if isinstance(shown, dict) and isinstance(real, dict):
         keys = shown.keys() - {CUT}
@@ -92,12 +94,12 @@ def _differences(shown, real, at="reply"):
     return [] if shown == real else [f"{at}: {shown!r}, really {real!r}"]
 
 
-def test_the_curl_line_is_the_one_that_is_printed(console, printed):
+def test_the_curl_line_is_the_one_that_is_printed(console: Any, printed: Any) -> None:
     port = config.Listen().port
     assert re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", printed[-1]) == console[0]
 
 
-def test_the_output_shown_is_the_real_one_shortened(console, reply):
+def test_the_output_shown_is_the_real_one_shortened(console: Any, reply: Any) -> None:
     assert _differences(_json(console[1]), reply) == []
 
 
@@ -111,11 +113,11 @@ def test_the_output_shown_is_the_real_one_shortened(console, reply):
         ('{\n"a": [\n1,\n2,\n...\n]\n}', {"a": [1]}),
     ],
 )
-def test_output_that_is_not_the_real_one_would_be_found(shown, real):
+def test_output_that_is_not_the_real_one_would_be_found(shown: str, real: Any) -> None:
     assert _differences(_json(shown), real) != []
 
 
-def test_the_commands_are_targets_of_the_makefile(page, needs_program):
+def test_the_commands_are_targets_of_the_makefile(page: Any, needs_program: Callable[[str], str]) -> None:
     make = needs_program("make")
     commands = re.findall(r"\bmake [a-z]+(?: ARGS=\"[^\"]*\")?", page.text)
     assert {"make run", "make test"} <= set(commands)
@@ -125,7 +127,7 @@ def test_the_commands_are_targets_of_the_makefile(page, needs_program):
         assert done.returncode == 0, (command, done.stderr)
 
 
-def test_a_configuration_of_ones_own_reaches_the_command(page, needs_program):
+def test_a_configuration_of_ones_own_reaches_the_command(page: Any, needs_program: Callable[[str], str]) -> None:
     (command,) = set(re.findall(r'make run ARGS="--config [^"]+"', page.text))
     words = [needs_program("make"), "-n", *shlex.split(command)[1:]]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -137,7 +139,7 @@ BIN = Path(sys.executable).parent
 MADE = ("-o", ".venv/.run", "-o", ".venv/.test", f"BIN={BIN}")  # with the environment that runs this test
 
 
-def _output(words, until=None, **environ):
+def _output(words: Any, until: Any = None, **environ: Any) -> Any:
     """What a command prints, whole, or up to a word, after which it is ended."""
     pipe = subprocess.PIPE
     environ = os.environ | environ
@@ -151,13 +153,15 @@ def _output(words, until=None, **environ):
         return process.wait(60), shown
 
 
-def _child(pid):
+def _child(pid: Any) -> Any:
     """The command that make runs."""
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8")))))
-def test_every_command_that_is_shown_works_in_a_clean_clone(page, needs_program, tmp_path, command):
+def test_every_command_that_is_shown_works_in_a_clean_clone(
+    page: Any, needs_program: Callable[[str], str], tmp_path: Path, command: Any
+) -> None:
     kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
     files = re.findall(r"[\w./-]+\.(?:log|yaml)", command)
     assert not kept or set(files) - {"our.yaml"} <= set(kept)
@@ -182,7 +186,7 @@ def test_every_command_that_is_shown_works_in_a_clean_clone(page, needs_program,
 
 
 @pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
-def test_the_program_that_is_shown_gets_parts(page, printed):
+def test_the_program_that_is_shown_gets_parts(page: Any, printed: Any) -> None:
     (block,) = page.blocks("python")
     names = {}
     url = re.search(r"http://[^/]+", printed[-1])[0]
@@ -191,7 +195,7 @@ def test_the_program_that_is_shown_gets_parts(page, printed):
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
 
 
-async def test_what_it_says_of_costs_is_what_is_billed(page):
+async def test_what_it_says_of_costs_is_what_is_billed(page: Any) -> None:
     words = " ".join(page.text.split())
     assert "as many as its `limit`, 3 unless it sends one." in words
     assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
@@ -208,16 +212,16 @@ async def test_what_it_says_of_costs_is_what_is_billed(page):
     assert costs == [billed, str(model.MATCH_LIMIT_DEFAULT), "2"]
 
 
-def test_the_services_are_named(page):
+def test_the_services_are_named(page: Any) -> None:
     first = page.text.partition("##")[0]
     assert "Octopart" in first
     assert "Nexar" in first
 
 
-def test_the_command_is_the_one_that_is_installed(page):
+def test_the_command_is_the_one_that_is_installed(page: Any) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert set(re.findall(r"\.venv/bin/(\w+)", page.text)) == set(scripts)
 
 
-def test_it_fits_a_screen_or_two(page):
+def test_it_fits_a_screen_or_two(page: Any) -> None:
     assert len(page.text.splitlines()) <= 130

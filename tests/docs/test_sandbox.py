@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -41,19 +42,19 @@ ORDINARY = {"on": "graphql", "share": 1.0, "count": None}
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/sandbox.md"]
 
 
 @pytest.fixture
-async def sandbox():
+async def sandbox() -> Any:
     catalog = store.open_catalog()
     async with app.running(settings.Settings(), catalog=catalog) as running:
         yield running
     catalog.close()
 
 
-def _figures(kind):
+def _figures(kind: Any) -> Any:
     """What the table must show of a kind: each figure that is not as everywhere, with its default."""
     shown = set()
     for field in msgspec.structs.fields(faults.KINDS[kind]):
@@ -64,7 +65,7 @@ def _figures(kind):
     return shown
 
 
-def test_the_table_has_every_kind_with_its_figures(page):
+def test_the_table_has_every_kind_with_its_figures(page: Any) -> None:
     rows = {row[0].strip("`"): set(re.findall(r"`([^`]+)`", row[1])) for row in page.table("kind")}
     wanted = {kind: _figures(kind) for kind in faults.KINDS}
     # A kind that strikes one service only is always said to.
@@ -73,13 +74,13 @@ def test_the_table_has_every_kind_with_its_figures(page):
     assert rows == wanted
 
 
-def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page):
+def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page: Any) -> None:
     without = {kind for kind, one in faults.KINDS.items() if "count" not in one.__struct_fields__}
     assert without == {"quota", "missing-field", "mixed"}
     assert "`quota` and `missing-field` hold for every request" in page.text
 
 
-def test_the_bounds_are_those_of_the_code(page):
+def test_the_bounds_are_those_of_the_code(page: Any) -> None:
     chosen = settings.Settings()
     assert [int(row[1]) for row in page.table("bound")] == [
         transport.MAX_BODY,
@@ -100,7 +101,9 @@ def test_the_bounds_are_those_of_the_code(page):
         ('{ supSearch(q: "x", limit: 101) { hits } }', "range"),
     ],
 )
-async def test_the_status_depends_on_the_media_type_as_the_table_says(page, sandbox, query, outcome):
+async def test_the_status_depends_on_the_media_type_as_the_table_says(
+    page: Any, sandbox: Any, query: str, outcome: str
+) -> None:
     row = next(row for row in page.table("what came of it") if outcome in row[0])
     found = []
     account = sandbox.account
@@ -115,7 +118,7 @@ async def test_the_status_depends_on_the_media_type_as_the_table_says(page, sand
     assert found == list(row[1:])
 
 
-def test_the_table_has_every_disturbance_with_its_figures(page):
+def test_the_table_has_every_disturbance_with_its_figures(page: Any) -> None:
     rows = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in page.table("disturbance")}
     assert rows == {
         word: [f"{field.name}={field.default}" for field in msgspec.structs.fields(kind)]
@@ -123,14 +126,14 @@ def test_the_table_has_every_disturbance_with_its_figures(page):
     }
 
 
-async def test_every_example_of_a_disturbance_is_taken(page, sandbox):
+async def test_every_example_of_a_disturbance_is_taken(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("disturbances") for line in block.text.splitlines()]
     kinds = {text.split()[0] for text in texts}
     assert kinds == set(disturbances.KINDS.by_word)
     sandbox.legacy.disturbances.replace([disturbances.KINDS.parse(text) for text in texts])
 
 
-def test_what_is_said_of_the_old_service_is_so(page):
+def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
     chosen = legacy_settings.Settings()
     assert chosen.apikeys == ("EXAMPLE_KEY",)
     assert "An apikey, `EXAMPLE_KEY`" in page.text
@@ -138,16 +141,16 @@ def test_what_is_said_of_the_old_service_is_so(page):
     assert f"more than {legacy_endpoints.LONGEST_TARGET} bytes" in page.text
 
 
-def test_the_part_limit_is_that_of_the_account_that_is_ready(page):
+def test_the_part_limit_is_that_of_the_account_that_is_ready(page: Any) -> None:
     assert f"{accounts.READY.part_limit} in a month unless `--part-limit`" in page.text
 
 
-def test_what_is_mixed_is_every_kind_above_the_last_four(page):
+def test_what_is_mixed_is_every_kind_above_the_last_four(page: Any) -> None:
     mixed = {faults.word(type(fault)) for fault in declarations.parse("mixed")}
     assert mixed == set(faults.KINDS) - {"mixed", "missing-field", "quota", "wrong-clock", "no-expiry"}
 
 
-async def test_every_example_is_taken_by_a_sandbox(page, sandbox):
+async def test_every_example_is_taken_by_a_sandbox(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("faults") for line in block.text.splitlines()]
     texts += re.findall(r'--fault "([^"]+)"', page.text)
     assert len(texts) >= 12
@@ -155,7 +158,7 @@ async def test_every_example_is_taken_by_a_sandbox(page, sandbox):
         sandbox.faults.replace(declarations.parse(text))
 
 
-async def test_the_identity_service_is_as_it_is_said_to_be(page, sandbox):
+async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: Any) -> None:
     async with (
         aiohttp.ClientSession() as session,
         session.get(sandbox.url + discovery.DISCOVERY_PATH) as response,
@@ -176,7 +179,7 @@ async def test_the_identity_service_is_as_it_is_said_to_be(page, sandbox):
     ]
 
 
-async def test_the_users_who_are_said_to_be_there_can_sign_in(page, sandbox):
+async def test_the_users_who_are_said_to_be_there_can_sign_in(page: Any, sandbox: Any) -> None:
     written = re.findall(r"`(\S+@\S+)`\s+\((?:password )?`(\S+)`\)", page.text)
     assert [email for email, _ in written] == [user.email for user in people.USERS]
     for email, password in written:
@@ -184,7 +187,7 @@ async def test_the_users_who_are_said_to_be_there_can_sign_in(page, sandbox):
     assert all(f"`{uri}`" in page.text for uri in accounts.READY_DESIGN.redirect_uris)
 
 
-def test_the_plans_are_those_of_the_portal(page):
+def test_the_plans_are_those_of_the_portal(page: Any) -> None:
     rows = {row[0]: (int(row[1]), row[2]) for row in page.table("plan")}
     assert {name: parts for name, (parts, _) in rows.items()} == {one.name: one.parts for one in plans.PLANS.values()}
     for plan in plans.PLANS.values():
@@ -198,7 +201,7 @@ def test_the_plans_are_those_of_the_portal(page):
     assert accounting.BEHIND < 1, "parts used follow within a second"
 
 
-async def test_every_curl_line_works(page, sandbox):
+async def test_every_curl_line_works(page: Any, sandbox: Any) -> None:
     lines = [line for block in page.blocks("sh") for line in block.text.splitlines() if line.startswith("curl")]
     assert len(lines) >= 12
     async with aiohttp.ClientSession() as session:
@@ -213,7 +216,7 @@ async def test_every_curl_line_works(page, sandbox):
                 assert response.status == 200, line
 
 
-async def test_the_mistake_gives_the_message_below_it(page, sandbox):
+async def test_the_mistake_gives_the_message_below_it(page: Any, sandbox: Any) -> None:
     (mistake,) = page.blocks("json", "mistake")
     (message,) = page.blocks("json", "")
     async with (
@@ -223,7 +226,7 @@ async def test_the_mistake_gives_the_message_below_it(page, sandbox):
         assert (response.status, await response.json()) == (400, json.loads(message.text))
 
 
-def test_the_journals_tables_have_every_key(page):
+def test_the_journals_tables_have_every_key(page: Any) -> None:
     for first, kind in (("in an entry", journal.Entry), ("in the totals", journal.Totals)):
         rows = [row[0].strip("`") for row in page.table(first)]
         assert rows == [field.name for field in dataclasses.fields(kind)]
@@ -231,7 +234,7 @@ def test_the_journals_tables_have_every_key(page):
     assert f"{admin.LAST} unless" in page.text
 
 
-async def test_the_test_that_is_shown_passes(page):
+async def test_the_test_that_is_shown_passes(page: Any) -> None:
     (block,) = page.blocks("python")
     names = {}
     exec(block.text, names)
@@ -239,7 +242,7 @@ async def test_the_test_that_is_shown_passes(page):
     await shown()
 
 
-def test_what_is_said_of_supply_queries_is_so(page):
+def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
     built, text = schema.build(), " ".join(page.text.split())
     queries = Counter(name[:3] for name in built.query_type.fields)
     assert (f"All {queries['sup']} `sup*`", queries["adm"]) == ("All 19 `sup*`", 2)
@@ -251,7 +254,7 @@ def test_what_is_said_of_supply_queries_is_so(page):
     assert f"{round(100 - 100 * distributors.CUSTOMER)} % lower" in text
 
 
-def test_the_table_of_features_has_every_gate_and_every_feature(page):
+def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> None:
     rows = {row[0].strip("`"): row[1] for row in page.table("feature")}
     assert set(rows) == accounts.FEATURES
     gated = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows.items()}
@@ -260,7 +263,7 @@ def test_the_table_of_features_has_every_gate_and_every_feature(page):
     assert set(re.findall(r"`([a-z]+status)`", rows["LIFECYCLE"])) == parts.LIFECYCLE
 
 
-async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_market(page):
+async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_market(page: Any) -> None:
     (block,) = page.blocks("graphql", "supply")
     async with app.running(settings.Settings(no_auth=True)) as running, aiohttp.ClientSession() as session:
         body = {"query": block.text, "variables": {"filters": {"resistance": ["(1000__)"]}}}
@@ -273,7 +276,7 @@ async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_marke
     assert {price["convertedCurrency"] for offer in offers for price in offer["prices"]} == {"EUR"}
 
 
-def test_what_is_said_of_design_data_is_so(page):
+def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     built = schema.build()
     queries = [name for name in built.query_type.fields if name.startswith("des")]
     assert f"{len(queries)} queries,\n{len(built.mutation_type.fields)} mutations and a subscription" in page.text
@@ -288,7 +291,7 @@ def test_what_is_said_of_design_data_is_so(page):
     assert files.DOWNLOAD_PATH in page.text
 
 
-def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(page):
+def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(page: Any) -> None:
     built = schema.build()
     roots = (built.query_type, built.mutation_type, built.subscription_type)
     there = [name for root in roots for name in root.fields]
@@ -296,7 +299,7 @@ def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(pa
     assert sorted(there + left_out) == sorted(line.split()[1] for line in OPERATIONS if not line.startswith("#"))
 
 
-async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page):
+async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page: Any) -> None:
     (block,) = page.blocks("graphql", "design")
     chosen = settings.Settings(no_auth=True)
     catalog = store.open_catalog()

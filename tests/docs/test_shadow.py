@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -15,11 +16,11 @@ SOURCES = Path(__file__).parents[2] / "proxy" / "compare" / "shadow"
 
 
 @pytest.fixture(scope="module")
-def page(pages):
+def page(pages: Any) -> Any:
     return pages["docs/shadow.md"]
 
 
-def test_its_configuration_is_accepted_and_means_what_the_page_says(page, tmp_path):
+def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, tmp_path: Path) -> None:
     (block,) = page.blocks("yaml")
     file = tmp_path / "config.yaml"
     file.write_text(block.text)
@@ -30,21 +31,21 @@ def test_its_configuration_is_accepted_and_means_what_the_page_says(page, tmp_pa
     }
 
 
-def test_every_reason_is_in_the_table_and_no_other(page):
+def test_every_reason_is_in_the_table_and_no_other(page: Any) -> None:
     code = "".join((SOURCES / name).read_text() for name in ("shadow.py", "errand.py"))
     found = set(re.findall(r'_dropped\(asked, "([a-z ]+)"\)', code))
     found |= set(re.findall(r'return "([a-z]+)"(?: if|\n)', code)) | set(re.findall(r'application, "(off)"\]', code))
     assert {row[0].strip("`") for row in page.table("reason")} == found
 
 
-def test_every_command_of_the_page_is_there(page):
+def test_every_command_of_the_page_is_there(page: Any) -> None:
     (block,) = page.blocks("sh")
     wishes = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
     assert {wish or "status" for wish in wishes} == set(Wish)
     assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
 
 
-def test_its_numbers_are_the_codes(page):
+def test_its_numbers_are_the_codes(page: Any) -> None:
     assert f"{shadow.BYTES_MAX // 2**20} MB of replies" in page.text
     assert watch.NOTE_SECONDS == 5.0
     assert "every five seconds at most" in page.text

@@ -1,6 +1,7 @@
 """docs/reference/spec-keys.md says of each known v3 spec key where its values come from, or why from nowhere."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,37 +15,37 @@ RENEW = "v3bridge surface --page spec-keys > docs/reference/spec-keys.md"
 
 
 @pytest.fixture(scope="module")
-def names():
+def names() -> Any:
     return yaml.safe_load((ROOT / "mappings/spec_names.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def keys():
+def keys() -> Any:
     return yaml.safe_load((ROOT / "mappings/spec_keys.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def rows(pages):
+def rows(pages: Any) -> Any:
     return {row[0].strip("`"): row for row in pages[NAME].table("v3 key")}
 
 
-def test_the_page_is_up_to_date_and_says_how_it_is_renewed(pages):
+def test_the_page_is_up_to_date_and_says_how_it_is_renewed(pages: Any) -> None:
     done = testing.CliRunner().invoke(main.app, ["surface", "--page", "spec-keys"])
     assert (done.exit_code, done.stdout) == (0, pages[NAME].text), f"{NAME} is stale; renew it with: {RENEW}"
     assert RENEW in pages[NAME].blocks("sh")[0].text
 
 
-def test_every_known_key_of_v3_is_on_the_page_once(rows, keys, pages):
+def test_every_known_key_of_v3_is_on_the_page_once(rows: Any, keys: Any, pages: Any) -> None:
     assert list(rows) == list(keys)
     assert len(rows) == len(pages[NAME].table("v3 key")) == 205
 
 
-def test_a_key_has_a_source_or_a_reason_never_both(rows):
+def test_a_key_has_a_source_or_a_reason_never_both(rows: Any) -> None:
     assert [key for key, row in rows.items() if bool(row[1]) == bool(row[3])] == []
     assert f"{sum(bool(row[1]) for row in rows.values())} of v3's 205 known keys" in (ROOT / NAME).read_text()
 
 
-def test_a_key_that_is_mapped_needs_no_reason(keys, names):
+def test_a_key_that_is_mapped_needs_no_reason(keys: Any, names: Any) -> None:
     mapped = {entry["key"] for entry in names.values()}
     assert sorted(mapped & {key for key, reason in keys.items() if reason}) == []
 
@@ -72,11 +73,11 @@ def test_a_key_that_is_mapped_needs_no_reason(keys, names):
         ("wire_gauge", ["wire_cablegauge"]),
     ],
 )
-def test_keys_that_v3_programs_read_have_their_source(rows, key, sources):
+def test_keys_that_v3_programs_read_have_their_source(rows: Any, key: str, sources: Any) -> None:
     assert [source for source in sources if f"`{source}`" not in rows[key][1]] == []
 
 
-def test_no_attribute_has_the_key_of_v3_as_its_name_but_another_key(keys, names):
+def test_no_attribute_has_the_key_of_v3_as_its_name_but_another_key(keys: Any, names: Any) -> None:
     spelled = {name.replace("_", ""): key for key in keys for name in [key]}
     missed = [name for name, entry in names.items() if name in spelled and entry["key"] != spelled[name]]
     assert missed == []

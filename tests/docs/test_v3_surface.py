@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import running_proxy, scripted_upstream
@@ -23,51 +24,51 @@ FIELD = "brand.name"
 
 
 @pytest.fixture(scope="module")
-def book():
+def book() -> Any:
     return loader.load(shipped.path("mappings"))
 
 
-def test_the_page_is_up_to_date(book):
+def test_the_page_is_up_to_date(book: Any) -> None:
     fresh = markdown.page(book)
     assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/v3-surface.md is stale; renew it with: {RENEW}"
 
 
-def test_the_page_says_how_it_is_renewed(pages):
+def test_the_page_says_how_it_is_renewed(pages: Any) -> None:
     assert RENEW in pages["docs/v3-surface.md"].blocks("sh")[0].text
 
 
-def test_the_command_prints_the_page(book):
+def test_the_command_prints_the_page(book: Any) -> None:
     done = testing.CliRunner().invoke(main.app, ["surface"])
     assert (done.exit_code, done.stdout) == (0, markdown.page(book))
 
 
-def test_every_endpoint_is_on_the_page_with_its_cost(pages):
+def test_every_endpoint_is_on_the_page_with_its_cost(pages: Any) -> None:
     rows = {row[0].strip("`"): row[2] for row in pages["docs/v3-surface.md"].table("path")}
     assert rows == {each.path: each.cost for each in endpoints.ENDPOINTS}
     assert len(rows) == 14
 
 
-def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages, book):
+def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages: Any, book: Any) -> None:
     told = [(row[0].split("`")[1], row[2]) for row in pages["docs/v3-surface.md"].table("field") if len(row) == 5]
     known = [(row.field, row.kind) for row in coverage.rows(book)]
     assert sorted(told[len(book.tables.search) + 1 :]) == sorted(known)
 
 
-def test_what_has_no_source_says_why_and_what_a_client_sees(pages):
+def test_what_has_no_source_says_why_and_what_a_client_sees(pages: Any) -> None:
     told = [row for row in pages["docs/v3-surface.md"].table("field") if len(row) == 5 and row[2] == "no source"]
     assert len(told) >= 10
     assert [row for row in told if not re.fullmatch(r".{10,}; a client sees (null|\[\])", row[4])] == []
 
 
 @pytest.mark.parametrize("name", ["Part", "Brand", "Category", "Seller"])
-def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book, name):
+def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book: Any, name: str) -> None:
     known = set(shapes.paths_of(book, name))
     by_name = {each.name: fields.named(book, name, each) for each in parameters.GLOBALS}
     assert set(by_name["include[]"]) == book.includable(name)
     assert set(by_name[f"slice[{parameters.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
 
 
-def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults():
+def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults() -> None:
     assert {key.name: key.default for key in parameters.QUERY} == queries.DEFAULTS
     echo = next(each for each in envelopes.MATCH if each.name == "PartsMatchQuery")
     assert [field.name for field in echo.fields] == list(queries.DEFAULTS)
@@ -76,7 +77,7 @@ def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults():
 class _Reads:
     """Which parameters were asked for, and as what: name → kinds, and (default, maximum) of whole numbers."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts, self.flags, self.wholes, self.starts = set(), set(), {}, set()
         real = readers.Parameters
         monkeypatch.setattr(real, "text", self._noting(real.text, self.texts.add))
@@ -86,23 +87,23 @@ class _Reads:
         monkeypatch.setattr(real, "whole", self._noting(real.whole, self._whole))
 
     @staticmethod
-    def _noting(real, note):
-        def read(self, name, *more):
+    def _noting(real: Any, note: Any) -> Any:
+        def read(self: Any, name: Any, *more: Any) -> Any:
             note(name, *more)
             return real(self, name, *more)
 
         return read
 
-    def _whole(self, name, default, maximum):
+    def _whole(self, name: Any, default: Any, maximum: Any) -> None:
         self.wholes[name] = (default, maximum)
 
 
-def _read_as(parameter):
+def _read_as(parameter: Any) -> Any:
     """The name that code asks for: without the brackets of an array, with a field in its place."""
     return parameter.name.removesuffix("[]").replace(parameters.FIELD, FIELD)
 
 
-def _target(endpoint, own):
+def _target(endpoint: Any, own: Any) -> Any:
     """A request that makes the code look at everything there is."""
     sent = [f"{_read_as(each)}=1" for each in own if each.kind in ("flag", "whole", "texts")]
     slices = "&slice[offers]=0:1&show[]=mpn&hide[]=mpn&queries=[]"
@@ -111,7 +112,7 @@ def _target(endpoint, own):
 
 
 @pytest.fixture
-async def client():
+async def client() -> Any:
     """A proxy whose upstream knows nothing."""
     async with scripted_upstream.running() as upstream:
         upstream.says({"data": {}})
@@ -121,7 +122,9 @@ async def client():
 
 
 @pytest.mark.parametrize("endpoint", endpoints.ENDPOINTS, ids=lambda endpoint: endpoint.path)
-async def test_the_parameters_that_are_described_are_those_that_are_read(endpoint, client, monkeypatch):
+async def test_the_parameters_that_are_described_are_those_that_are_read(
+    endpoint: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = [parameters.APIKEY, *parameters.of(endpoint), *parameters.GLOBALS]
     own = {_read_as(each): each for each in told if f"{{{each.name}}}" not in endpoint.path}
     reads = _Reads(monkeypatch)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -128,7 +129,7 @@ async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
 
 
 @pytest.mark.parametrize("make", [asyncio.run, looping.run])
-def test_the_same_holds_on_both_event_loops(make) -> None:
+def test_the_same_holds_on_both_event_loops(make: Any) -> None:
     make(test_a_client_that_has_closed_its_side_gets_its_response())
     make(test_a_head_that_comes_too_slowly_ends_its_connection())
 

@@ -53,7 +53,9 @@ def results(body: bytes) -> Any:
         ("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas&limit=2", 200),
     ],
 )
-async def test_a_reply_has_the_same_head_whether_its_connection_stays_or_not(start: Starts, asked: str, status: int):
+async def test_a_reply_has_the_same_head_whether_its_connection_stays_or_not(
+    start: Starts, asked: str, status: int
+) -> None:
     async with start(**KEPT) as house:
         await house.get(asked)
         staying = (await together(house, get(asked), get("/healthz")))[0]
@@ -65,7 +67,7 @@ async def test_a_reply_has_the_same_head_whether_its_connection_stays_or_not(sta
     assert staying.headers["date"].endswith(" GMT")
 
 
-async def test_requests_that_are_sent_at_once_are_answered_in_their_order(start: Starts):
+async def test_requests_that_are_sent_at_once_are_answered_in_their_order(start: Starts) -> None:
     numbers = ["SN74S74N", "BC547", "SN74S74N", "LM317", "SN74S74N", "SN74S74N"]
     async with start(**KEPT) as house:
         replies = await together(house, *(get(target({"mpn": number, "reference": number})) for number in numbers))
@@ -73,7 +75,7 @@ async def test_requests_that_are_sent_at_once_are_answered_in_their_order(start:
     assert [reply.headers["x-cache"] for reply in replies] == ["miss", "miss", "hit", "miss", "hit", "hit"]
 
 
-async def test_a_reply_that_is_kept_is_kept_as_it_was_asked_for(start: Starts):
+async def test_a_reply_that_is_kept_is_kept_as_it_was_asked_for(start: Starts) -> None:
     async with start(**KEPT) as house:
         zipped = get(ASKED, "Accept-Encoding: gzip")
         replies = await together(house, *[get(ASKED), zipped] * 4)
@@ -86,7 +88,7 @@ async def test_a_reply_that_is_kept_is_kept_as_it_was_asked_for(start: Starts):
     assert [reply.headers["x-cache"] for reply in replies] == ["miss", *["hit"] * 7]
 
 
-async def test_an_old_client_that_keeps_its_connection_is_told_that_it_stays(start: Starts):
+async def test_an_old_client_that_keeps_its_connection_is_told_that_it_stays(start: Starts) -> None:
     request = get(ASKED, "Connection: keep-alive").replace("HTTP/1.1", "HTTP/1.0")
     async with start(**KEPT) as house:
         replies = await together(house, *[request] * 3)

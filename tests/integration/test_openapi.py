@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib import request
 from urllib.error import HTTPError
 
@@ -20,6 +20,7 @@ import openapi_spec_validator
 import pytest
 import schemathesis
 from integration import house as houses
+from integration.house import House, Starts
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 from support import running_proxy
@@ -28,6 +29,8 @@ from proxy import config, endpoints
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
 from proxy.sandbox import app, settings
+from proxy.sandbox.catalog import store
+from proxy.sandbox.identity import keys
 from proxy.web.v3.description import inputs, openapi
 
 BOOK = loader.load(shipped.path("mappings"))
@@ -69,12 +72,12 @@ REQUESTS = {
 }
 
 
-def _resolved(schema):
+def _resolved(schema: Any) -> Any:
     """A schema of the description that knows the others."""
     return {"components": DOCUMENT["components"], **schema}
 
 
-def _described(path, status, content_type="application/json"):
+def _described(path: Any, status: Any, content_type: str = "application/json") -> Any:
     """The schema that the description gives for an answer."""
     response = DOCUMENT["paths"][path]["get"]["responses"][str(status)]
     if "$ref" in response:
@@ -82,17 +85,17 @@ def _described(path, status, content_type="application/json"):
     return _resolved(response["content"][content_type]["schema"])
 
 
-def _template(path):
+def _template(path: Any) -> Any:
     known = [endpoint.path for endpoint in endpoints.ENDPOINTS]
     return path if path in known else f"{path.rpartition('/')[0]}/{{uid}}"
 
 
-def _object(name):
+def _object(name: Any) -> Any:
     return jsonschema.Draft202012Validator(_resolved({"$ref": f"#/components/schemas/{name}"}))
 
 
 @asynccontextmanager
-async def _service(catalog, key):
+async def _service(catalog: Any, key: Any) -> Any:
     """A proxy and a sandbox whose plan no test can use up."""
     chosen = settings.Settings(accounts=houses.account(part_limit=10_000_000))
     async with app.running(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
@@ -106,11 +109,11 @@ async def _service(catalog, key):
 
 
 @pytest.fixture(scope="module")
-def url(catalog, signing_key) -> Iterator[str]:
+def url(catalog: store.Catalog, signing_key: keys.SigningKey) -> Iterator[str]:
     """The address of a service that runs in a thread of its own."""
     ready, running = threading.Event(), {}
 
-    async def serve():
+    async def serve() -> None:
         running["stop"], running["loop"] = asyncio.Event(), asyncio.get_running_loop()
         async with _service(catalog, signing_key) as running["url"]:
             ready.set()
@@ -132,15 +135,15 @@ class Reply(NamedTuple):
     text: str
 
     @property
-    def json(self):
+    def json(self) -> Any:
         return json.loads(self.text)
 
 
 @pytest.fixture
-def get(url) -> Callable[[str], Reply]:
+def get(url: str) -> Callable[[str], Reply]:
     """Asks the service in the thread for a target below /v3, sent as it is but for blanks."""
 
-    def get(target):
+    def get(target: Any) -> Any:
         try:
             with request.urlopen(f"{url}/v3{target.replace(' ', '%20')}") as response:
                 return Reply(response.status, response.headers.get_content_type(), response.read().decode())
@@ -151,11 +154,11 @@ def get(url) -> Callable[[str], Reply]:
     return get
 
 
-def test_the_description_is_valid_openapi_3_1():
+def test_the_description_is_valid_openapi_3_1() -> None:
     openapi_spec_validator.validate(DOCUMENT, cls=openapi_spec_validator.OpenAPIV31SpecValidator)
 
 
-def test_it_has_every_path_of_the_route_table_with_get_alone():
+def test_it_has_every_path_of_the_route_table_with_get_alone() -> None:
     assert {path: list(item) for path, item in DOCUMENT["paths"].items()} == {
         endpoint.path: ["get"] for endpoint in endpoints.ENDPOINTS
     }
@@ -165,7 +168,7 @@ def test_it_has_every_path_of_the_route_table_with_get_alone():
 
 
 @pytest.mark.parametrize("prefix", endpoints.PREFIXES)
-async def test_it_is_served_to_anybody(house, prefix):
+async def test_it_is_served_to_anybody(house: House, prefix: Any) -> None:
     response = await house.proxy.get(f"{prefix}/openapi.json")
     assert (response.status, response.content_type) == (200, "application/json")
     assert await response.json() == json.loads(json.dumps(DOCUMENT))
@@ -173,7 +176,7 @@ async def test_it_is_served_to_anybody(house, prefix):
     assert (await house.proxy.get(f"{prefix}/openapi.json", method="POST")).status == 405
 
 
-async def test_it_names_the_fields_of_the_configured_site(start):
+async def test_it_names_the_fields_of_the_configured_site(start: Starts) -> None:
     async with start(site="elsewhere") as elsewhere:
         found = await (await elsewhere.proxy.get("/v3/openapi.json")).json()
     fields = found["components"]["schemas"]["Part"]["properties"]
@@ -182,7 +185,7 @@ async def test_it_names_the_fields_of_the_configured_site(start):
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_the_answer_is_as_described(get, name):
+def test_the_answer_is_as_described(get: Callable[[str], Reply], name: Any) -> None:
     path, more, status = REQUESTS[name]
     reply = get(f"{path}?{KEY}{more}")
     assert reply.status == status, reply.text
@@ -191,13 +194,15 @@ def test_the_answer_is_as_described(get, name):
 
 
 @pytest.mark.parametrize("key,status", [("", 400), ("nobodys", 403)])
-def test_an_apikey_that_is_missing_or_unknown_is_answered_as_described(get, key, status):
+def test_an_apikey_that_is_missing_or_unknown_is_answered_as_described(
+    get: Callable[[str], Reply], key: str, status: int
+) -> None:
     reply = get(f"/sellers/search?apikey={key}")
     assert reply.status == status
     jsonschema.validate(reply.json, _described("/sellers/search", status))
 
 
-async def test_a_small_plan_is_answered_as_described(start):
+async def test_a_small_plan_is_answered_as_described(start: Starts) -> None:
     async with start(application={"features": frozenset()}) as small:
         response = await small.proxy.get(f"/v3/parts/bd4d768f82c5628a?{KEY}{EVERYTHING}")
     part = await response.json()
@@ -205,7 +210,7 @@ async def test_a_small_plan_is_answered_as_described(start):
     jsonschema.validate(part, _described("/parts/{uid}", 200))
 
 
-def test_every_field_of_a_part_is_described_and_no_other(get):
+def test_every_field_of_a_part_is_described_and_no_other(get: Callable[[str], Reply]) -> None:
     part = get(f"/parts/bd4d768f82c5628a?{KEY}{EVERYTHING}").json
     schemas = DOCUMENT["components"]["schemas"]
     assert list(part) == list(schemas["Part"]["properties"])
@@ -213,7 +218,7 @@ def test_every_field_of_a_part_is_described_and_no_other(get):
     assert list(part["offers"][0]["seller"]) == list(schemas["Seller"]["properties"])
 
 
-def test_a_slice_cuts_what_the_description_calls_a_list_and_nothing_else(get):
+def test_a_slice_cuts_what_the_description_calls_a_list_and_nothing_else(get: Callable[[str], Reply]) -> None:
     slices = "".join(f"&slice[{field}]=[1:1]" for field in BOOK.rules["Part"].fields)
     part, cut = (get(f"/parts/103cdb613d20cffb?{KEY}{EVERYTHING}{more}").json for more in ("", slices))
     changed = {field for field in part if part[field] != cut[field]}
@@ -223,7 +228,7 @@ def test_a_slice_cuts_what_the_description_calls_a_list_and_nothing_else(get):
     assert all(cut[field] == [] for field in changed)
 
 
-def _broken(part, at, value):
+def _broken(part: Any, at: Any, value: Any) -> Any:
     """The part with something else at a path."""
     broken = copy.deepcopy(part)
     *way, last = at
@@ -247,7 +252,7 @@ def _broken(part, at, value):
         (["offers", 0, "factory_lead_days"], "7"),
     ],
 )
-def test_what_v3_would_not_send_is_not_as_described(get, at, value):
+def test_what_v3_would_not_send_is_not_as_described(get: Callable[[str], Reply], at: Any, value: Any) -> None:
     part = get(f"/parts/bd4d768f82c5628a?{KEY}").json
     assert _object("Part").is_valid(part)
     assert not _object("Part").is_valid(_broken(part, at, value))
@@ -265,7 +270,7 @@ CHECKS = [
 ]
 
 
-def _meant_to_find(case):
+def _meant_to_find(case: Any) -> None:
     """Half of what asks for a number or a uid that nobody has asks for one that is there instead."""
     uid = inputs.UIDS[case.operation.definition.raw["tags"][0]]
     path, query = dict(case.path_parameters or {}), {**(case.query or {}), "apikey": running_proxy.KEY}
@@ -278,14 +283,14 @@ def _meant_to_find(case):
     case.path_parameters, case.query = path, query
 
 
-def _known(query):
+def _known(query: Any) -> Any:
     numbers = {key: "SN74S74N" for key in ("mpn", "mpn_or_sku") if len(query.get(key) or "") % 2}
     return {**query, **numbers} if numbers else query
 
 
 @SCHEMA.parametrize()
 @hypothesis.settings(max_examples=25, deadline=None)
-def test_no_request_gets_a_server_error_or_an_undescribed_answer(case, url):
+def test_no_request_gets_a_server_error_or_an_undescribed_answer(case: Any, url: str) -> None:
     _meant_to_find(case)
     response = case.call_and_validate(base_url=f"{url}{endpoints.PREFIXES[0]}", checks=CHECKS)
     assert b"ServerErrorResponse" not in response.content  # as a 200, with suppress_status_codes

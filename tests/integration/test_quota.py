@@ -94,7 +94,7 @@ async def test_a_rate_is_a_429_for_a_second_and_costs_nothing(start: Starts) -> 
         assert (await house.get(target(ONE, NONE))).status == 200
 
 
-async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: Starts, tmp_path) -> None:
+async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: Starts, tmp_path: Path) -> None:
     ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"accounts": account(part_limit=3)}}
     async with start(**ledger) as house:
         await house.results(ONE, NONE)
@@ -106,7 +106,7 @@ async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: St
         await house.results(ONE, NONE)
 
 
-async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path) -> None:
+async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path: Path) -> None:
     for _ in range(2):
         async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as house:
             await house.results(ONE, NONE)

@@ -93,7 +93,7 @@ def hits(replies: list[RawReply]) -> list[Any]:
     return [(reply.status, reply.json["results"][0]["hits"]) for reply in replies]
 
 
-async def test_everybody_shares_one_fresh_attempt_and_the_stalled_one_is_uncertain(scene) -> None:
+async def test_everybody_shares_one_fresh_attempt_and_the_stalled_one_is_uncertain(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare(STALLED)
         tasks = [await stage.first(), await stage.begin(), await stage.begin()]
@@ -106,7 +106,7 @@ async def test_everybody_shares_one_fresh_attempt_and_the_stalled_one_is_uncerta
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_there_is_one_fresh_attempt_however_many_come_meanwhile(scene) -> None:
+async def test_there_is_one_fresh_attempt_however_many_come_meanwhile(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare(STALLED)
         tasks = [await stage.first(), await stage.begin()]
@@ -118,7 +118,7 @@ async def test_there_is_one_fresh_attempt_however_many_come_meanwhile(scene) -> 
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene) -> None:
+async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare("latency ms=400")
         task = await stage.first()
@@ -128,7 +128,7 @@ async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene) -> None:
     assert (stage.used, stage.uncertain) == (PARTS, 0)
 
 
-async def test_a_stale_response_comes_before_a_fresh_attempt(scene) -> None:
+async def test_a_stale_response_comes_before_a_fresh_attempt(scene: Callable[..., Any]) -> None:
     async with scene(answers={"seconds": 60}) as stage:
         await stage.house.results(ONE)
         stage.house.time.advance(61)
@@ -145,7 +145,7 @@ async def test_a_stale_response_comes_before_a_fresh_attempt(scene) -> None:
     assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
 
 
-async def test_a_stalled_request_that_ends_first_is_everybodys_and_both_are_booked(scene) -> None:
+async def test_a_stalled_request_that_ends_first_is_everybodys_and_both_are_booked(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]
@@ -156,7 +156,7 @@ async def test_a_stalled_request_that_ends_first_is_everybodys_and_both_are_book
     assert (stage.used, stage.uncertain) == (2 * PARTS, 0)
 
 
-async def test_where_the_quota_is_too_small_for_a_fresh_attempt_they_wait(scene) -> None:
+async def test_where_the_quota_is_too_small_for_a_fresh_attempt_they_wait(scene: Callable[..., Any]) -> None:
     async with scene(application={"parts": 2 * PARTS - 1}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin(), await stage.begin()]
@@ -166,7 +166,7 @@ async def test_where_the_quota_is_too_small_for_a_fresh_attempt_they_wait(scene)
     assert (stage.used, stage.uncertain) == (PARTS, 0)
 
 
-async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt(scene) -> None:
+async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt(scene: Callable[..., Any]) -> None:
     async with scene() as stage:
         stage.declare(STALLED)
         leaving, waiting = await stage.first(), await stage.begin()
@@ -179,7 +179,7 @@ async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt
     assert (stage.used, stage.uncertain) == (PARTS, PARTS)
 
 
-async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(scene) -> None:
+async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(scene: Callable[..., Any]) -> None:
     async with scene(sharing={"stall_seconds": 0.1, "wait_seconds": 0.2}) as stage:
         stage.declare("latency ms=600 count=1")
         alone = await stage.first()
@@ -195,7 +195,7 @@ async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(s
     assert (stage.used, stage.uncertain) == (PARTS + found, 2 * PARTS)
 
 
-async def test_with_the_setting_at_zero_everybody_waits(scene) -> None:
+async def test_with_the_setting_at_zero_everybody_waits(scene: Callable[..., Any]) -> None:
     async with scene(sharing={"stall_seconds": 0}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]

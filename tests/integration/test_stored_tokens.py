@@ -63,7 +63,7 @@ def asks(store: tuple[str, Contents]) -> Callable[..., Awaitable[None]]:
 
 
 async def test_a_stored_token_is_encrypted_and_outlives_a_restart(
-    house: House, store: tuple[str, Contents], asks
+    house: House, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
 ) -> None:
     for _ in range(2):
         await asks(house, OLD)
@@ -73,7 +73,7 @@ async def test_a_stored_token_is_encrypted_and_outlives_a_restart(
 
 
 async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
-    house: House, store: tuple[str, Contents], asks
+    house: House, store: tuple[str, Contents], asks: Callable[..., Awaitable[None]]
 ) -> None:
     await asks(house)
     assert b"eyJ" in store[1]()
@@ -82,7 +82,7 @@ async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
     assert house.sandbox.requests.tokens == 2
 
 
-async def test_a_key_is_changed_without_a_new_token(house: House, asks) -> None:
+async def test_a_key_is_changed_without_a_new_token(house: House, asks: Callable[..., Awaitable[None]]) -> None:
     await asks(house, OLD)
     await asks(house, NEW, OLD)
     assert house.sandbox.requests.tokens == 1
@@ -90,7 +90,7 @@ async def test_a_key_is_changed_without_a_new_token(house: House, asks) -> None:
 
 @pytest.mark.parametrize("keys", [(OTHER,), ()], ids=["another key", "no key"])
 async def test_a_token_that_no_key_decrypts_is_requested_anew(
-    house: House, asks, written: io.StringIO, keys: tuple[config.StoreKey, ...]
+    house: House, asks: Callable[..., Awaitable[None]], written: io.StringIO, keys: tuple[config.StoreKey, ...]
 ) -> None:
     await asks(house, OLD)
     await asks(house, *keys)

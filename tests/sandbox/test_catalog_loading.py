@@ -1,6 +1,8 @@
 """Opening a catalog: one's own file, generated parts, and what is said about a line that cannot be used."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import small_catalog
@@ -11,10 +13,10 @@ EVERYTHING = records.Conditions()
 
 
 @pytest.fixture
-def own(tmp_path):
+def own(tmp_path: Path) -> Any:
     """Opens the small catalog with a file of one's own that has the given lines."""
 
-    def open_with(*found, **options):
+    def open_with(*found: Any, **options: Any) -> Any:
         path = tmp_path / "own.jsonl"
         path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in found))
         return small_catalog.opened(tmp_path, extra=path, **options)
@@ -22,11 +24,11 @@ def own(tmp_path):
     return open_with
 
 
-def _match(catalog, mpn):
+def _match(catalog: Any, mpn: Any) -> Any:
     return [catalog.part(id_) for id_ in catalog.match(records.MatchQuery(mpn=mpn), EVERYTHING).ids]
 
 
-def test_ones_own_part_needs_no_more_than_a_number_and_a_maker(own):
+def test_ones_own_part_needs_no_more_than_a_number_and_a_maker(own: Any) -> None:
     catalog = own({"mpn": "MINE-1", "manufacturer": "370"}, {"mpn": "MINE-2", "manufacturer": "ti"})
     first, second = _match(catalog, "MINE1") + _match(catalog, "MINE2")
     assert first.manufacturer is second.manufacturer is catalog.company("370")
@@ -35,7 +37,7 @@ def test_ones_own_part_needs_no_more_than_a_number_and_a_maker(own):
     assert first.v3uid != second.v3uid
 
 
-def test_unknown_makers_and_categories_are_created_once(own):
+def test_unknown_makers_and_categories_are_created_once(own: Any) -> None:
     line = {"manufacturer": "Acme Parts", "category": "Widgets"}
     catalog = own({"mpn": "A1", **line}, {"mpn": "A2", **line, "manufacturer": "acme-parts"})
     first, second = _match(catalog, "A1") + _match(catalog, "A2")
@@ -46,7 +48,7 @@ def test_unknown_makers_and_categories_are_created_once(own):
     assert catalog.num_parts(first.category.id) == 2
 
 
-def test_blank_lines_are_passed_over(own):
+def test_blank_lines_are_passed_over(own: Any) -> None:
     assert _match(own("", {"mpn": "X9", "manufacturer": "TI"}, "  "), "X9")
 
 
@@ -75,24 +77,24 @@ def test_blank_lines_are_passed_over(own):
         ),
     ],
 )
-def test_a_bad_line_is_named_with_file_number_and_fault(own, line, fault):
+def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
     with pytest.raises(lines.CatalogError, match=r"own\.jsonl:2: ") as caught:
         own({"mpn": "FINE", "manufacturer": "TI"}, line)
     assert fault in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(lines.CatalogError, match=r"absent\.jsonl: cannot be read: No such file"):
         small_catalog.opened(tmp_path, extra=tmp_path / "absent.jsonl")
 
 
-def test_a_seller_in_a_currency_without_a_rate_is_refused(tmp_path, monkeypatch):
+def test_a_seller_in_a_currency_without_a_rate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(small_catalog.SELLERS, "459", {"name": "Digi-Key", "currency": "XTS"})
     with pytest.raises(lines.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
         small_catalog.opened(tmp_path)
 
 
-def test_generated_parts_fill_up_to_the_wanted_number(tmp_path):
+def test_generated_parts_fill_up_to_the_wanted_number(tmp_path: Path) -> None:
     catalog = small_catalog.opened(tmp_path, parts=500)
     hits = catalog.search("", EVERYTHING)
     assert len(hits.ids) == 500
@@ -103,14 +105,14 @@ def test_generated_parts_fill_up_to_the_wanted_number(tmp_path):
     assert all(part.category and part.short_description and len(part.v3uid) == 16 for part in made)
 
 
-def test_generated_parts_are_the_same_every_time(tmp_path):
+def test_generated_parts_are_the_same_every_time(tmp_path: Path) -> None:
     first, second = (small_catalog.opened(tmp_path, parts=100) for _ in range(2))
     last = first.search("", EVERYTHING, "mpn").ids[-1]
     assert first.part(last) == second.part(last)
     assert first.sellers_of(first.part(last)) == second.sellers_of(second.part(last))
 
 
-def test_generated_parts_keep_only_properties_that_exist(tmp_path):
+def test_generated_parts_keep_only_properties_that_exist(tmp_path: Path) -> None:
     catalog = small_catalog.opened(tmp_path, parts=30)
     (part,) = _match(catalog, "RC0402FR-0710RL")
     shown = {one.attribute.shortname: one.display_value for one in part.specs}
@@ -123,11 +125,13 @@ def test_generated_parts_keep_only_properties_that_exist(tmp_path):
     }
 
 
-def test_fewer_parts_than_there_are_takes_none_away(tmp_path):
+def test_fewer_parts_than_there_are_takes_none_away(tmp_path: Path) -> None:
     assert len(small_catalog.opened(tmp_path, parts=3).search("", EVERYTHING).ids) == len(small_catalog.PARTS)
 
 
-def test_more_parts_than_can_be_made_is_an_error_that_says_how_many_can(tmp_path, monkeypatch):
+def test_more_parts_than_can_be_made_is_an_error_that_says_how_many_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("proxy.sandbox.catalog.families.FAMILIES", ())
     monkeypatch.setattr("proxy.sandbox.catalog.large_families.FAMILIES", ())
     with pytest.raises(ValueError, match="parts: 50 were asked for, at most 13 can be made"):

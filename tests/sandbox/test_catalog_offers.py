@@ -3,6 +3,8 @@
 import itertools
 import re
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import small_catalog
@@ -13,29 +15,29 @@ EVERYTHING = records.Conditions()
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory):
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return small_catalog.opened(tmp_path_factory.mktemp("data"), parts=600)
 
 
 @pytest.fixture(scope="module")
-def listed(catalog):
+def listed(catalog: Any) -> Any:
     """Every (seller, offer) of every part."""
     parts = map(catalog.part, catalog.search("", EVERYTHING).ids)
     return [(seller, offer) for part in parts for seller in catalog.sellers_of(part) for offer in seller.offers]
 
 
-def _sellers(catalog, id_, country="US"):
+def _sellers(catalog: Any, id_: Any, country: str = "US") -> Any:
     return {one.company.name: one for one in catalog.sellers_of(catalog.part(id_), country)}
 
 
-def test_the_same_seed_gives_the_same_offers_and_another_seed_others(tmp_path):
+def test_the_same_seed_gives_the_same_offers_and_another_seed_others(tmp_path: Path) -> None:
     first, again, other = (small_catalog.opened(tmp_path, seed=seed) for seed in (1, 1, 2))
     offers = [one.sellers_of(one.part("106")) for one in (first, again, other)]
     assert offers[0] == offers[1]
     assert offers[0] != offers[2]
 
 
-def test_price_breaks_ascend_and_prices_fall(listed):
+def test_price_breaks_ascend_and_prices_fall(listed: Any) -> None:
     for _, offer in listed:
         for currency in {step.currency for step in offer.prices}:
             steps = [step for step in offer.prices if step.currency == currency]
@@ -45,12 +47,12 @@ def test_price_breaks_ascend_and_prices_fall(listed):
             assert all(step.price > 0 and step.price == round(step.price, 5) for step in steps)
 
 
-def test_about_one_price_in_a_hundred_is_a_whole_number(listed):
+def test_about_one_price_in_a_hundred_is_a_whole_number(listed: Any) -> None:
     prices = [step.price for _, offer in listed for step in offer.prices]
     assert 0.005 < sum(price.is_integer() for price in prices) / len(prices) < 0.02
 
 
-def test_a_seller_states_an_order_multiple_for_all_of_its_offers_or_for_none(listed):
+def test_a_seller_states_an_order_multiple_for_all_of_its_offers_or_for_none(listed: Any) -> None:
     """As in 394 recorded offers: a client compares the multiples of one seller's offers (KiCost does)."""
     stated = {}
     for seller, offer in listed:
@@ -60,13 +62,13 @@ def test_a_seller_states_an_order_multiple_for_all_of_its_offers_or_for_none(lis
     assert stated["Digi-Key"] == stated["Mouser"] == {False}
 
 
-def test_an_order_multiple_is_the_least_order_mostly(listed):
+def test_an_order_multiple_is_the_least_order_mostly(listed: Any) -> None:
     both = [one for _, one in listed if one.order_multiple is not None and one.moq is not None]
     share = sum(one.order_multiple == one.moq for one in both) / len(both)
     assert 0.8 < share < 1
 
 
-def test_prices_are_ordered_by_quantity_even_in_two_currencies(listed):
+def test_prices_are_ordered_by_quantity_even_in_two_currencies(listed: Any) -> None:
     mixed = [offer for _, offer in listed if len({step.currency for step in offer.prices}) > 1]
     assert mixed
     assert all([s.quantity for s in one.prices] == sorted(s.quantity for s in one.prices) for one in mixed)
@@ -86,25 +88,25 @@ def test_prices_are_ordered_by_quantity_even_in_two_currencies(listed):
     ],
     ids=["unpriced", "mixed", "on order", "packaging", "multiple", "moq", "stocked", "codes"],
 )
-def test_gaps_are_about_as_frequent_as_in_recorded_offers(listed, what, low, high):
+def test_gaps_are_about_as_frequent_as_in_recorded_offers(listed: Any, what: Any, low: float, high: float) -> None:
     share = sum(what(offer) for _, offer in listed) / len(listed)
     assert low < share < high
 
 
-def test_all_stock_codes_and_an_unnamed_currency_occur(listed):
+def test_all_stock_codes_and_an_unnamed_currency_occur(listed: Any) -> None:
     codes = Counter(offer.inventory_level for _, offer in listed)
     assert all(codes[code] for code in (0, -1, -2, -3, -4))
     assert any(step.currency == "" for _, offer in listed for step in offer.prices)
 
 
-def test_offer_ids_are_unique_and_mostly_numbers_and_times_are_in_utc_seconds(listed):
+def test_offer_ids_are_unique_and_mostly_numbers_and_times_are_in_utc_seconds(listed: Any) -> None:
     ids = [offer.id for _, offer in listed]
     assert len(set(ids)) == len(ids)
     assert 0.9 < sum(id_.isdecimal() for id_ in ids) / len(ids) < 1
     assert all(re.fullmatch(r"2026-1[01]-\d\dT\d\d:\d\d:\d\dZ", offer.updated) for _, offer in listed)
 
 
-def test_a_country_with_a_variant_gets_its_region_and_currency(catalog):
+def test_a_country_with_a_variant_gets_its_region_and_currency(catalog: Any) -> None:
     german, american = (_sellers(catalog, "101", country) for country in ("DE", "US"))
     assert german.keys() == american.keys()
     assert {offer.eligible_region for offer in german["Digi-Key"].offers} == {"DE"}
@@ -116,13 +118,13 @@ def test_a_country_with_a_variant_gets_its_region_and_currency(catalog):
         ]
 
 
-def test_variants_are_priced_in_the_countrys_currency(catalog):
+def test_variants_are_priced_in_the_countrys_currency(catalog: Any) -> None:
     parts = [catalog.part(id_) for id_ in catalog.search("", EVERYTHING).ids[:40]]
     german = [one for part in parts for one in catalog.sellers_of(part, "DE") if one.company.id == "459"]
     assert {one.offers[0].prices[0].currency for one in german if one.offers[0].prices} == {"EUR"}
 
 
-def test_a_named_order_code_and_a_forced_stock_code_are_kept(catalog):
+def test_a_named_order_code_and_a_forced_stock_code_are_kept(catalog: Any) -> None:
     assert _sellers(catalog, "101")["Newark"].offers[0].sku == "67K1122"
     odd = _sellers(catalog, "113")
     assert {offer.inventory_level for offer in odd["Digi-Key"].offers} == {-2}
@@ -130,7 +132,7 @@ def test_a_named_order_code_and_a_forced_stock_code_are_kept(catalog):
     assert odd["Farnell"].is_rfq
 
 
-def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog):
+def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog: Any) -> None:
     assert _sellers(catalog, "112") == {}
     assert [seller.is_broker for seller in _sellers(catalog, "111").values()] == [True]
     empty = _sellers(catalog, "110").values()
@@ -138,14 +140,14 @@ def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog):
     assert all(offer.inventory_level == 0 for seller in empty for offer in seller.offers)
 
 
-def test_authorised_sellers_come_first_and_brokers_are_never_authorised(catalog):
+def test_authorised_sellers_come_first_and_brokers_are_never_authorised(catalog: Any) -> None:
     for id_ in catalog.search("", EVERYTHING).ids[:60]:
         authorised = [seller.is_authorized for seller in catalog.sellers_of(catalog.part(id_))]
         assert authorised == sorted(authorised, reverse=True)
         assert not any(one.is_broker and one.is_authorized for one in catalog.sellers_of(catalog.part(id_)))
 
 
-def test_sorting_by_price_agrees_with_the_prices_shown(catalog):
+def test_sorting_by_price_agrees_with_the_prices_shown(catalog: Any) -> None:
     hits = catalog.search("", EVERYTHING, "median_price_1000", descending=False)
     medians = [pricing.median_price(catalog.sellers_of(catalog.part(id_))) for id_ in hits.ids]
     shown = [one.price for one in medians if one is not None]

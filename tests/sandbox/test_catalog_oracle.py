@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 from support import catalog_oracle
@@ -22,7 +23,7 @@ SORTS = [*catalog_oracle.KEYS, "resistance", "capacitance", "case_package", "tol
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory):
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Out of a prepared file: in memory it is the same."""
     opened = store.open_catalog(PARTS, prepared=tmp_path_factory.mktemp("prepared") / "catalog.db")
     yield opened
@@ -30,21 +31,21 @@ def catalog(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def oracle(catalog):
+def oracle(catalog: Any) -> Any:
     return catalog_oracle.Oracle(catalog)
 
 
 @pytest.fixture(scope="module")
-def everything(oracle):
+def everything(oracle: Any) -> Any:
     return oracle.sql.execute("SELECT * FROM parts p ORDER BY id").fetchall()
 
 
 @pytest.fixture
-def rng():
+def rng() -> Any:
     return random.Random(7)
 
 
-def _condition(rng, everything):
+def _condition(rng: Any, everything: Any) -> Any:
     """A filter, and the same as SQL."""
     part, kind = rng.choice(everything), rng.randrange(6)
     named = {
@@ -64,7 +65,7 @@ def _condition(rng, everything):
     return ANY, "1"
 
 
-def _texts(rng, everything, count):
+def _texts(rng: Any, everything: Any, count: Any) -> Any:
     """What people type: words of a description, numbers or pieces of numbers, several of them."""
     for _ in range(count):
         part = rng.choice(everything)
@@ -74,13 +75,17 @@ def _texts(rng, everything, count):
         )
 
 
-def test_words_are_found_with_the_relevance_that_sqlite_gives_them(catalog, oracle, everything, rng):
+def test_words_are_found_with_the_relevance_that_sqlite_gives_them(
+    catalog: Any, oracle: Any, everything: Any, rng: Any
+) -> None:
     for q in [*WORDS, *_texts(rng, everything, 80), "no such thing", "resistor " * 3]:
         conditions, where = _condition(rng, everything)
         assert list(catalog.search(q, conditions).ids) == oracle.by_text(q, where), q
 
 
-def test_part_numbers_are_found_whole_from_their_beginning_and_from_their_middle(catalog, oracle, everything, rng):
+def test_part_numbers_are_found_whole_from_their_beginning_and_from_their_middle(
+    catalog: Any, oracle: Any, everything: Any, rng: Any
+) -> None:
     for _ in range(80):
         mpn = rng.choice(everything)[1]
         start = rng.choice([0, 0, rng.randrange(len(mpn))])
@@ -94,7 +99,7 @@ def test_part_numbers_are_found_whole_from_their_beginning_and_from_their_middle
         assert found.aka == {id_: aka for id_, aka in expected if aka}, q
 
 
-def test_alternate_numbers_are_named_where_they_are_what_was_hit(catalog, oracle):
+def test_alternate_numbers_are_named_where_they_are_what_was_hit(catalog: Any, oracle: Any) -> None:
     akas = [mpn for (mpn,) in oracle.sql.execute("SELECT mpn FROM names WHERE aka ORDER BY mpn")]
     assert akas
     for q in akas:
@@ -103,7 +108,9 @@ def test_alternate_numbers_are_named_where_they_are_what_was_hit(catalog, oracle
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("sort", SORTS)
-def test_a_sort_key_orders_what_was_found_and_what_has_no_value_comes_last(catalog, oracle, sort, descending):
+def test_a_sort_key_orders_what_was_found_and_what_has_no_value_comes_last(
+    catalog: Any, oracle: Any, sort: Any, descending: bool
+) -> None:
     order = oracle.order(sort, descending)
     assert list(catalog.search("", ANY, sort, descending).ids) == oracle.everything(order=order)
     assert list(catalog.search("chip", ANY, sort, descending).ids) == oracle.by_text("chip", order=order)
@@ -112,7 +119,7 @@ def test_a_sort_key_orders_what_was_found_and_what_has_no_value_comes_last(catal
     ]
 
 
-def test_a_page_is_a_piece_of_the_whole_list(catalog, oracle, rng):
+def test_a_page_is_a_piece_of_the_whole_list(catalog: Any, oracle: Any, rng: Any) -> None:
     for q, sort in [("resistor", ""), ("chip", "mpn"), ("", ""), ("ceramic", "capacitance")]:
         hits = catalog.search(q, ANY, sort)
         expected = oracle.by_text(q, order=oracle.order(sort, False) if sort else "")
@@ -122,7 +129,7 @@ def test_a_page_is_a_piece_of_the_whole_list(catalog, oracle, rng):
             assert list(hits.page(start, limit)) == expected[start : start + limit]
 
 
-def test_counts_are_over_all_hits(catalog, oracle, everything, rng):
+def test_counts_are_over_all_hits(catalog: Any, oracle: Any, everything: Any, rng: Any) -> None:
     for q in ["", "resistor", "0603 X7R", *_texts(rng, everything, 5)]:
         hits = catalog.search(q, ANY)
         ids = oracle.by_text(q)
@@ -138,7 +145,7 @@ def test_counts_are_over_all_hits(catalog, oracle, everything, rng):
             assert catalog.with_value(hits, name) == sum(n for _, n in whole)
 
 
-def _apart(counted):
+def _apart(counted: Any) -> Any:
     """Texts of several values counted for each of them."""
     found = Counter()
     for value, count in counted:
@@ -147,20 +154,20 @@ def _apart(counted):
     return found.most_common()
 
 
-def test_completions_are_the_most_offered_numbers(catalog, oracle, everything, rng):
+def test_completions_are_the_most_offered_numbers(catalog: Any, oracle: Any, everything: Any, rng: Any) -> None:
     for _ in range(40):
         start = matching.normalise(rng.choice(everything)[1])[: rng.randrange(1, 8)]
         shown = [one.text for one in catalog.suggest(start, part_numbers_only=True)]
         assert shown == list(dict.fromkeys(oracle.suggestions(start, 10)))
 
 
-def test_the_words_that_there_are_are_those_that_sqlite_has(catalog, oracle):
+def test_the_words_that_there_are_are_those_that_sqlite_has(catalog: Any, oracle: Any) -> None:
     stored = catalog._database.execute("SELECT term FROM terms ORDER BY position")
     held = dict(zip((term for (term,) in stored), catalog._columns.whole("term_documents").tolist(), strict=True))
     assert held == oracle.terms()
 
 
-def test_what_a_person_typed_is_looked_for_in_both_spellings():
+def test_what_a_person_typed_is_looked_for_in_both_spellings() -> None:
     assert tokens.asked("SN74-S74N Würth*") == [
         (tokens.Phrase(("sn74", "s74n"), False), tokens.Phrase(("sn74s74n",), False)),
         (tokens.Phrase(("wurth",), True),),

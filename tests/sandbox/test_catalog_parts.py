@@ -1,5 +1,7 @@
 """Parts as records, and the looking up of what they refer to."""
 
+from typing import Any
+
 import pytest
 from support import small_catalog
 
@@ -7,11 +9,11 @@ from proxy.sandbox.catalog import records, store
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory):
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return small_catalog.opened(tmp_path_factory.mktemp("data"))
 
 
-def test_a_part_is_found_by_id_uid_and_redirected_uid(catalog):
+def test_a_part_is_found_by_id_uid_and_redirected_uid(catalog: Any) -> None:
     part = catalog.part("102")
     assert part.v3uid == "bd4d768f82c5628a"
     assert part.redirected_uids == ("103cdb613d20cffb",)
@@ -20,12 +22,12 @@ def test_a_part_is_found_by_id_uid_and_redirected_uid(catalog):
 
 
 @pytest.mark.parametrize("id_", ["", "0", "abc", "99", "١٠١", "1" * 40, "-101", "101.0", "\ud800"])
-def test_an_unknown_id_or_uid_is_no_part(catalog, id_):
+def test_an_unknown_id_or_uid_is_no_part(catalog: Any, id_: str) -> None:
     assert catalog.part(id_) is None
     assert catalog.part_by_uid(id_) is None
 
 
-def test_specs_have_a_bare_value_an_si_value_and_a_display_value(catalog):
+def test_specs_have_a_bare_value_an_si_value_and_a_display_value(catalog: Any) -> None:
     (farads, _) = catalog.part("108").specs
     assert (farads.value, farads.si_value, farads.display_value, farads.units) == (
         "100",
@@ -38,7 +40,7 @@ def test_specs_have_a_bare_value_an_si_value_and_a_display_value(catalog):
     assert status.display_value.startswith("Production (Last Updated: ")
 
 
-def test_documents_are_grouped_and_may_be_missing(catalog):
+def test_documents_are_grouped_and_may_be_missing(catalog: Any) -> None:
     part = catalog.part("101")
     assert [one.name for one in part.document_collections] == ["Datasheets", "Compliance Documents"]
     (sheet,) = part.document_collections[0].documents
@@ -47,18 +49,18 @@ def test_documents_are_grouped_and_may_be_missing(catalog):
     assert catalog.part("104").document_collections == ()
 
 
-def test_the_slug_is_made_of_number_maker_and_id(catalog):
+def test_the_slug_is_made_of_number_maker_and_id(catalog: Any) -> None:
     assert catalog.part("101").slug == "/sn74s74n-texas+instruments-101"
 
 
-def test_similar_parts_begin_with_the_same_number_from_other_makers(catalog):
+def test_similar_parts_begin_with_the_same_number_from_other_makers(catalog: Any) -> None:
     similar = catalog.part("101").similar_ids
     assert similar[0] == "102"
     assert "101" not in similar
     assert len(set(similar)) == len(similar) <= 5
 
 
-def test_the_category_tree_can_be_walked_both_ways(catalog):
+def test_the_category_tree_can_be_walked_both_ways(catalog: Any) -> None:
     assert [one.id for one in catalog.ancestors("4163")] == ["4161", "4162"]
     assert catalog.ancestors("4161") == ()
     assert [one.id for one in catalog.children("4162")] == ["4163", "4167"]
@@ -66,7 +68,7 @@ def test_the_category_tree_can_be_walked_both_ways(catalog):
     assert [catalog.num_parts(id_) for id_ in ("4163", "4162", "4161")] == [2, 4, len(small_catalog.PARTS)]
 
 
-def test_companies_are_listed_by_role(catalog):
+def test_companies_are_listed_by_role(catalog: Any) -> None:
     assert {one.id for one in catalog.manufacturers()} == set(small_catalog.MAKERS)
     assert {one.id for one in catalog.sellers()} == set(small_catalog.SELLERS)
     assert (catalog.company("370").name, catalog.company("1")) == ("Texas Instruments", None)
@@ -77,18 +79,18 @@ def test_companies_are_listed_by_role(catalog):
 
 
 @pytest.fixture(scope="module")
-def shipped():
+def shipped() -> Any:
     catalog = store.open_catalog()
     yield catalog
     catalog.close()
 
 
-def _matched(catalog, **query):
+def _matched(catalog: Any, **query: Any) -> Any:
     hits = catalog.match(records.MatchQuery(**query), records.Conditions())
     return [(part.mpn, part.manufacturer.name) for part in map(catalog.part, hits.ids)]
 
 
-def test_the_shipped_catalog_answers_the_recorded_cases(shipped):
+def test_the_shipped_catalog_answers_the_recorded_cases(shipped: Any) -> None:
     assert len(_matched(shipped, mpn="SN74S74N")) == 4
     assert _matched(shipped, mpn="SN74S74N", manufacturer="TI") == [("SN74S74N", "Texas Instruments")]
     assert _matched(shipped, sku="67K1122", seller="Newark") == [("SN74S74N", "Texas Instruments")]
@@ -107,11 +109,13 @@ def test_the_shipped_catalog_answers_the_recorded_cases(shipped):
         ("4062", "Adafruit Industries", "Adafruit Industries"),
     ],
 )
-def test_the_shipped_makers_are_found_under_recorded_spellings(shipped, mpn, spelling, maker):
+def test_the_shipped_makers_are_found_under_recorded_spellings(
+    shipped: Any, mpn: str, spelling: str, maker: str
+) -> None:
     assert _matched(shipped, mpn=mpn, manufacturer=spelling) == [(mpn, maker)]
 
 
-def test_every_shipped_part_can_be_built_with_its_offers(shipped):
+def test_every_shipped_part_can_be_built_with_its_offers(shipped: Any) -> None:
     ids = shipped.search("", records.Conditions()).ids
     assert len(ids) >= 300
     for part in map(shipped.part, ids):

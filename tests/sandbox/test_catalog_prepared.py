@@ -3,6 +3,8 @@
 import itertools
 import re
 import sqlite3
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import small_catalog
@@ -14,21 +16,21 @@ PARTS = 300
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path: Path) -> Any:
     folder = tmp_path / "data"
     folder.mkdir()
     return small_catalog.write(folder)
 
 
 @pytest.fixture
-def opens(tmp_path, data):
+def opens(tmp_path: Path, data: Any) -> Any:
     """Opens a prepared catalog of the small data, made where it is missing."""
     return lambda name="catalog.db", **more: store.open_catalog(
         **{"parts": PARTS, "data": data, "prepared": tmp_path / name, **more}
     )
 
 
-def test_a_prepared_catalog_answers_as_one_in_memory(opens, data):
+def test_a_prepared_catalog_answers_as_one_in_memory(opens: Any, data: Any) -> None:
     opens().close()
     kept, made = opens(), store.open_catalog(PARTS, data=data)
     for q in ("", "resistor", "10 kΩ", "rc0603"):
@@ -41,7 +43,7 @@ def test_a_prepared_catalog_answers_as_one_in_memory(opens, data):
     assert kept.num_parts("4161") == PARTS
 
 
-def test_it_is_made_once_and_then_only_opened(opens, tmp_path, monkeypatch):
+def test_it_is_made_once_and_then_only_opened(opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opens().close()
     before = (tmp_path / "catalog.db").read_bytes()
     monkeypatch.setattr(loader, "fill", lambda *_, **__: pytest.fail("it was made again"))
@@ -50,7 +52,7 @@ def test_it_is_made_once_and_then_only_opened(opens, tmp_path, monkeypatch):
     assert (tmp_path / "catalog.db").read_bytes() == before
 
 
-def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens, tmp_path, data):
+def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens: Any, tmp_path: Path, data: Any) -> None:
     opens().close()
     own = tmp_path / "own.jsonl"
     own.write_text('{"mpn": "X1", "manufacturer": "TI"}')
@@ -69,7 +71,7 @@ def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens, tmp_p
 
 
 @pytest.mark.parametrize("content", [b"not a database", b""])
-def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens, tmp_path, content):
+def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens: Any, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "catalog.db").write_bytes(content)
     with pytest.raises(lines.CatalogError, match=r"catalog\.db: is no prepared catalog; name another file"):
         opens()
@@ -77,8 +79,10 @@ def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens, tmp_path,
 
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt(), sqlite3.OperationalError("database or disk is full")])
-def test_what_was_interrupted_leaves_nothing_behind(opens, tmp_path, monkeypatch, reason):
-    def fail(*_):
+def test_what_was_interrupted_leaves_nothing_behind(
+    opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Any
+) -> None:
+    def fail(*_: Any) -> None:
         raise reason
 
     monkeypatch.setattr("proxy.sandbox.catalog.building.Builder.finish", fail)
@@ -87,12 +91,12 @@ def test_what_was_interrupted_leaves_nothing_behind(opens, tmp_path, monkeypatch
     assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(lines.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
         prepared.make(tmp_path / "absent" / "catalog.db", prepared.Source(None, None, 1, loader.SHIPPED))
 
 
-def test_several_processes_make_the_same_file(tmp_path):
+def test_several_processes_make_the_same_file(tmp_path: Path) -> None:
     heard = []
     for processes in (1, 2):
         path = tmp_path / f"{processes}.db"
@@ -111,7 +115,7 @@ def test_several_processes_make_the_same_file(tmp_path):
         ("D38999", r"D38999/2[046][FWZJ][A-HJ]\d{1,2}[PS][NA-E]", "D38999/20WB35SN"),
     ],
 )
-def test_large_families_number_their_parts_as_the_makers_do(series, shape, example):
+def test_large_families_number_their_parts_as_the_makers_do(series: str, shape: str, example: str) -> None:
     (family,) = (one for one in large_families.FAMILIES if one.series == series)
     mpns = [draft.mpn for draft in itertools.islice(family.drafts(), 8000)]
     assert len(set(mpns)) == 8000

@@ -1,5 +1,7 @@
 """Finding parts in the small catalog: matches, searches, filters, sorting, counts, suggestions."""
 
+from typing import Any
+
 import pytest
 from support import small_catalog
 
@@ -9,11 +11,11 @@ ANY = records.Conditions()
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory):
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return small_catalog.opened(tmp_path_factory.mktemp("data"))
 
 
-def _only(**filters):
+def _only(**filters: Any) -> Any:
     return records.Conditions(tuple((key, tuple(values)) for key, values in filters.items()))
 
 
@@ -44,11 +46,11 @@ def _only(**filters):
         ({"mpn": "\ud800"}, set()),
     ],
 )
-def test_a_match_is_exact_after_normalising(catalog, query, ids):
+def test_a_match_is_exact_after_normalising(catalog: Any, query: Any, ids: Any) -> None:
     assert set(catalog.match(records.MatchQuery(**query), ANY).ids) == ids
 
 
-def test_every_generated_order_code_finds_its_part(catalog):
+def test_every_generated_order_code_finds_its_part(catalog: Any) -> None:
     found = 0
     for id_ in catalog.search("", ANY).ids:
         for seller in catalog.sellers_of(catalog.part(id_)):
@@ -59,7 +61,7 @@ def test_every_generated_order_code_finds_its_part(catalog):
     assert found > 30
 
 
-def test_the_literally_equal_number_comes_first_then_the_one_with_most_offers(catalog):
+def test_the_literally_equal_number_comes_first_then_the_one_with_most_offers(catalog: Any) -> None:
     assert catalog.match(records.MatchQuery(mpn="CD4013B"), ANY).ids == ("105", "104")
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).ids == ("104", "105")
     first, second = catalog.match(records.MatchQuery(mpn="sn74s74n"), ANY).ids
@@ -67,26 +69,26 @@ def test_the_literally_equal_number_comes_first_then_the_one_with_most_offers(ca
     assert offers[0] >= offers[1]
 
 
-def test_an_alternate_number_leads_to_the_part_and_is_named(catalog):
+def test_an_alternate_number_leads_to_the_part_and_is_named(catalog: Any) -> None:
     hits = catalog.match(records.MatchQuery(mpn="hcf4013be"), ANY)
     assert (hits.ids, hits.aka) == (("104",), {"104": "HCF4013BE"})
     assert catalog.search_mpn("HCF40", ANY).aka == {"104": "HCF4013BE"}
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka == {}
 
 
-def test_a_match_for_nothing_is_refused(catalog):
+def test_a_match_for_nothing_is_refused(catalog: Any) -> None:
     with pytest.raises(ValueError, match="Missing search filters"):
         catalog.match(records.MatchQuery(), ANY)
 
 
-def test_match_options_filter_parts_not_sellers(catalog):
+def test_match_options_filter_parts_not_sellers(catalog: Any) -> None:
     query = records.MatchQuery(manufacturer="MPD")
     assert set(catalog.match(query, ANY).ids) == {"111", "112", "113"}
     assert set(catalog.match(query, records.Conditions(authorized_only=True)).ids) == {"113"}
     assert set(catalog.match(query, records.Conditions(in_stock_only=True)).ids) == {"113"}
 
 
-def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog):
+def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog: Any) -> None:
     assert catalog.search_mpn("SN74S74N", ANY).ids[2:] == ("103",)
     assert set(catalog.search_mpn("74s7", ANY).ids) == {"101", "102", "103"}
     assert catalog.search_mpn("SN74*", ANY).ids
@@ -113,17 +115,17 @@ def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog):
         ("!!", set()),
     ],
 )
-def test_a_text_search_wants_every_word_somewhere(catalog, q, ids):
+def test_a_text_search_wants_every_word_somewhere(catalog: Any, q: str, ids: Any) -> None:
     assert set(catalog.search(q, ANY).ids) == ids
 
 
 @pytest.mark.parametrize("q", ["", "  ", "*"])
-def test_an_empty_search_lists_everything_that_passes(catalog, q):
+def test_an_empty_search_lists_everything_that_passes(catalog: Any, q: str) -> None:
     assert len(catalog.search(q, ANY).ids) == len(small_catalog.PARTS)
     assert set(catalog.search(q, _only(manufacturer_id=["30"])).ids) == {"106", "107"}
 
 
-def test_the_part_with_that_very_number_is_most_relevant(catalog):
+def test_the_part_with_that_very_number_is_most_relevant(catalog: Any) -> None:
     assert set(catalog.search("SN74S74N", ANY).ids[:2]) == {"101", "102"}
 
 
@@ -150,11 +152,11 @@ def test_the_part_with_that_very_number_is_most_relevant(catalog):
         ({"manufacturer_id": ["Texas Instrumentos"]}, set()),
     ],
 )
-def test_filters_take_ids_names_ranges_and_values(catalog, filters, ids):
+def test_filters_take_ids_names_ranges_and_values(catalog: Any, filters: Any, ids: Any) -> None:
     assert set(catalog.search("", _only(**filters)).ids) == ids
 
 
-def test_a_distributor_filter_keeps_the_parts_it_lists(catalog):
+def test_a_distributor_filter_keeps_the_parts_it_lists(catalog: Any) -> None:
     by_name, by_id = (catalog.search("", _only(distributor_id=[text])).ids for text in ("Digi-Key", "459"))
     assert by_name == by_id
     listed = {
@@ -165,7 +167,7 @@ def test_a_distributor_filter_keeps_the_parts_it_lists(catalog):
     assert set(by_id) == listed
 
 
-def test_cad_filters_agree_with_the_parts(catalog):
+def test_cad_filters_agree_with_the_parts(catalog: Any) -> None:
     assert "101" in catalog.search("", _only(cad_models=["symbol_footprint_3d"])).ids
     assert catalog.part("101").cad.has3d_model
     flat = catalog.search("", _only(cad_models=["symbol_footprint"])).ids
@@ -182,7 +184,7 @@ def test_cad_filters_agree_with_the_parts(catalog):
         ({"resistance": ["(low__high)"]}, r"resistance has no range '\(low__high\)'"),
     ],
 )
-def test_a_filter_that_cannot_be_read_is_named(catalog, filters, message):
+def test_a_filter_that_cannot_be_read_is_named(catalog: Any, filters: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         catalog.search("", _only(**filters))
 
@@ -196,23 +198,23 @@ def test_a_filter_that_cannot_be_read_is_named(catalog, filters, message):
     ],
 )
 @pytest.mark.parametrize("descending", [False, True])
-def test_sorting_follows_the_key_and_direction(catalog, sort, value, descending):
+def test_sorting_follows_the_key_and_direction(catalog: Any, sort: str, value: Any, descending: bool) -> None:
     parts = [catalog.part(id_) for id_ in catalog.search("", ANY, sort, descending).ids]
     values = [value(catalog, part) for part in parts]
     assert values == sorted(values, reverse=descending)
 
 
-def test_parts_without_the_property_come_last_in_either_direction(catalog):
+def test_parts_without_the_property_come_last_in_either_direction(catalog: Any) -> None:
     assert catalog.search("", ANY, "capacitance", False).ids[:2] == ("108", "109")
     assert catalog.search_mpn("C", ANY, "capacitance", True).ids[:2] == ("109", "108")
 
 
-def test_an_unknown_sort_key_is_named(catalog):
+def test_an_unknown_sort_key_is_named(catalog: Any) -> None:
     with pytest.raises(ValueError, match="sort: there is no key 'price'"):
         catalog.search("", ANY, "price")
 
 
-def test_counts_are_over_all_hits_most_first(catalog):
+def test_counts_are_over_all_hits_most_first(catalog: Any) -> None:
     hits = catalog.search("", ANY)
     makers = [(one.name, count) for one, count in catalog.manufacturer_counts(hits)]
     assert set(makers[:2]) == {("Texas Instruments", 3), ("Memory Protection Devices", 3)}
@@ -224,13 +226,13 @@ def test_counts_are_over_all_hits_most_first(catalog):
         assert count == len(catalog.search("", _only(distributor_id=[company.id])).ids)
 
 
-def test_in_stock_counts_agree_with_the_in_stock_filter(catalog):
+def test_in_stock_counts_agree_with_the_in_stock_filter(catalog: Any) -> None:
     stocked = catalog.search("", records.Conditions(in_stock_only=True))
     assert dict(catalog.in_stock_counts(catalog.search("", ANY)))[True] == len(stocked.ids)
     assert not {"110", "111", "112"} & set(stocked.ids)
 
 
-def test_values_are_counted_with_their_extremes(catalog):
+def test_values_are_counted_with_their_extremes(catalog: Any) -> None:
     counted = catalog.spec_counts(catalog.search("", ANY), "capacitance")
     assert set(counted.buckets) == {("100 nF", 1e-7, 1), ("1 µF", 1e-6, 1)}
     assert (counted.minimum, counted.maximum) == (1e-7, 1e-6)
@@ -240,7 +242,7 @@ def test_values_are_counted_with_their_extremes(catalog):
         catalog.spec_counts(catalog.search("--", ANY), "colr")
 
 
-def test_suggestions_complete_numbers_makers_and_categories(catalog):
+def test_suggestions_complete_numbers_makers_and_categories(catalog: Any) -> None:
     numbers = catalog.suggest("sn74")
     assert {one.text for one in numbers} == {"SN74S74N", "SN74S74NE4"}
     assert {one.in_category_name for one in numbers} == {"Logic"}
@@ -253,7 +255,7 @@ def test_suggestions_complete_numbers_makers_and_categories(catalog):
     assert catalog.suggest("") == ()
 
 
-def test_spelling_offers_words_that_occur(catalog):
+def test_spelling_offers_words_that_occur(catalog: Any) -> None:
     assert catalog.spelling("Resitors 10k") == (records.Correction("resistors 10k", 1),)
     assert catalog.spelling("resistors") == ()
     assert catalog.spelling("qqqqqqq") == ()

@@ -1,5 +1,7 @@
 """The pure rules of the catalog: part numbers, company names, units, rates, order codes."""
 
+from typing import Any
+
 import pytest
 
 from proxy.sandbox.catalog import matching, money, records, skus, units
@@ -15,7 +17,7 @@ from proxy.sandbox.catalog import matching, money, records, skus, units
         ("*-", ""),
     ],
 )
-def test_only_letters_and_digits_count(text, same):
+def test_only_letters_and_digits_count(text: str, same: str) -> None:
     assert matching.normalise(text) == same
 
 
@@ -29,11 +31,11 @@ def test_only_letters_and_digits_count(text, same):
         ("LM358", "SN74S74N", None),
     ],
 )
-def test_closeness_ranks_literal_equal_prefix_inside(query, mpn, rank):
+def test_closeness_ranks_literal_equal_prefix_inside(query: str, mpn: str, rank: Any) -> None:
     assert matching.closeness(query, mpn) == rank
 
 
-def _company(id_, name, *aliases):
+def _company(id_: Any, name: Any, *aliases: Any) -> Any:
     return records.Company(
         id_, name, aliases, None, None, f"/{id_}", True, False, False, False, frozenset({"manufacturer"})
     )
@@ -70,7 +72,7 @@ NAMES = matching.Names(
         ("", set()),
     ],
 )
-def test_company_names_are_matched_loosely_but_not_wildly(text, ids):
+def test_company_names_are_matched_loosely_but_not_wildly(text: str, ids: Any) -> None:
     assert NAMES.find(text) == ids
 
 
@@ -92,22 +94,22 @@ def test_company_names_are_matched_loosely_but_not_wildly(text, ids):
         (-0.005, "A", "-5 mA"),
     ],
 )
-def test_numbers_are_shown_with_the_prefix_that_reads_best(number, symbol, display):
+def test_numbers_are_shown_with_the_prefix_that_reads_best(number: float, symbol: str, display: str) -> None:
     shown = units.shown(number, symbol)
     assert shown.display == display
     assert f"{shown.value} {shown.units}".strip() == display
 
 
 @pytest.mark.parametrize("number,text", [(1e-7, "0.0000001"), (10000.0, "10000"), (2.5, "2.5"), (-40, "-40")])
-def test_si_values_have_no_exponent(number, text):
+def test_si_values_have_no_exponent(number: float, text: str) -> None:
     assert units.si(number) == text
 
 
-def test_the_vendors_conversion_example_holds_to_the_last_digit():
+def test_the_vendors_conversion_example_holds_to_the_last_digit() -> None:
     assert 134.21 * money.rate("USD", "EUR") == 114.07648685000001
 
 
-def test_a_currency_without_a_rate_converts_to_nothing():
+def test_a_currency_without_a_rate_converts_to_nothing() -> None:
     assert (money.rate("", "USD"), money.rate("USD", "XTS"), money.rate("XTS", "XTS")) == (None, None, None)
     assert money.rate("JPY", "JPY") == 1.0
 
@@ -115,13 +117,13 @@ def test_a_currency_without_a_rate_converts_to_nothing():
 @pytest.mark.parametrize("seller", ["459", "2401", "2402", "819", "3261", "2454", "11779", "8706"])
 @pytest.mark.parametrize("part_id", [7, 54445, 9336958, 1_000_123_456])
 @pytest.mark.parametrize("variant", [0, 1, 2])
-def test_an_order_code_can_be_read_back_to_its_part(seller, part_id, variant):
+def test_an_order_code_can_be_read_back_to_its_part(seller: str, part_id: int, variant: int) -> None:
     made = skus.sku(seller, skus.Numbered(part_id, 370, "SN74-S74.N", variant))
     read = skus.readings(matching.normalise(made))
     assert part_id in read.ids or "SN74S74N" in read.mpns
 
 
-def test_sellers_have_order_codes_of_their_own_style():
+def test_sellers_have_order_codes_of_their_own_style() -> None:
     part = skus.Numbered(9336958, 370, "SN74S74N", 0)
     codes = [skus.sku(seller, part) for seller in ("459", "2401", "2402", "11779", "8706")]
     assert codes == ["470-9336958-1-ND", "470-SN74S74N", "35X6958", "C9336958", "SN74S74N"]

@@ -3,6 +3,7 @@
 import dataclasses
 import random
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -23,7 +24,7 @@ EVERYTHING = "{ supCategories { id numParts } }"
 
 
 @asynccontextmanager
-async def _started(seed, catalog, key, **chosen):
+async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
     """A sandbox with all of its own, clock and random source too, and a user who has signed in."""
     usual = {"accounts": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),), "seed": seed}
     legacy = legacy_settings.Settings(requests_per_second=None)
@@ -41,7 +42,7 @@ async def _started(seed, catalog, key, **chosen):
 
 
 @pytest.fixture(scope="module")
-def own():
+def own() -> Any:
     """What takes long to make, for each of the two: a catalog and a key."""
     made = [(store.open_catalog(700, seed=1), keys.generate()), (store.open_catalog(seed=2), keys.generate())]
     yield made
@@ -50,24 +51,24 @@ def own():
 
 
 @pytest.fixture
-async def both(own):
+async def both(own: Any) -> Any:
     """The first has other parts, other people, and tokens that are good for an hour."""
     others = (dataclasses.replace(people.USERS[0], name="Ada of the First"), *people.USERS[1:])
     async with _started(1, *own[0], users=others, token_lifetime=3600) as first, _started(2, *own[1]) as second:
         yield first, second
 
 
-async def _parts(caller):
+async def _parts(caller: Any) -> Any:
     return max(each["numParts"] for each in (await caller.get(EVERYTHING))["supCategories"])
 
 
-async def _journal(caller):
+async def _journal(caller: Any) -> Any:
     url = caller.sandbox.url + "/admin/journal"
     async with caller.session.get(url) as response:
         return (await response.json())["totals"]["requests"]
 
 
-async def test_each_has_its_own_parts_and_offers(both):
+async def test_each_has_its_own_parts_and_offers(both: Any) -> None:
     first, second = both
     assert await _parts(first) == 700
     assert await _parts(second) < 700
@@ -76,7 +77,7 @@ async def test_each_has_its_own_parts_and_offers(both):
     assert mine != other
 
 
-async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both):
+async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both: Any) -> None:
     first, second = both
     stranger = {"headers": {"Authorization": f"Bearer {first.token}"}}
     assert (await first.ask(EVERYTHING, **stranger)).status == 200
@@ -89,7 +90,7 @@ async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both):
     assert not published[0] & published[1]
 
 
-async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both):
+async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both: Any) -> None:
     first, second = both
     before = await _journal(second)
     first.sandbox.faults.replace(declarations.parse("5xx status=503"))
@@ -104,7 +105,7 @@ async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both
     assert (await second.ask(PART)).status == 200
 
 
-async def test_people_sessions_and_design_data_are_each_ones_own(both):
+async def test_people_sessions_and_design_data_are_each_ones_own(both: Any) -> None:
     first, second = both
     names = []
     for caller in both:
@@ -131,12 +132,12 @@ async def test_people_sessions_and_design_data_are_each_ones_own(both):
     assert [await _tasks(caller) for caller in both] == [before[0] + 1, before[1]]
 
 
-async def _tasks(caller):
+async def _tasks(caller: Any) -> Any:
     query = "query($p: ID!) { desProjectTasks(projectId: $p) { totalCount } }"
     return (await caller.get(query, p=(await caller.project())["id"]))["desProjectTasks"]["totalCount"]
 
 
-async def test_the_old_services_count_their_own_requests_and_disturbances(both):
+async def test_the_old_services_count_their_own_requests_and_disturbances(both: Any) -> None:
     first, second = (old_service.OldService(caller.sandbox, caller.session) for caller in both)
     await first.match({"mpn": "SN74S74N"})
     url = first.sandbox.url + "/admin/legacy"

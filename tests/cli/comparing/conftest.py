@@ -2,6 +2,8 @@
 
 import shutil
 from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import commands
@@ -9,11 +11,11 @@ from support.scripted_side import Side, serving
 
 
 @pytest.fixture
-async def start(tmp_path):
+async def start(tmp_path: Path) -> Any:
     """Starts the command in a folder of its own; what is left of it ends with the test."""
     started = []
 
-    async def begin(*arguments, terminal=None, **changes):
+    async def begin(*arguments: Any, terminal: Any = None, **changes: Any) -> Any:
         process = await commands.start(tmp_path, *arguments, terminal=terminal, **changes)
         started.append(process)
         return process
@@ -26,10 +28,10 @@ async def start(tmp_path):
 
 
 @pytest.fixture
-def run(start):
+def run(start: Any) -> Any:
     """Runs the command to its end."""
 
-    async def of(*arguments, **changes):
+    async def of(*arguments: Any, **changes: Any) -> Any:
         return await commands.end(await start(*arguments, **changes))
 
     return of
@@ -38,19 +40,19 @@ def run(start):
 class Two:
     """Two services that answer alike; the new one says that each answer cost two parts. Either can be changed."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.old = Side(lambda q: {"hits": len(q)})
         self.new = Side(lambda q: {"hits": len(q)}, parts=2)
         self.old_url = self.new_url = ""
 
     @property
-    def sides(self):
+    def sides(self) -> Any:
         """The options that name them."""
         return ("--old", self.old_url, "--new", self.new_url, "--old-rate", "0")
 
 
 @pytest.fixture
-async def two():
+async def two() -> Any:
     made = Two()
     async with AsyncExitStack() as stack:
         made.old_url = await stack.enter_async_context(serving(made.old.handle))
@@ -59,10 +61,10 @@ async def two():
 
 
 @pytest.fixture
-def log(tmp_path):
+def log(tmp_path: Path) -> Any:
     """A file of searches, three parts each at worst."""
 
-    def of(number, key="a-key-in-the-log"):
+    def of(number: Any, key: str = "a-key-in-the-log") -> Any:
         lines = [f"/v3/parts/search?apikey={key}&q=part-{n}&limit=3" for n in range(number)]
         (tmp_path / "urls.txt").write_text("\n".join(lines) + "\n")
         return "urls.txt"
@@ -71,7 +73,7 @@ def log(tmp_path):
 
 
 @pytest.fixture
-def copied(tmp_path):
+def copied(tmp_path: Path) -> Any:
     """The program by itself: gives the folder to run it from, and what changes a file there."""
     folder = tmp_path / "copy"
     for name in ("proxy", "mappings"):
@@ -79,7 +81,7 @@ def copied(tmp_path):
     for name in ("config.yaml", "compare.yaml"):
         shutil.copy(commands.ROOT / name, folder / name)
 
-    def change(name, before, after):
+    def change(name: Any, before: Any, after: Any) -> None:
         file = folder / name
         text = file.read_text(encoding="utf-8")
         assert text.count(before) == 1

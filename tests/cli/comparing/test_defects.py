@@ -1,6 +1,8 @@
 """Defects put into a mapping: each is found by mapping again what was recorded, and told at its field."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support import generated_calls
@@ -37,7 +39,7 @@ DEFECTS = {  # the file, what is right, what is wrong, and what is in the path o
 
 
 @pytest.fixture
-async def recorded(run, tmp_path):
+async def recorded(run: Any, tmp_path: Path) -> None:
     """A recording of generated calls, in the folder of the test."""
     chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
     async with app.running(chosen) as sandbox:
@@ -53,17 +55,17 @@ async def recorded(run, tmp_path):
     assert found.code == 0, found
 
 
-def _asks_no_uids(call):
+def _asks_no_uids(call: Any) -> Any:
     """Whether a call is for parts alone: the sides cannot share the uids of companies and categories that nobody
     recorded, and a request by one of those counts as a difference."""
     return call.path.startswith("/parts") and not any("category_uids]" in name for name, _ in call.query)
 
 
 @pytest.mark.usefixtures("recorded")
-async def test_every_defect_is_found_at_its_field_and_nothing_else_is(run, tmp_path, copied):
+async def test_every_defect_is_found_at_its_field_and_nothing_else_is(run: Any, tmp_path: Path, copied: Any) -> None:
     folder, change = copied
 
-    async def paths():
+    async def paths() -> Any:
         command = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "result.json")
         found = await run(*command, PYTHONPATH=str(folder))
         result = json.loads((tmp_path / "result.json").read_text("utf-8"))

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -12,10 +14,12 @@ from support import commands
 from support.scripted_side import serving
 
 
-async def test_calls_with_trouble_are_asked_again_by_the_same_command(run, two, log, tmp_path):
+async def test_calls_with_trouble_are_asked_again_by_the_same_command(
+    run: Any, two: Any, log: Any, tmp_path: Path
+) -> None:
     released = asyncio.Event()
 
-    async def odd(request):
+    async def odd(request: Any) -> Any:
         q = request.query["q"]
         if q == "part-1" and not released.is_set():
             await released.wait()
@@ -44,10 +48,12 @@ async def test_calls_with_trouble_are_asked_again_by_the_same_command(run, two, 
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(start, run, two, log, tmp_path, how):
+async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
+    start: Any, run: Any, two: Any, log: Any, tmp_path: Path, how: Any
+) -> None:
     reached, released = asyncio.Event(), asyncio.Event()
 
-    async def holding(request):
+    async def holding(request: Any) -> Any:
         if len(two.new.asked) >= 15 and not released.is_set():
             reached.set()
             await released.wait()
@@ -85,7 +91,7 @@ async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(start, r
         assert any("parts more may have been spent: on calls that were cut off" in note for note in result["notes"])
 
 
-async def test_a_run_keeps_its_budget_and_goes_on_with_another(run, two, log, tmp_path):
+async def test_a_run_keeps_its_budget_and_goes_on_with_another(run: Any, two: Any, log: Any, tmp_path: Path) -> None:
     command = ("compare", *two.sides, "--requests", log(30))
     found = await run(*command, "--budget", "25", "--json", "r.json")
     assert found.code == 2, found
@@ -99,7 +105,7 @@ async def test_a_run_keeps_its_budget_and_goes_on_with_another(run, two, log, tm
     assert Counter(two.new.asked) == Counter(f"part-{n}" for n in range(30))
 
 
-async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run, two, log):
+async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run: Any, two: Any, log: Any) -> None:
     found = await run("compare", *two.sides, "--requests", log(5))
     assert found.code == 2
     assert "15 parts at worst; no budget: a call whose data moves meanwhile is paid for twice" in found.err
@@ -107,7 +113,7 @@ async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(ru
     assert two.new.asked == []
 
 
-async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run, two, log):
+async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run: Any, two: Any, log: Any) -> None:
     two.old.answer = lambda q: web.Response(text="<html>", content_type="text/html")
     await run("compare", *two.sides, "--requests", log(12), "--yes")
     two.old.answer = lambda q: {"hits": len(q)}
@@ -118,7 +124,7 @@ async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run, two, lo
     assert found.code == 0, found
 
 
-async def test_what_was_compared_before_it_was_to_be_recorded_is_counted(run, two, log):
+async def test_what_was_compared_before_it_was_to_be_recorded_is_counted(run: Any, two: Any, log: Any) -> None:
     command = ("compare", *two.sides, "--requests", log(30))
     await run(*command, "--budget", "25")
     found = await run(*command, "--budget", "1000", "--record", "rec.zst")
@@ -130,23 +136,23 @@ async def test_what_was_compared_before_it_was_to_be_recorded_is_counted(run, tw
 class Terminal:
     """A command on a terminal: what it shows, and what is typed."""
 
-    def __init__(self, process, primary):
+    def __init__(self, process: Any, primary: Any) -> None:
         self.process, self.primary, self.shown = process, primary, ""
 
-    async def until(self, words):
+    async def until(self, words: Any) -> None:
         async with asyncio.timeout(commands.SECONDS):
             while words not in self.shown:
                 self.shown += (await asyncio.to_thread(os.read, self.primary, 4096)).decode(errors="replace")
 
-    def type(self, text):
+    def type(self, text: Any) -> None:
         os.write(self.primary, text.encode())
 
 
 @pytest.fixture
-def on_terminal(start):
+def on_terminal(start: Any) -> Any:
     opened = []
 
-    async def of(*arguments):
+    async def of(*arguments: Any) -> Any:
         primary, secondary = os.openpty()
         opened.append(primary)
         process = await start(*arguments, terminal=secondary, TERM="xterm")
@@ -158,7 +164,7 @@ def on_terminal(start):
         os.close(primary)
 
 
-async def test_on_a_terminal_a_question_is_asked_before_parts_are_spent(on_terminal, two, log):
+async def test_on_a_terminal_a_question_is_asked_before_parts_are_spent(on_terminal: Any, two: Any, log: Any) -> None:
     command = ("compare", *two.sides, "--requests", log(5))
     asked = await on_terminal(*command)
     await asked.until("Up to 15 parts may be spent. Go on?")

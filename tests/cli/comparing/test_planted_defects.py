@@ -4,6 +4,9 @@ A defect does not count as planted where the mappings with it are refused at sta
 answered with it as without it: no comparison of answers can find that.
 """
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from support import commands, covering_calls, generated_calls, log_lines, mapped_again, planted_defects
 
@@ -48,12 +51,12 @@ CHOSEN = [  # object, field, and the rule that is wrong
 
 
 @pytest.fixture(scope="module")
-def mappings():
+def mappings() -> Any:
     return planted_defects.Mappings(shipped.path("mappings"))
 
 
 @pytest.fixture
-async def recording(tmp_path):
+async def recording(tmp_path: Path) -> Any:
     """Few calls that show everything the old service has something for, recorded with both sides' answers."""
     with log_lines.collected("error"):
         chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
@@ -72,10 +75,10 @@ async def recording(tmp_path):
 class Tried:
     """What came of mapping with a defect, beside what comes of the mappings as they are."""
 
-    def __init__(self, recording, mappings, right, folder):
+    def __init__(self, recording: Any, mappings: Any, right: Any, folder: Any) -> None:
         self._recording, self._mappings, self._right, self._folder = recording, mappings, right, folder
 
-    async def shows(self, defect):
+    async def shows(self, defect: Any) -> Any:
         """Whether an answer is another with it; then it has to be found. False too where it is refused at start."""
         self._mappings.write(defect, self._folder)
         try:
@@ -94,13 +97,13 @@ class Tried:
 
 
 @pytest.fixture
-async def tried(recording, mappings, tmp_path):
+async def tried(recording: Any, mappings: Any, tmp_path: Path) -> Any:
     right = await recording.mapped(shipped.path("mappings"))
     assert right.result.troubles == ()
     return Tried(recording, mappings, right, tmp_path / "planted")
 
 
-async def test_defects_are_found_at_their_fields(tried, mappings):
+async def test_defects_are_found_at_their_fields(tried: Any, mappings: Any) -> None:
     """Those that were chosen all show; of those that are generated, as many as are wanted are taken by the seed."""
     for name, field, wrong in CHOSEN:
         file = next(

@@ -1,6 +1,8 @@
 """Recording, and mapping again what was recorded."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
@@ -16,7 +18,9 @@ TARGETS = """/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N"}]
 """
 
 
-async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothing(run, tmp_path, copied):
+async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothing(
+    run: Any, tmp_path: Path, copied: Any
+) -> None:
     folder, change = copied
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
@@ -26,7 +30,7 @@ async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothin
     assert found.code == 0, found
     replay = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "r.json")
 
-    async def replayed():
+    async def replayed() -> Any:
         made = await run(*replay, PYTHONPATH=str(folder))
         return made, json.loads((tmp_path / "r.json").read_text())
 
@@ -51,7 +55,7 @@ async def test_a_changed_mapping_is_proven_on_what_was_recorded_and_costs_nothin
         assert ".shortDescription): record again" in trouble["reason"]
 
 
-async def test_a_replay_is_compared_with_old_answers_of_ones_own_where_there_are_some(run, tmp_path):
+async def test_a_replay_is_compared_with_old_answers_of_ones_own_where_there_are_some(run: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run("record", "--config", "own.yaml", "--requests", "urls.txt", "--output", "r.zst")
@@ -64,7 +68,7 @@ async def test_a_replay_is_compared_with_old_answers_of_ones_own_where_there_are
     assert any(sample["old"] == '"many"' for group in result["groups"] for sample in group["samples"])
 
 
-async def test_a_replay_needs_no_credentials(run, tmp_path):
+async def test_a_replay_needs_no_credentials(run: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     (tmp_path / "urls.txt").write_text(TARGETS)
     found = await run(
@@ -83,7 +87,9 @@ applications:
     assert found.code == 0, found
 
 
-async def test_a_recording_of_the_old_side_alone_costs_nothing_and_goes_on(run, two, log, tmp_path):
+async def test_a_recording_of_the_old_side_alone_costs_nothing_and_goes_on(
+    run: Any, two: Any, log: Any, tmp_path: Path
+) -> None:
     two.old.answer = lambda q: {"hits": 1} if len(two.old.asked) <= 5 else web.Response(status=502)
     command = ("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(30), "--output", "rec.zst")
     found = await run(*command)
@@ -100,7 +106,7 @@ async def test_a_recording_of_the_old_side_alone_costs_nothing_and_goes_on(run, 
     assert sum(row["calls"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
 
 
-async def test_a_recording_without_upstream_answers_cannot_be_mapped_again(run, two, log):
+async def test_a_recording_without_upstream_answers_cannot_be_mapped_again(run: Any, two: Any, log: Any) -> None:
     await run("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(2), "--output", "rec.zst")
     found = await run("compare", "--replay", "rec.zst")
     assert found.code == 2

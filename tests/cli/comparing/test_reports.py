@@ -1,6 +1,8 @@
 """Reports as a user gets them: where they go, what they say of refusals, and how much rules hid."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -9,12 +11,12 @@ CALLS = "".join(f"/v3/parts/search?apikey=a-key&q=part-{number}\n" for number in
 
 
 @pytest.fixture
-def asked(tmp_path):
+def asked(tmp_path: Path) -> Any:
     (tmp_path / "urls.txt").write_text(CALLS)
     return ("--requests", "urls.txt", "--yes")
 
 
-async def test_a_report_can_have_standard_output_for_itself(run, two, asked):
+async def test_a_report_can_have_standard_output_for_itself(run: Any, two: Any, asked: Any) -> None:
     found = await run("compare", *two.sides, *asked, "--json", "-")
     assert (found.code, json.loads(found.out)["verdict"]) == (0, "ready")
     assert "Ready: equivalent on 100" in found.err
@@ -23,14 +25,16 @@ async def test_a_report_can_have_standard_output_for_itself(run, two, asked):
     assert "one report can go to standard output, not several" in refused.err
 
 
-async def test_a_verdict_of_one_call_is_inconclusive(run, two, tmp_path):
+async def test_a_verdict_of_one_call_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
     (tmp_path / "urls.txt").write_text(CALLS.partition("\n")[0])
     found = await run("compare", *two.sides, "--requests", "urls.txt", "--yes", "--json", "-")
     assert json.loads(found.out)["verdict"] == "inconclusive"
     assert "Inconclusive: equivalent on 100" in found.err
 
 
-async def test_what_the_side_that_refuses_says_is_in_every_report(run, two, asked, tmp_path):
+async def test_what_the_side_that_refuses_says_is_in_every_report(
+    run: Any, two: Any, asked: Any, tmp_path: Path
+) -> None:
     refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
     two.new.answer = lambda q: web.json_response(refusal, status=400)
     files = {name: tmp_path / f"report.{name}" for name in ("html", "json", "markdown", "junit")}
@@ -43,7 +47,9 @@ async def test_what_the_side_that_refuses_says_is_in_every_report(run, two, aske
         assert "q is too short for this" in text
 
 
-async def test_a_curl_line_is_there_only_where_there_is_an_address(run, two, asked, tmp_path):
+async def test_a_curl_line_is_there_only_where_there_is_an_address(
+    run: Any, two: Any, asked: Any, tmp_path: Path
+) -> None:
     recorded = await run("record", "--old", two.old_url, "--old-rate", "0", *asked, "--output", "old.zst")
     assert recorded.code == 0, recorded
     two.new.answer = lambda q: {"hits": -1}
@@ -61,7 +67,7 @@ rules:
 """
 
 
-async def test_a_rule_that_hides_more_than_before_fails_the_run(run, two, asked, tmp_path):
+async def test_a_rule_that_hides_more_than_before_fails_the_run(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
     command = ("compare", *two.sides, *asked, "--rules", "own.yaml")
     two.new.answer = lambda q: {"hits": 0 if q == "part-1" else len(q)}
@@ -79,7 +85,7 @@ async def test_a_rule_that_hides_more_than_before_fails_the_run(run, two, asked,
     assert (await run(*command, *held, "--fresh")).code == 0
 
 
-async def test_what_varies_is_not_held_to_the_baseline(run, two, asked, tmp_path):
+async def test_what_varies_is_not_held_to_the_baseline(run: Any, two: Any, asked: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(RULES)
     (tmp_path / "hidden.json").write_text('{"calls": 4, "hidden": {}}')
     two.old.answer = lambda q: {"hits": len(q), "took": 1}
@@ -89,7 +95,9 @@ async def test_what_varies_is_not_held_to_the_baseline(run, two, asked, tmp_path
 
 
 @pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is no baseline: ")])
-async def test_a_baseline_that_is_none_is_refused_before_anything_is_asked(run, two, asked, tmp_path, text, words):
+async def test_a_baseline_that_is_none_is_refused_before_anything_is_asked(
+    run: Any, two: Any, asked: Any, tmp_path: Path, text: str | None, words: str
+) -> None:
     if text is not None:
         (tmp_path / "hidden.json").write_text(text)
     found = await run("compare", *two.sides, *asked, "--hidden-baseline", "hidden.json")

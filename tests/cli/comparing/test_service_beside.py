@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from pathlib import Path
+from typing import Any
 
 SEARCH, PART, BRANDS = "/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas"
 REFUSED = "HTTP 403: Forbidden request"  # the words of v3 (contract v3-rest.md §5)
@@ -13,7 +15,9 @@ shadow: {{old_url: "{old}", rate: 0}}
 """
 
 
-async def test_clients_that_the_old_service_still_answers_are_asked_for_the_new_way(run, two, log, tmp_path):
+async def test_clients_that_the_old_service_still_answers_are_asked_for_the_new_way(
+    run: Any, two: Any, log: Any, tmp_path: Path
+) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG.format(old=two.old_url))
     found = await run(
         *("compare", "--old", two.old_url, "--config", "own.yaml", "--requests", log(3, "EXAMPLE_KEY")),
@@ -24,13 +28,13 @@ async def test_clients_that_the_old_service_still_answers_are_asked_for_the_new_
     assert len(two.old.asked) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
 
 
-def log_line(call, key):
+def log_line(call: Any, key: Any) -> Any:
     """As nginx writes it."""
     asked = f'"GET /api/v3{call}&apikey={key} HTTP/1.1" 200 2326 "-" "kicost/1.1"'
     return f"203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] {asked}\n"
 
 
-async def test_clients_whose_key_it_does_not_know_are_named(run, tmp_path):
+async def test_clients_whose_key_it_does_not_know_are_named(run: Any, tmp_path: Path) -> None:
     key = "c4n4ry-of-nobody"
     lines = [log_line(call, key) for call in (SEARCH, PART, BRANDS, SEARCH)]
     (tmp_path / "access.log").write_text("".join(lines))

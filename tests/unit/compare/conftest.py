@@ -3,6 +3,8 @@
 import json
 from datetime import date
 from itertools import zip_longest
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +17,7 @@ from proxy.compare.replies import Reply
 TODAY = date(2026, 6, 1)
 
 
-def plain_diff(old, new, path="", place=""):
+def plain_diff(old: Any, new: Any, path: str = "", place: str = "") -> Any:
     """Lists by position, and no matching of anything."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
@@ -28,7 +30,7 @@ def plain_diff(old, new, path="", place=""):
         yield Difference("value" if type(old) is type(new) else "type", path, place, old, new)
 
 
-def _both(old, new, path, place):
+def _both(old: Any, new: Any, path: Any, place: Any) -> Any:
     if new is ABSENT:
         yield Difference("missing", path, place, old=old)
     elif old is ABSENT:
@@ -37,20 +39,20 @@ def _both(old, new, path, place):
         yield from plain_diff(old, new, path, place)
 
 
-def documents(old, new):
+def documents(old: Any, new: Any) -> Any:
     return list(plain_diff(old.value, new.value))
 
 
 @pytest.fixture(scope="session")
-def causes():
+def causes() -> Any:
     return Causes(v3_fields.load())
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(tmp_path: Path) -> Any:
     """Settings from a user's file."""
 
-    def of(text, **environ):
+    def of(text: Any, **environ: Any) -> Any:
         file = tmp_path / "ours.yaml"
         file.write_text(text, encoding="utf-8")
         return loader.load(file, environ)
@@ -59,10 +61,10 @@ def load(tmp_path):
 
 
 @pytest.fixture
-def rule(load):
+def rule(load: Any) -> Any:
     """The one rule of a text such as `path: mpn, ignore: all`."""
 
-    def of(text):
+    def of(text: Any) -> Any:
         settings = load(f"shipped_rules: false\nrules: [{{reason: because, expires: never, {text}}}]")
         return settings.rules[0]
 
@@ -70,10 +72,10 @@ def rule(load):
 
 
 @pytest.fixture
-def judge(load, causes):
+def judge(load: Any, causes: Any) -> Any:
     """A judge by the settings of a text; the shipped rules are out unless they are asked for."""
 
-    def of(text="shipped_rules: false", redact=lambda text: text):
+    def of(text: str = "shipped_rules: false", redact: Any = lambda text: text) -> Any:
         settings = load(text)
         return judging.Judge(settings, rules.Rules(settings.rules, causes, TODAY), causes, documents, redact)
 
@@ -81,8 +83,8 @@ def judge(load, causes):
 
 
 @pytest.fixture
-def reply():
-    def of(value, status=200, **more):
+def reply() -> Any:
+    def of(value: Any, status: int = 200, **more: Any) -> Any:
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
         return msgspec.structs.replace(Reply(status, body, 0.1), **more)
 
@@ -90,5 +92,5 @@ def reply():
 
 
 @pytest.fixture
-def call():
+def call() -> Any:
     return calls.Call("/parts/match", (("queries", '[{"mpn":"X1"}]'),), client="erp", times=4, origin="access.log:7")

@@ -17,7 +17,7 @@ from proxy.compare.addresses import base_of
         ("http://[::1]:8080", "http://[::1]:8080/v3"),
     ],
 )
-def test_v3_stands_at_the_end_once(text, base):
+def test_v3_stands_at_the_end_once(text: str, base: str) -> None:
     assert base_of(text) == base
 
 
@@ -33,7 +33,7 @@ def test_v3_stands_at_the_end_once(text, base):
         ("https://old/v3?apikey=secret", "goes on after its path"),
     ],
 )
-def test_what_is_none_is_said_without_its_secrets(text, why):
-    with pytest.raises(ValueError, match=why.split(",")[0].replace("(", r"\(")) as raised:
+def test_what_is_none_is_said_without_its_secrets(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why.split(",", maxsplit=1)[0].replace("(", r"\(")) as raised:
         base_of(text)
     assert "secret" not in str(raised.value)

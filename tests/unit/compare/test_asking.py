@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,14 +17,14 @@ KEY = "c4n4ry-of-the-old-side"
 
 
 @pytest.fixture
-def side_of():
+def side_of() -> Any:
     """A side, asked without waiting: `slept` has the pauses."""
 
     @asynccontextmanager
-    async def made(handler, slept=None, **limits):
+    async def made(handler: Any, slept: Any = None, **limits: Any) -> Any:
         chosen = asking.Limits(**{"seconds": 30.0, **limits})
 
-        async def sleep(seconds):
+        async def sleep(seconds: Any) -> None:
             if slept is not None:
                 slept.append(seconds)
 
@@ -33,11 +34,11 @@ def side_of():
     return made
 
 
-def answering(*replies):
+def answering(*replies: Any) -> Any:
     """A handler that gives these replies, the last one for ever, and notes requests."""
     told, seen = list(replies), []
 
-    async def handler(request):
+    async def handler(request: Any) -> Any:
         seen.append(request)
         made = told.pop(0) if len(told) > 1 else told[0]
         return made() if callable(made) else made
@@ -46,7 +47,7 @@ def answering(*replies):
     return handler
 
 
-def of(status=200, body=b'{"a": 1}', content_type="application/json", **headers):
+def of(status: int = 200, body: bytes = b'{"a": 1}', content_type: str = "application/json", **headers: Any) -> Any:
     return lambda: web.Response(
         status=status,
         body=body,
@@ -55,7 +56,7 @@ def of(status=200, body=b'{"a": 1}', content_type="application/json", **headers)
     )
 
 
-async def test_an_answer_is_as_it_came(side_of):
+async def test_an_answer_is_as_it_came(side_of: Any) -> None:
     handler = answering(of(404, b'{"message": "x"}', X_Parts_Cost="7"))
     async with side_of(handler) as side:
         reply = await side.ask(call('/v3/parts/match?queries=[{"mpn":"a+b c%26d"}]', client="erp"), "run-1")
@@ -71,7 +72,7 @@ async def test_an_answer_is_as_it_came(side_of):
     assert request.headers["User-Agent"].startswith("v3bridge-compare/")
 
 
-async def test_a_client_whose_key_is_not_known_sends_none(side_of):
+async def test_a_client_whose_key_is_not_known_sends_none(side_of: Any) -> None:
     handler = answering(of())
     async with side_of(handler) as side:
         await side.ask(call("/v3/brands/search?q=x", client="nobody"), "1")
@@ -95,19 +96,19 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
         (of(200, b"x" * 2000), "sent an answer of more than 1000 bytes", None),
     ],
 )
-async def test_what_is_no_answer_is_trouble(side_of, reply, trouble, parts):
+async def test_what_is_no_answer_is_trouble(side_of: Any, reply: Any, trouble: str, parts: int | None) -> None:
     async with side_of(answering(reply), bytes_max=1000) as side:
         found = await side.ask(call("/v3/brands/search", client="erp"), "1")
     assert (found.status, found.body, found.trouble, found.parts) == (0, b"", trouble, parts)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 500, 502])
-async def test_an_error_that_v3_could_have_sent_is_an_answer(side_of, status):
+async def test_an_error_that_v3_could_have_sent_is_an_answer(side_of: Any, status: int) -> None:
     async with side_of(answering(of(status, b'{"__class__": "ClientErrorResponse"}'))) as side:
         assert (await side.ask(call("/v3/brands/search"), "1")).status == status
 
 
-async def test_redirects_are_followed_within_the_side(side_of):
+async def test_redirects_are_followed_within_the_side(side_of: Any) -> None:
     handler = answering(of(301, Location="/v3/brands/abc?apikey=x"), of())
     async with side_of(handler) as side:
         reply = await side.ask(call("/v3/brands/xyz"), "1")
@@ -115,7 +116,7 @@ async def test_redirects_are_followed_within_the_side(side_of):
     assert handler.seen[1].path == "/v3/brands/abc"
 
 
-async def test_a_side_that_asks_for_fewer_calls_is_left_alone_and_asked_again(side_of):
+async def test_a_side_that_asks_for_fewer_calls_is_left_alone_and_asked_again(side_of: Any) -> None:
     slept = []
     handler = answering(of(429, Retry_After="3"), of(429), of(503, Retry_After="5"), of())
     async with side_of(handler, slept) as side:
@@ -124,7 +125,7 @@ async def test_a_side_that_asks_for_fewer_calls_is_left_alone_and_asked_again(si
     assert [round(each) for each in slept if each in (3.0, 2.0, 5.0)] == [3, 2, 5]
 
 
-async def test_a_side_that_never_has_time_is_trouble(side_of):
+async def test_a_side_that_never_has_time_is_trouble(side_of: Any) -> None:
     handler = answering(of(429))
     async with side_of(handler) as side:
         reply = await side.ask(call("/v3/brands/search"), "1")
@@ -133,7 +134,7 @@ async def test_a_side_that_never_has_time_is_trouble(side_of):
     assert len(handler.seen) == 4
 
 
-async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for(side_of):
+async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "nothing is left"}', Retry_After="86400"))
     async with side_of(handler) as side:
         reply = await side.ask(call("/v3/brands/search"), "1")
@@ -141,7 +142,7 @@ async def test_a_side_whose_parts_are_used_up_until_next_month_is_not_waited_for
     assert len(handler.seen) == 1
 
 
-async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of):
+async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
     async with side_of(handler) as side:
         reply = await side.ask(call("/v3/brands/search"), "1")
@@ -149,17 +150,17 @@ async def test_a_refusal_that_has_cost_parts_is_not_repeated(side_of):
     assert reply.trouble == "asks for fewer calls (HTTP 429): used up"
 
 
-async def test_a_503_that_may_have_been_billed_is_not_repeated(side_of):
+async def test_a_503_that_may_have_been_billed_is_not_repeated(side_of: Any) -> None:
     handler = answering(of(503, b"{}"))
     async with side_of(handler) as side:
         await side.ask(call("/v3/brands/search"), "1")
     assert len(handler.seen) == 1
 
 
-async def test_an_answer_that_takes_too_long_is_trouble(side_of):
+async def test_an_answer_that_takes_too_long_is_trouble(side_of: Any) -> None:
     released = asyncio.Event()
 
-    async def handler(request):
+    async def handler(request: Any) -> Any:
         await released.wait()
         return web.Response()
 
@@ -169,8 +170,8 @@ async def test_an_answer_that_takes_too_long_is_trouble(side_of):
     assert reply.trouble == "gives no whole answer within 0.2 s"
 
 
-async def test_an_answer_that_is_cut_is_trouble(side_of):
-    async def handler(request):
+async def test_an_answer_that_is_cut_is_trouble(side_of: Any) -> None:
+    async def handler(request: Any) -> Any:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
         await response.write(b'{"results": [')
@@ -183,12 +184,12 @@ async def test_an_answer_that_is_cut_is_trouble(side_of):
 
 
 @pytest.fixture
-async def raw_server():
+async def raw_server() -> Any:
     """Answers any request with bytes."""
     servers = []
 
     async def start(answer: bytes) -> str:
-        async def talk(reader, writer):
+        async def talk(reader: Any, writer: Any) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(answer)
             writer.close()
@@ -203,7 +204,7 @@ async def raw_server():
         await server.wait_closed()
 
 
-async def asked(base):
+async def asked(base: Any) -> Any:
     limits = asking.Limits()
     async with asking.session(limits) as session:
         side = asking.Side(base, limits, lambda _: KEY, session, clock=clock.SystemClock())
@@ -217,11 +218,11 @@ async def asked(base):
         (b"SSH-2.0-OpenSSH\r\n\r\n", "sent something that is no HTTP"),
     ],
 )
-async def test_what_is_no_http_is_trouble(raw_server, answer, trouble):
+async def test_what_is_no_http_is_trouble(raw_server: Any, answer: bytes, trouble: str) -> None:
     assert (await asked(await raw_server(answer))).trouble == trouble
 
 
-async def test_nobody_at_home_is_trouble_that_cost_nothing():
+async def test_nobody_at_home_is_trouble_that_cost_nothing() -> None:
     async with serve(answering(of())) as gone:
         pass
     reply = await asked(f"{gone}/v3")
@@ -229,10 +230,10 @@ async def test_nobody_at_home_is_trouble_that_cost_nothing():
     assert reply.parts == 0
 
 
-async def test_no_more_calls_are_under_way_than_are_allowed(side_of):
+async def test_no_more_calls_are_under_way_than_are_allowed(side_of: Any) -> None:
     under_way, most, all_in = 0, 0, asyncio.Event()
 
-    async def handler(request):
+    async def handler(request: Any) -> Any:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -249,7 +250,7 @@ async def test_no_more_calls_are_under_way_than_are_allowed(side_of):
     assert {reply.status for reply in replies} == {200}
 
 
-async def test_no_trouble_names_the_key(side_of, raw_server):
+async def test_no_trouble_names_the_key(side_of: Any, raw_server: Any) -> None:
     replies = [await asked(await raw_server(b"\x00\x01\r\n\r\n"))]
     async with side_of(answering(of(302, Location=f"https://x/?apikey={KEY}"))) as side:
         replies.append(await side.ask(call("/v3/brands/search", client="erp"), "1"))

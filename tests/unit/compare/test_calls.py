@@ -1,5 +1,7 @@
 """Targets as they were sent, into calls and back."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from proxy.compare import calls
         "/v3/parts/match?queries=[1]&ApiKey[0]=K",
     ],
 )
-def test_a_target_is_read_in_every_form(target):
+def test_a_target_is_read_in_every_form(target: str) -> None:
     assert calls.read_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
 
 
@@ -36,7 +38,7 @@ def test_a_target_is_read_in_every_form(target):
         ('queries=[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]', [("queries", '[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]')]),
     ],
 )
-def test_values_are_decoded_as_the_service_decodes_them(query, pairs):
+def test_values_are_decoded_as_the_service_decodes_them(query: str, pairs: Any) -> None:
     assert calls.read_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
 
 
@@ -55,7 +57,7 @@ def test_values_are_decoded_as_the_service_decodes_them(query, pairs):
         "//v3/brands/x",
     ],
 )
-def test_a_path_without_the_prefix_is_refused(target):
+def test_a_path_without_the_prefix_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path does not begin with /v3 or /api/v3"):
         calls.read_target(target)
 
@@ -63,19 +65,19 @@ def test_a_path_without_the_prefix_is_refused(target):
 @pytest.mark.parametrize(
     "target", ["/v3/", "/v3/part/x", "/v3/parts/a/b", "/v3//parts/x", "/v3/openapi.json", "/v3/manufacturers/x"]
 )
-def test_a_path_that_v3_never_had_is_refused(target):
+def test_a_path_that_v3_never_had_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path is none of v3's"):
         calls.read_target(target)
 
 
-def test_an_empty_key_is_none():
+def test_an_empty_key_is_none() -> None:
     assert calls.read_target("/v3/brands/x?apikey=")[2] is None
 
 
 @pytest.mark.parametrize(
     "name", ["apikey", "APIKey", "apikey[]", "apikey%5B0%5D", "apikey[a]", "apikey[a][]", "%61pikey"]
 )
-def test_a_key_is_one_however_its_name_is_spelled(name):
+def test_a_key_is_one_however_its_name_is_spelled(name: str) -> None:
     assert calls.read_target(f"/v3/brands/x?{name}=K&q=1") == ("/brands/x", (("q", "1"),), "K")
 
 
@@ -87,7 +89,7 @@ PAIR = st.tuples(NAME, TEXT)
 @given(
     path=st.sampled_from(["/parts/match", "/brands/ü ?#%", "/parts/search"]), query=st.lists(PAIR, max_size=5), key=TEXT
 )
-def test_what_a_call_sends_is_read_as_the_same_call(path, query, key):
+def test_what_a_call_sends_is_read_as_the_same_call(path: Any, query: Any, key: Any) -> None:
     call = calls.Call(path, tuple(query))
     read = calls.read_target("/v3" + call.target(key))
     assert read == (path, call.query, key or None)

@@ -1,5 +1,7 @@
 """Why a difference comes about, as far as the list of v3's fields and its kind tell."""
 
+from typing import Any
+
 import pytest
 
 from proxy.compare import v3_fields
@@ -25,7 +27,9 @@ MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "
         ("/brands/get_multi", "[*].homepage_url", "Brand.homepage_url", ()),
     ],
 )
-def test_the_field_of_a_path_is_found_through_the_list(causes, endpoint, path, field, rest):
+def test_the_field_of_a_path_is_found_through_the_list(
+    causes: Any, endpoint: Any, path: str, field: str, rest: Any
+) -> None:
     found = causes.field(endpoint, path)
     assert (f"{found.row.object}.{found.row.field}", found.rest) == (field, rest)
 
@@ -43,15 +47,15 @@ def test_the_field_of_a_path_is_found_through_the_list(causes, endpoint, path, f
         ("/nowhere", "mpn"),
     ],
 )
-def test_nothing_is_known_of_what_stands_around_objects(causes, endpoint, path):
+def test_nothing_is_known_of_what_stands_around_objects(causes: Any, endpoint: Any, path: str) -> None:
     assert causes.field(endpoint, path) is None
 
 
-def test_every_field_of_the_list_is_found_from_some_endpoint(causes):
+def test_every_field_of_the_list_is_found_from_some_endpoint(causes: Any) -> None:
     """No object of the list is out of reach."""
     objects, found = v3_fields.load(), set()
 
-    def walk(name, path, endpoint, depth):
+    def walk(name: Any, path: Any, endpoint: Any, depth: Any) -> None:
         for field, entry in objects[name].items():
             at = f"{path}.{field}".lstrip(".")
             row = causes.field(endpoint, at).row
@@ -92,7 +96,7 @@ def test_every_field_of_the_list_is_found_from_some_endpoint(causes):
         (Difference("value", "request.limit", "", 3, 2), "unexplained"),
     ],
 )
-def test_a_difference_has_its_cause(causes, difference, cause):
+def test_a_difference_has_its_cause(causes: Any, difference: Any, cause: str) -> None:
     assert causes.of(MATCH, difference) == cause
     assert cause in CAUSES
 
@@ -107,11 +111,11 @@ def test_a_difference_has_its_cause(causes, difference, cause):
         (MATCH, "results[*]", "unexplained"),
     ],
 )
-def test_a_part_is_one_wherever_an_endpoint_has_them(causes, endpoint, path, cause):
+def test_a_part_is_one_wherever_an_endpoint_has_them(causes: Any, endpoint: Any, path: str, cause: str) -> None:
     assert causes.of(endpoint, Difference("extra", path, path, new={})) == cause
 
 
-def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes):
+def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes: Any) -> None:
     assert causes.of(MATCH, Difference("value", "message", "message", "a", "b"), refused=True) == "error shape"
     assert causes.of(MATCH, Difference("status", "(status)", "(status)", 403, 400), refused=True) == "status"
 
@@ -133,11 +137,11 @@ def test_what_differs_between_two_refusals_is_the_shape_of_errors(causes):
         ("results[*].items[*].mpn", "value", "moved", "the data has moved"),
     ],
 )
-def test_a_cause_is_explained_in_a_sentence(causes, path, kind, cause, words):
+def test_a_cause_is_explained_in_a_sentence(causes: Any, path: str, kind: str, cause: str, words: str) -> None:
     assert words in causes.why(MATCH, path, kind, cause)
 
 
-def test_every_cause_has_words(causes):
+def test_every_cause_has_words(causes: Any) -> None:
     assert all(causes.why(MATCH, "results[*].items[*].mpn", "value", cause) for cause in CAUSES)
 
 
@@ -150,5 +154,7 @@ def test_every_cause_has_words(causes):
         ("/brands/{uid}", 200, 404, "status"),
     ],
 )
-def test_a_part_that_one_side_does_not_know_is_missing_or_extra(causes, endpoint, old, new, cause):
+def test_a_part_that_one_side_does_not_know_is_missing_or_extra(
+    causes: Any, endpoint: Any, old: int, new: int, cause: str
+) -> None:
     assert causes.of(endpoint, Difference("status", "(status)", "(status)", old, new)) == cause

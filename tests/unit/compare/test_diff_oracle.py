@@ -86,21 +86,21 @@ def change(value: Any, rng: random.Random, times: int) -> Any:
 
 @given(v3_answers.ANSWERS, v3_answers.RANDOM, st.integers(0, 4))
 @settings(deadline=None)
-def test_changes_are_found_where_deepdiff_finds_them(value, rng, times):
+def test_changes_are_found_where_deepdiff_finds_them(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
     assert ours(value, made) == oracle(value, made)
 
 
 @given(v3_answers.ANSWERS, v3_answers.ANSWERS, v3_answers.RANDOM)
 @settings(deadline=None, max_examples=50)
-def test_two_answers_differ_exactly_where_deepdiff_says_so(value, other, rng):
+def test_two_answers_differ_exactly_where_deepdiff_says_so(value: Any, other: Any, rng: Any) -> None:
     for made in (other, copy.deepcopy(value), change(value, rng, 1)):
         assert bool(diff.diff(value, made)) == bool(deep(value, made))
 
 
 @given(v3_answers.ANSWERS, v3_answers.RANDOM, st.integers(0, 2))
 @settings(deadline=None, max_examples=50)
-def test_without_order_the_two_agree_as_well(value, rng, times):
+def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
     for each in v3_answers.containers(made, list):
         if not v3_answers.is_break(each):
@@ -111,5 +111,5 @@ def test_without_order_the_two_agree_as_well(value, rng, times):
 
 @given(st.lists(v3_answers.PLAIN_JSON, max_size=4), st.lists(v3_answers.PLAIN_JSON, max_size=4))
 @settings(deadline=None, max_examples=50)
-def test_of_any_json_the_two_agree(old, new):
+def test_of_any_json_the_two_agree(old: Any, new: Any) -> None:
     assert bool(diff.diff(old, new)) == bool(deep(old, new))

@@ -63,23 +63,23 @@ def changed(value: Any, rng: random.Random) -> tuple[Any, bool]:
 
 
 @given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.RANDOM)
-def test_nothing_differs_from_itself(value, rng):
+def test_nothing_differs_from_itself(value: Any, rng: Any) -> None:
     assert diff.diff(value, again(value, rng)) == []
 
 
 @given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
-def test_there_is_a_difference_exactly_where_two_values_are_not_alike(old, new):
+def test_there_is_a_difference_exactly_where_two_values_are_not_alike(old: Any, new: Any) -> None:
     assert (diff.diff(old, new) == []) == alike(old, new)
 
 
 @given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.RANDOM)
-def test_every_single_change_is_found(value, rng):
+def test_every_single_change_is_found(value: Any, rng: Any) -> None:
     made, any_ = changed(value, rng)
     assert bool(diff.diff(value, made)) == any_
 
 
 @given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.RANDOM)
-def test_missing_and_extra_are_each_others_mirror(value, rng):
+def test_missing_and_extra_are_each_others_mirror(value: Any, rng: Any) -> None:
     made, _ = changed(changed(shuffled(value, rng), rng)[0], rng)
     mirrored = {"missing": "extra", "extra": "missing"}
     forth = Counter((each.kind, each.path, repr(each.old), repr(each.new)) for each in diff.diff(value, made))
@@ -96,7 +96,7 @@ def test_missing_and_extra_are_each_others_mirror(value, rng):
 
 
 @given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.ANY_JSON, v3_answers.RANDOM)
-def test_one_element_more_in_any_list_is_one_difference(value, added, rng):
+def test_one_element_more_in_any_list_is_one_difference(value: Any, added: Any, rng: Any) -> None:
     made = copy.deepcopy(value)
     breaks = [
         each for found in v3_answers.containers(made, dict) for each in v3_answers.containers(prices(found), list)
@@ -112,7 +112,7 @@ def test_one_element_more_in_any_list_is_one_difference(value, added, rng):
 
 
 @given(v3_answers.ANSWERS, v3_answers.RANDOM)
-def test_another_order_of_v3s_lists_is_nothing_but_that(value, rng):
+def test_another_order_of_v3s_lists_is_nothing_but_that(value: Any, rng: Any) -> None:
     assert {each.kind for each in diff.diff(value, shuffled(value, rng))} <= {"order"}
 
 
@@ -121,7 +121,7 @@ def test_another_order_of_v3s_lists_is_nothing_but_that(value, rng):
     st.sampled_from(["results", "items", "offers", "other", "queries"]),
     v3_answers.RANDOM,
 )
-def test_another_order_of_any_list_is_nothing_but_that(elements, name, rng):
+def test_another_order_of_any_list_is_nothing_but_that(elements: Any, name: Any, rng: Any) -> None:
     other = list(elements)
     rng.shuffle(other)
     found = diff.diff({name: elements}, {name: other})
@@ -129,6 +129,6 @@ def test_another_order_of_any_list_is_nothing_but_that(elements, name, rng):
 
 
 @given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
-def test_no_two_differences_of_a_kind_share_a_place(old, new):
+def test_no_two_differences_of_a_kind_share_a_place(old: Any, new: Any) -> None:
     found = Counter((each.kind, each.place) for each in diff.diff(old, new))
     assert set(found.values()) <= {1}

@@ -1,6 +1,7 @@
 """What calls cost at worst, by arithmetic; tests/integration/test_estimate.py holds it against what is billed."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from proxy.compare import estimate
 from proxy.compare.calls import Call
 
 
-def match(*queries, more=()):
+def match(*queries: Any, more: Any = ()) -> Any:
     return Call("/parts/match", (("queries", json.dumps(queries)), *more))
 
 
@@ -53,11 +54,11 @@ UID = "9cf2558336484335"
         (Call("/nowhere"), 0),
     ],
 )
-def test_a_call_costs_what_its_plan_could_return(call, parts):
+def test_a_call_costs_what_its_plan_could_return(call: Any, parts: int) -> None:
     assert estimate.parts_at_worst(call) == parts
 
 
-def test_an_estimate_adds_up_by_endpoint():
+def test_an_estimate_adds_up_by_endpoint() -> None:
     calls = [Call("/parts/search", times=5), match(X), match({**X, "limit": 20}), Call(f"/seller/{UID}", times=9)]
     found = estimate.of(calls)
     assert found.rows == (

@@ -2,6 +2,7 @@
 
 import itertools
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,19 +20,19 @@ ALL_DIFFERENT = [
 
 
 @pytest.mark.parametrize("around", [lambda value: value, lambda value: [value], lambda value: {"x": [0, value]}])
-def test_values_that_are_written_otherwise_are_not_the_same(around):
+def test_values_that_are_written_otherwise_are_not_the_same(around: Any) -> None:
     for old, new in itertools.combinations(map(around, ALL_DIFFERENT), 2):
         assert not exact.same(old, new)
         assert exact.form(old) != exact.form(new)
 
 
 @pytest.mark.parametrize("inner", ["a", "\ud800", 10**25, Decimal("1.0")])
-def test_the_order_of_keys_says_nothing(inner):
+def test_the_order_of_keys_says_nothing(inner: Any) -> None:
     old, new = {"a": {"x": inner, "y": 1}, "b": 2}, {"b": 2, "a": {"y": 1, "x": inner}}
     assert exact.same(old, new)
     assert exact.form(old) == exact.form(new)
 
 
 @given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
-def test_two_values_are_the_same_exactly_where_their_forms_are(old, new):
+def test_two_values_are_the_same_exactly_where_their_forms_are(old: Any, new: Any) -> None:
     assert exact.same(old, new) == (exact.form(old) == exact.form(new))

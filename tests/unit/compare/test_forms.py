@@ -1,5 +1,7 @@
 """Forms that rules ask of what they hide."""
 
+from typing import Any
+
 import pytest
 
 from proxy.compare import forms
@@ -46,27 +48,27 @@ UID = "2c3be9310496fffc"
         ("uid", UID[:-1], False),
     ],
 )
-def test_a_value_has_its_form_or_not(form, value, has):
+def test_a_value_has_its_form_or_not(form: str, value: Any, has: bool) -> None:
     assert forms.has(value, (form,)) is has
 
 
-def test_one_of_several_forms_is_enough():
+def test_one_of_several_forms_is_enough() -> None:
     assert forms.has(None, ("text", "no-value"))
     assert not forms.has(1, ("text", "no-value"))
 
 
-def test_the_uid_that_was_asked_for_is_no_other():
+def test_the_uid_that_was_asked_for_is_no_other() -> None:
     asked = frozenset((UID, "0" * 16))
     assert not forms.has(UID, ("other-uid",), "redirected_uids[0]", asked)
     assert forms.has("1" * 16, ("other-uid",), "redirected_uids[0]", asked)
     assert not forms.has("x", ("other-uid",), "redirected_uids[0]", asked)
 
 
-def test_of_several_parts_each_was_asked_for_by_its_own_uid():
+def test_of_several_parts_each_was_asked_for_by_its_own_uid() -> None:
     asked = frozenset((UID, "0" * 16))
     assert not forms.has(UID, ("other-uid",), f"[{UID}].redirected_uids[0]", asked)
     assert forms.has(UID, ("other-uid",), f"[{'0' * 16}].redirected_uids[0]", asked)
 
 
-def test_every_form_has_a_check():
+def test_every_form_has_a_check() -> None:
     assert all(forms.has("x", (form,)) in (True, False) for form in forms.FORMS)

@@ -13,14 +13,14 @@ from proxy.compare.redaction import Redaction
 KEY = "c4n4ry-key"
 
 
-def test_no_key_is_left_in_a_call_whatever_its_parameter_is_called():
+def test_no_key_is_left_in_a_call_whatever_its_parameter_is_called() -> None:
     call = call_of(f"/v3/brands/search?q=x&token={KEY}&{KEY}=1")
     kept = lasting(Comparison(call, 1.0), Redaction([KEY]))
     assert kept.call.query == (("q", "x"), ("token", "…"), ("…", "1"))
     assert lasting(Comparison(call, 1.0), Redaction([])).call == call
 
 
-def test_numbers_of_any_size_can_be_written():
+def test_numbers_of_any_size_can_be_written() -> None:
     large = 10**30
     value = {"a": [large, -large, 1, True, 1.5], "b": "text"}
     moved = Finding(Difference("missing", "b", "b", value, ABSENT), "moved")

@@ -1,5 +1,7 @@
 """Every element of two lists is in one pair or on one side."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from support import v3_answers
@@ -20,7 +22,7 @@ ELEMENTS = st.lists(
 
 
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
-def test_no_element_is_lost_and_none_is_paired_twice(old, new, name, within):
+def test_no_element_is_lost_and_none_is_paired_twice(old: Any, new: Any, name: Any, within: Any) -> None:
     found = matching.match(old, new, identity.of(name, within, [*old, *new]))
     pairs = [*found.same, *found.changed]
     assert sorted([*(was for was, _ in pairs), *found.missing]) == list(range(len(old)))
@@ -28,24 +30,24 @@ def test_no_element_is_lost_and_none_is_paired_twice(old, new, name, within):
 
 
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
-def test_same_pairs_are_the_same_and_changed_ones_are_not(old, new, name, within):
+def test_same_pairs_are_the_same_and_changed_ones_are_not(old: Any, new: Any, name: Any, within: Any) -> None:
     found = matching.match(old, new, identity.of(name, within, [*old, *new]))
     assert all(exact.same(old[was], new[now]) for was, now in found.same)
     assert not any(exact.same(old[was], new[now]) for was, now in found.changed)
 
 
 @given(ELEMENTS, ELEMENTS)
-def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(old, new):
+def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(old: Any, new: Any) -> None:
     found = matching.match(old, new, identity.of("other", "", []))
     left = {exact.form(new[at]) for at in found.extra}
     assert not left.intersection(exact.form(old[at]) for at in found.missing)
 
 
-def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common():
+def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common() -> None:
     """Two offers of one SKU, each with its own price, whose links differ on every side."""
     seller = {"uid": "1", "name": "Digi-Key"}
 
-    def offer(moq, link):
+    def offer(moq: Any, link: Any) -> Any:
         return {"sku": "296-1", "seller": seller, "packaging": "Reel", "moq": moq, "product_url": link}
 
     old = [offer(1, "a"), offer(2500, "b"), offer(10, "c")]

@@ -1,5 +1,7 @@
 """Intervals, what passes for noise, and the sample that is asked twice."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,17 +19,17 @@ from proxy.compare import calls, noise
         (29, 29, 0.8830, 1.0),
     ],
 )
-def test_the_interval_is_wilsons(hits, of, low, high):
+def test_the_interval_is_wilsons(hits: int, of: int, low: float, high: float) -> None:
     found = noise.wilson(hits, of)
     assert (round(found.low, 4), round(found.high, 4)) == (low, high)
 
 
-def test_nothing_is_known_of_no_calls():
+def test_nothing_is_known_of_no_calls() -> None:
     assert (noise.wilson(0, 0).low, noise.wilson(0, 0).high) == (0.0, 1.0)
 
 
 @given(st.integers(1, 10_000).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
-def test_the_share_lies_in_its_interval_and_more_calls_make_it_narrower(counts):
+def test_the_share_lies_in_its_interval_and_more_calls_make_it_narrower(counts: Any) -> None:
     hits, of = counts
     found, more = noise.wilson(hits, of), noise.wilson(hits * 4, of * 4)
     assert 0 <= found.low <= hits / of <= found.high <= 1
@@ -35,31 +37,31 @@ def test_the_share_lies_in_its_interval_and_more_calls_make_it_narrower(counts):
 
 
 @given(st.integers(1, 1000).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
-def test_the_interval_of_the_rest_is_the_mirror(counts):
+def test_the_interval_of_the_rest_is_the_mirror(counts: Any) -> None:
     hits, of = counts
     found, rest = noise.wilson(hits, of), noise.wilson(of - hits, of)
     assert found.low == pytest.approx(1 - rest.high)
     assert found.high == pytest.approx(1 - rest.low)
 
 
-def test_what_differs_as_often_as_the_old_side_from_itself_is_noise():
+def test_what_differs_as_often_as_the_old_side_from_itself_is_noise() -> None:
     assert not noise.exceeds(calls=100, of=1000, wavers=20, twice=200, least=30)
 
 
-def test_what_differs_more_often_than_that_counts():
+def test_what_differs_more_often_than_that_counts() -> None:
     assert noise.exceeds(calls=300, of=1000, wavers=20, twice=200, least=30)
 
 
-def test_a_path_that_never_wavers_has_no_noise():
+def test_a_path_that_never_wavers_has_no_noise() -> None:
     assert noise.exceeds(calls=1, of=1000, wavers=0, twice=200, least=30)
 
 
-def test_too_few_calls_asked_twice_excuse_nothing():
+def test_too_few_calls_asked_twice_excuse_nothing() -> None:
     assert noise.exceeds(calls=1, of=1000, wavers=5, twice=29, least=30)
     assert not noise.exceeds(calls=1, of=1000, wavers=5, twice=30, least=30)
 
 
-def test_the_sample_that_is_asked_twice_is_the_same_in_every_run_and_of_the_size_asked_for():
+def test_the_sample_that_is_asked_twice_is_the_same_in_every_run_and_of_the_size_asked_for() -> None:
     ids = [calls.Call("/parts/match", (("q", str(each)),)).id for each in range(4000)]
     chosen = [each for each in ids if noise.sampled(each, 0.2)]
     assert chosen == [each for each in ids if noise.sampled(each, 0.2)]

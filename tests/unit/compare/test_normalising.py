@@ -1,6 +1,7 @@
 """Spellings that are taken for the same, and values that are near enough."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ from proxy.compare.tolerating import Tolerance
         ("empty", {}, None),
     ],
 )
-def test_two_spellings_are_the_same(spelling, one, other):
+def test_two_spellings_are_the_same(spelling: str, one: Any, other: Any) -> None:
     assert normalising.normalised(one, (spelling,)) == normalising.normalised(other, (spelling,))
 
 
@@ -51,17 +52,17 @@ def test_two_spellings_are_the_same(spelling, one, other):
         ("empty", "", False),
     ],
 )
-def test_two_values_stay_apart(spelling, one, other):
+def test_two_values_stay_apart(spelling: str, one: Any, other: Any) -> None:
     assert normalising.normalised(one, (spelling,)) != normalising.normalised(other, (spelling,))
 
 
-def test_every_spelling_leaves_alone_what_it_cannot_read():
+def test_every_spelling_leaves_alone_what_it_cannot_read() -> None:
     for spelling in normalising.SPELLINGS:
         for value in (7, True, None, "plain", ["plain"], {"k": 1}, ABSENT):
             normalising.normalised(value, (spelling,))
 
 
-def test_spellings_are_taken_one_after_the_other():
+def test_spellings_are_taken_one_after_the_other() -> None:
     assert normalising.normalised(" ABC ", ("trim", "lower-case")) == "abc"
 
 
@@ -85,6 +86,6 @@ def test_spellings_are_taken_one_after_the_other():
         (Tolerance(absolute=0.01), {"a": 1}, {"b": 1}, False),
     ],
 )
-def test_values_are_near_enough_or_not(tolerance, old, new, allowed):
+def test_values_are_near_enough_or_not(tolerance: Any, old: Any, new: Any, allowed: bool) -> None:
     assert tolerance.allows(old, new) is allowed
     assert tolerance.allows(new, old) is allowed

@@ -1,19 +1,20 @@
 """Turns at a side, by a clock that moves only when somebody waits."""
 
 import asyncio
+from typing import Any
 
 from proxy.compare.pace import Pace
 from proxy.kit import clock
 
 
-def waiting(time):
-    async def sleep(seconds):
+def waiting(time: Any) -> Any:
+    async def sleep(seconds: Any) -> None:
         time.advance(seconds)
 
     return sleep
 
 
-async def test_turns_are_evenly_spread():
+async def test_turns_are_evenly_spread() -> None:
     time = clock.ManualClock(0.0)
     pace, began = Pace(4, time, waiting(time)), []
     for _ in range(5):
@@ -22,7 +23,7 @@ async def test_turns_are_evenly_spread():
     assert began == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-async def test_what_was_not_used_is_not_made_up_for():
+async def test_what_was_not_used_is_not_made_up_for() -> None:
     time = clock.ManualClock(0.0)
     pace = Pace(2, time, waiting(time))
     await pace.turn()
@@ -32,10 +33,10 @@ async def test_what_was_not_used_is_not_made_up_for():
     assert time.monotonic() == 100.5
 
 
-async def test_those_who_come_together_have_turns_of_their_own():
+async def test_those_who_come_together_have_turns_of_their_own() -> None:
     time, slept = clock.ManualClock(0.0), []
 
-    async def sleep(seconds):
+    async def sleep(seconds: Any) -> None:
         slept.append(seconds)
 
     pace = Pace(2, time, sleep)
@@ -43,7 +44,7 @@ async def test_those_who_come_together_have_turns_of_their_own():
     assert slept == [0.5, 1.0, 1.5]
 
 
-async def test_without_a_rate_nobody_waits():
+async def test_without_a_rate_nobody_waits() -> None:
     time = clock.ManualClock(0.0)
     pace = Pace(0, time, waiting(time))
     for _ in range(100):
@@ -51,7 +52,7 @@ async def test_without_a_rate_nobody_waits():
     assert time.monotonic() == 0.0
 
 
-async def test_a_side_that_asks_for_it_is_left_alone():
+async def test_a_side_that_asks_for_it_is_left_alone() -> None:
     time = clock.ManualClock(0.0)
     pace = Pace(0, time, waiting(time))
     pace.hold(7)

@@ -1,5 +1,7 @@
 """Places that nobody's data can forge, and what a program reads there."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,14 +13,14 @@ HOSTILE = st.one_of(
 )
 
 
-def path(*keys):
+def path(*keys: Any) -> Any:
     made = paths.ROOT
     for key in keys:
         made = paths.each(made) if key is None else paths.field(made, key)
     return made
 
 
-def test_plain_names_are_joined_by_dots():
+def test_plain_names_are_joined_by_dots() -> None:
     assert path("results", None, "items", None, "prices", "USD", None) == "results[*].items[*].prices.USD[*]"
 
 
@@ -37,30 +39,30 @@ def test_plain_names_are_joined_by_dots():
         ("a\n", '["a\\n"]'),
     ],
 )
-def test_any_other_key_is_quoted_in_ascii(key, written):
+def test_any_other_key_is_quoted_in_ascii(key: str, written: str) -> None:
     assert path(key) == written
     assert path("a", key, None) == f"a{written}[*]"
     assert patterns.steps(path("a", key, None)) == ("a", written, "[*]")
 
 
 @given(st.lists(HOSTILE | st.none()), st.lists(HOSTILE | st.none()))
-def test_two_ways_through_an_answer_never_have_one_path(one, other):
+def test_two_ways_through_an_answer_never_have_one_path(one: Any, other: Any) -> None:
     assert (path(*one) == path(*other)) == (one == other)
 
 
 @given(st.lists(HOSTILE | st.none(), min_size=1))
-def test_a_path_comes_apart_into_as_many_steps_as_it_has(keys):
+def test_a_path_comes_apart_into_as_many_steps_as_it_has(keys: Any) -> None:
     assert len(patterns.steps(path(*keys))) == len(keys)
 
 
 @given(st.lists(st.tuples(HOSTILE | st.none(), st.integers(1, 3)), min_size=2, max_size=2, unique=True))
-def test_two_elements_never_have_one_place(both):
+def test_two_elements_never_have_one_place(both: Any) -> None:
     one, other = (paths.element("l", label, turn) for label, turn in both)
     assert one != other
     assert one.isprintable()
 
 
-def test_what_is_long_is_cut_and_still_told_apart():
+def test_what_is_long_is_cut_and_still_told_apart() -> None:
     one, other = path("x" * 1_000_000 + "1"), path("x" * 1_000_000 + "2")
     assert one != other
     assert len(one) < 150
@@ -69,7 +71,7 @@ def test_what_is_long_is_cut_and_still_told_apart():
 
 
 @pytest.mark.parametrize("text", ["Digi-Key 296-1-ND", "10", "10 kΩ ±5%", "a.b"])
-def test_what_identifies_an_element_is_shown_as_it_is(text):
+def test_what_identifies_an_element_is_shown_as_it_is(text: str) -> None:
     assert paths.element("offers", text) == f"offers[{text}]"
 
 
@@ -117,6 +119,6 @@ def test_what_identifies_an_element_is_shown_as_it_is(text):
         ("homepage_url", "other"),
     ],
 )
-def test_what_a_program_reads_there(where, what):
+def test_what_a_program_reads_there(where: str, what: str) -> None:
     assert paths.subject(where) == what
     assert what in paths.SUBJECTS

@@ -1,5 +1,7 @@
 """Which paths a rule is for."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ from proxy.compare.patterns import Pattern, steps
         ("(status)", "(status)"),
     ],
 )
-def test_a_pattern_is_for_a_path(pattern, path):
+def test_a_pattern_is_for_a_path(pattern: str, path: str) -> None:
     assert Pattern(pattern).matches(path)
 
 
@@ -48,20 +50,20 @@ def test_a_pattern_is_for_a_path(pattern, path):
         ("fields.*.missing", 'fields["a].b.missing"]'),
     ],
 )
-def test_a_pattern_is_not_for_another_path(pattern, path):
+def test_a_pattern_is_not_for_another_path(pattern: str, path: str) -> None:
     assert not Pattern(pattern).matches(path)
 
 
-def test_a_quoted_key_is_one_step_whatever_is_in_it():
+def test_a_quoted_key_is_one_step_whatever_is_in_it() -> None:
     assert steps(r'fields["a.b[*]\"]."][*].value') == ("fields", r'["a.b[*]\"]."]', "[*]", "value")
 
 
-def test_a_hostile_path_is_settled_in_little_time():
+def test_a_hostile_path_is_settled_in_little_time() -> None:
     assert not Pattern("**.a.**.a.**.a.**.b").matches(".".join(["a"] * 5000))
 
 
 @given(st.lists(st.sampled_from(["a", "b", "[*]", "c-d", '["x.y"]']), max_size=8))
-def test_every_path_is_matched_by_itself_and_by_any_number_of_steps(parts):
+def test_every_path_is_matched_by_itself_and_by_any_number_of_steps(parts: Any) -> None:
     path = "".join(part if part.startswith("[") else f".{part}" for part in parts).lstrip(".")
     assert steps(path) == tuple(parts)
     assert Pattern(path).matches(path)

@@ -11,7 +11,7 @@ CALLS = [call_of(f"/v3/parts/search?q={n}&limit=5", client="erp") for n in range
 CALLS += [call_of(f"/v3/brands/search?q={n % 3}", client="shop") for n in range(9)]
 
 
-def test_each_call_is_asked_once_in_an_order_that_mixes_all_sorts():
+def test_each_call_is_asked_once_in_an_order_that_mixes_all_sorts() -> None:
     made = plan.make(CALLS, None, Random(1))
     assert len(made.calls) == made.distinct == 103
     assert {call.id for call in made.calls} == {call.id for call in CALLS}
@@ -21,7 +21,7 @@ def test_each_call_is_asked_once_in_an_order_that_mixes_all_sorts():
     assert shop != [100, 101, 102]
 
 
-def test_a_sample_knows_the_whole_and_is_the_same_for_the_same_seed():
+def test_a_sample_knows_the_whole_and_is_the_same_for_the_same_seed() -> None:
     made = plan.make(CALLS, 10, Random(1))
     assert len(made.calls) == 10
     assert made.distinct == 103
@@ -31,7 +31,7 @@ def test_a_sample_knows_the_whole_and_is_the_same_for_the_same_seed():
     assert plan.make(CALLS, 10, Random(2)).digest != made.digest
 
 
-def test_more_calls_than_can_be_held_count_in_what_the_source_holds():
+def test_more_calls_than_can_be_held_count_in_what_the_source_holds() -> None:
     made = plan.make(CALLS, None, Random(1), held=50)
     assert len(made.calls) <= 50
     assert made.dropped == len(CALLS) - sum(call.times for call in made.calls)
@@ -40,7 +40,7 @@ def test_more_calls_than_can_be_held_count_in_what_the_source_holds():
     assert made.asked["shop", "/brands/search"] == Asked(3, 9)
 
 
-def test_what_is_done_is_left_out_and_no_longer_counted():
+def test_what_is_done_is_left_out_and_no_longer_counted() -> None:
     made = plan.make(CALLS, None, Random(1))
     calls, estimate = plan.left(made, {call.id for call in made.calls if call.client == "shop"})
     assert len(calls) == 100

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -20,11 +22,13 @@ HEADER = Header(made=1.0, old="http://old/v3", new="own.yaml", source="access.lo
 DOCUMENT = "query supMultiMatch { supMultiMatch { hits } }"
 
 
-def note(variables='{"q":1}', body=b'{"data":{"n":1.10}}', status=200, document=DOCUMENT):
+def note(
+    variables: str = '{"q":1}', body: bytes = b'{"data":{"n":1.10}}', status: int = 200, document: Any = DOCUMENT
+) -> Any:
     return Noted("supMultiMatch", variables, document, status, body)
 
 
-def answers(n, **fields):
+def answers(n: Any, **fields: Any) -> Any:
     usual = {
         "old": Reply(200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode(), 0.25, "application/json"),
         "new": Reply(404, b'{"message": "\xc3\xa4"}', 0.5, "application/json", 3),
@@ -35,15 +39,15 @@ def answers(n, **fields):
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path: Path) -> Any:
     return tmp_path / "run.jsonl.zst"
 
 
 @pytest.fixture
-def record(file):
+def record(file: Any) -> Any:
     """Writes calls into the file."""
 
-    def write(*kept, shared=(), header=HEADER):
+    def write(*kept: Any, shared: Any = (), header: Any = HEADER) -> Any:
         recorder = Recorder(file, header, Redaction([KEY]))
         for each in kept:
             recorder.keep(each, shared)
@@ -54,10 +58,10 @@ def record(file):
 
 
 @pytest.fixture
-def read():
+def read() -> Any:
     opened = []
 
-    def of(path):
+    def of(path: Any) -> Any:
         opened.append(Recorded(path))
         return opened[-1]
 
@@ -66,7 +70,7 @@ def read():
         each.close()
 
 
-def test_what_was_recorded_is_read_again(file, record, read):
+def test_what_was_recorded_is_read_again(file: Any, record: Any, read: Any) -> None:
     record(answers(1), answers(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
     recorded = read(file)
     assert recorded.header == HEADER
@@ -82,7 +86,9 @@ def test_what_was_recorded_is_read_again(file, record, read):
     assert (recorded.upstream, recorded.cut, recorded.junk.lines) == (1, False, 0)
 
 
-def test_the_same_question_in_another_order_or_of_another_client_finds_its_answer(file, record, read):
+def test_the_same_question_in_another_order_or_of_another_client_finds_its_answer(
+    file: Any, record: Any, read: Any
+) -> None:
     record(answers(1))
     recorded = read(file)
     assert recorded.line(call_of("/v3/brands/search?start=0&q=1", client="erp"))
@@ -90,7 +96,7 @@ def test_the_same_question_in_another_order_or_of_another_client_finds_its_answe
     assert recorded.line(call_of("/v3/brands/search?start=1&q=1", client="erp")) is None
 
 
-def test_no_key_is_in_the_file(file, record):
+def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
     call = call_of(f"/v3/brands/search?q={KEY}", client="erp")
     body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()
     record(
@@ -102,19 +108,19 @@ def test_no_key_is_in_the_file(file, record):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_bytes_that_are_no_text_come_back_as_they_were(file, record, read):
+def test_bytes_that_are_no_text_come_back_as_they_were(file: Any, record: Any, read: Any) -> None:
     record(answers(1, old=Reply(200, b'{"a": "\xff\xfe"}', 0.1)))
     recorded = read(file)
     assert recorded.line(answers(1).call).old.reply().body == b'{"a": "\xff\xfe"}'
 
 
-def test_a_document_is_written_once(file, record):
+def test_a_document_is_written_once(file: Any, record: Any) -> None:
     record(*(answers(n) for n in range(5)))
     assert sum(b'"document":{' in line for line in Lines(file)) == 1
 
 
 @pytest.mark.parametrize("off", [1, 10, 100])
-def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file, record, read, off):
+def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file: Any, record: Any, read: Any, off: int) -> None:
     record(*(answers(n) for n in range(3)))
     file.write_bytes(file.read_bytes()[:-off])
     recorded = read(file)
@@ -128,7 +134,7 @@ def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file, record, r
     assert whole.notes(whole.line(answers(3).call)) == (note('{"q":3}'),)
 
 
-def test_a_recording_that_was_packed_anew_is_read(file, record, read, tmp_path):
+def test_a_recording_that_was_packed_anew_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
     record(answers(1), answers(2))
     text = b"\n".join([*Lines(file), b""])
     for name, packed in (("plain", text), ("one frame", zstandard.ZstdCompressor().compress(text))):
@@ -137,7 +143,7 @@ def test_a_recording_that_was_packed_anew_is_read(file, record, read, tmp_path):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstandard.ZstdCompressor().compress(text)[:-9]])
-def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file, record, pack):
+def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file: Any, record: Any, pack: Any) -> None:
     record(answers(1), answers(2))
     file.write_bytes(pack(b"\n".join([*Lines(file), b""])))
     before = file.read_bytes()
@@ -146,7 +152,7 @@ def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file, record, 
     assert file.read_bytes() == before
 
 
-def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file, record):
+def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file: Any, record: Any) -> None:
     record(answers(1))
     before = file.read_bytes() + zstandard.ZstdCompressor().compress(b'{"call": 7}\n')
     file.write_bytes(before)
@@ -155,7 +161,7 @@ def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file, record):
     assert file.read_bytes() == before
 
 
-def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file, record):
+def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file: Any, record: Any) -> None:
     record(answers(1))
     before = file.read_bytes()
     with pytest.raises(errors.ConfigError, match="holds the recording of another run"):
@@ -167,14 +173,14 @@ def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file,
     assert file.read_bytes() == b"somebody's notes\n"
 
 
-def test_a_recording_of_a_later_program_is_refused(file):
+def test_a_recording_of_a_later_program_is_refused(file: Any) -> None:
     file.write_bytes(b'{"v3bridge-recording":2,"by":"v3bridge 9","made":1.0,"old":null,"new":null,"source":"x"}\n')
     with pytest.raises(errors.ConfigError, match="is a recording of format 2; this program reads 1"):
         Recorded(file)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
-def test_a_place_that_cannot_be_written_is_named(tmp_path, folder):
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.ConfigError, match=r"the recording .*rec\.zst cannot be written"):
         Recorder(tmp_path / folder / "rec.zst", HEADER, Redaction([]))
@@ -189,7 +195,7 @@ what is this
 """
 
 
-async def test_answers_of_ones_own_are_the_old_side(tmp_path, read):
+async def test_answers_of_ones_own_are_the_old_side(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
     recorded = read(tmp_path / "own.jsonl")
     side = RecordedSide(recorded)
@@ -202,7 +208,7 @@ async def test_answers_of_ones_own_are_the_old_side(tmp_path, read):
     assert not side.live
 
 
-def test_a_call_whose_document_is_lost_is_junk(file, read):
+def test_a_call_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
     header = b'{"v3bridge-recording":1,"made":1.0,"old":null,"new":null,"source":"x"}'
     lost = b'{"call":{"path":"/brands/a"},"upstream":[{"operation":"a","variables":{},"document":"1","body":"{}"}]}'
     file.write_bytes(b"\n".join((header, lost, b'{"call":{"path":"/brands/b"}}', b"")))
@@ -211,20 +217,20 @@ def test_a_call_whose_document_is_lost_is_junk(file, read):
     assert (recorded.junk.lines, recorded.junk.first) == (1, 2)
 
 
-async def test_what_is_not_in_the_file_is_trouble(tmp_path, read):
+async def test_what_is_not_in_the_file_is_trouble(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
     reply = await RecordedSide(read(tmp_path / "own.jsonl")).ask(call_of("/v3/brands/search?q=9"), "1")
     assert reply.trouble == "has no answer to this call in its file"
 
 
 @pytest.mark.parametrize("text,words", [(b"", "holds no answer"), (b"junk\n", r"holds no answer \(line 1 is none")])
-def test_a_file_without_answers_is_refused(tmp_path, text, words):
+def test_a_file_without_answers_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "own.jsonl").write_bytes(text)
     with pytest.raises(errors.ConfigError, match=words):
         Recorded(tmp_path / "own.jsonl")
 
 
-def test_an_address_without_its_scheme_is_told_what_it_lacks(tmp_path):
+def test_an_address_without_its_scheme_is_told_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(
         errors.ConfigError, match="v3 cannot be read: there is no such file, and an address begins with"
     ):

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
@@ -23,18 +23,18 @@ def text() -> str:
 
 
 @pytest.fixture(scope="module")
-def everything(text) -> str:
+def everything(text: str) -> str:
     """The file with every commented setting switched on, as its own first lines explain."""
     return re.sub(
         r"(?m)^#(?=\S| {2,}(?:- )?\w+: +\S)(?! +\w+: (all|a block|lower))", "", text.replace("\nkeys: []\n", "\n")
     )
 
 
-def test_the_file_as_it_is_holds_exactly_the_defaults_beside_its_rules():
+def test_the_file_as_it_is_holds_exactly_the_defaults_beside_its_rules() -> None:
     assert msgspec.structs.replace(loader.load(None, {}), rules=()) == Settings()
 
 
-def test_every_setting_is_in_the_file(everything):
+def test_every_setting_is_in_the_file(everything: str) -> None:
     written = yaml.safe_load(everything)
     assert set(written) == set(Settings.__struct_fields__)
     assert set(written["keys"][0]) == set(Key.__struct_fields__)
@@ -44,7 +44,7 @@ def test_every_setting_is_in_the_file(everything):
     assert shown == set(Rule.__struct_fields__)
 
 
-def test_the_file_names_all_that_a_rule_can_say(text):
+def test_the_file_names_all_that_a_rule_can_say(text: str) -> None:
     prose = re.sub(r"\n# *", " ", text)
     assert f"ignore: all, or kinds: {', '.join(KINDS)}" in prose
     assert f"normalise: {', '.join(normalising.SPELLINGS)}" in prose
@@ -52,7 +52,7 @@ def test_the_file_names_all_that_a_rule_can_say(text):
 
 
 @pytest.mark.parametrize("kind", [Settings, Key, Rule, Tolerance, Noise, Ready], ids=lambda kind: kind.__name__)
-def test_every_setting_says_what_it_accepts(kind):
+def test_every_setting_says_what_it_accepts(kind: Any) -> None:
     hints = get_type_hints(kind, include_extras=True)
     for name in kind.__struct_fields__:
         if isinstance(hints[name], type):  # a block: its own settings say it
@@ -62,7 +62,7 @@ def test_every_setting_says_what_it_accepts(kind):
 
 
 @pytest.mark.parametrize("rule", loader.load(None, {}).rules, ids=lambda rule: rule.name)
-def test_every_shipped_rule_has_a_name_and_a_reason_that_the_surface_gives(rule):
+def test_every_shipped_rule_has_a_name_and_a_reason_that_the_surface_gives(rule: Any) -> None:
     page = (ROOT / "docs" / "v3-surface.md").read_text(encoding="utf-8")
     assert not rule.name.startswith("compare.yaml")
     assert rule.reason in page

@@ -33,14 +33,14 @@ def written(value: Any, **options: Any) -> bytes:
     st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
     st.booleans(),
 )
-def test_what_is_read_is_what_was_written(value, indent, separators, ascii_only):
+def test_what_is_read_is_what_was_written(value: Any, indent: Any, separators: Any, ascii_only: Any) -> None:
     body = written(value, indent=indent, separators=separators, ensure_ascii=ascii_only)
     assert exact.same(replies.read(body).value, json.loads(body, parse_float=Decimal))
     assert replies.read(body).twice == ()
 
 
 @given(v3_answers.ANSWERS, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
-def test_an_answer_is_read_as_it_is_however_it_is_written(value, options):
+def test_an_answer_is_read_as_it_is_however_it_is_written(value: Any, options: Any) -> None:
     assert exact.same(replies.read(written(value, **options)).value, value)
 
 
@@ -52,13 +52,13 @@ def test_an_answer_is_read_as_it_is_however_it_is_written(value, options):
         *(b"18446744073709551616", b"-9223372036854775809", b"9" * 4000),
     ],
 )
-def test_numbers_keep_every_digit(digits, space):
+def test_numbers_keep_every_digit(digits: Any, space: bytes) -> None:
     [value] = replies.read(b"[" + space + digits + b"]").value
     assert value == Decimal(digits.decode())
     assert type(value) is (int if digits.lstrip(b"-").isdigit() else Decimal)
 
 
-def test_minus_nothing_keeps_its_sign():
+def test_minus_nothing_keeps_its_sign() -> None:
     assert str(replies.read(b"-0").value) == "-0"
 
 
@@ -76,21 +76,21 @@ def test_minus_nothing_keeps_its_sign():
         (b'{"a":"b\\":","b":":"}', ()),
     ],
 )
-def test_keys_that_stand_twice_are_seen(body, twice):
+def test_keys_that_stand_twice_are_seen(body: bytes, twice: Any) -> None:
     assert replies.read(body).twice == twice
 
 
-def test_of_two_equal_keys_the_last_counts():
+def test_of_two_equal_keys_the_last_counts() -> None:
     assert replies.read(b'{"a":1,"a":2}').value == {"a": 2}
 
 
 @pytest.mark.parametrize("mark,code", [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
-def test_byte_order_marks_are_none_of_a_programs_business(mark, code):
+def test_byte_order_marks_are_none_of_a_programs_business(mark: bytes, code: str) -> None:
     assert replies.read(mark + '{"a": "Ω"}'.encode(code)).value == {"a": "Ω"}
 
 
 @pytest.mark.parametrize("space", [b"", b" "])
-def test_halves_of_characters_are_read_however_they_are_written(space):
+def test_halves_of_characters_are_read_however_they_are_written(space: bytes) -> None:
     assert replies.read(b"[" + space + b'"\\ud800","\xed\xa0\x80"]').value == ["\ud800", "\ud800"]
 
 
@@ -117,13 +117,13 @@ def test_halves_of_characters_are_read_however_they_are_written(space):
         (b'{"a":' * 100_000, "JSON that is nested too deeply"),
     ],
 )
-def test_what_is_no_json_is_said_in_plain_words(body, words):
+def test_what_is_no_json_is_said_in_plain_words(body: Any, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{words}$"):
         replies.read(body)
 
 
 @pytest.mark.parametrize("levels", range(250, 258))
-def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels):
+def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels: Any) -> None:
     def readable(space: bytes, inner: bytes) -> bool:
         try:
             replies.read(b"[" * levels + space + inner + b"]" * levels)
@@ -134,7 +134,7 @@ def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels):
     assert {readable(space, inner) for space in (b"", b" ") for inner in (b"1", b"9" * 30)} == {levels <= 254}
 
 
-def test_a_compact_answer_is_read_the_quick_way_and_a_spaced_one_the_other(monkeypatch):
+def test_a_compact_answer_is_read_the_quick_way_and_a_spaced_one_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies.json, "loads", None)
     assert replies.read(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
     with pytest.raises(TypeError):

@@ -1,6 +1,8 @@
 """A run over scripted sides: in its order, stopped, given up, noted, recorded."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.scripted_side import call_of
@@ -24,10 +26,12 @@ class Side:
 
     place = "somewhere"
 
-    def __init__(self, answer=lambda q: Reply(200, b"{}", 0.1, parts=1), live=True, then=None):
+    def __init__(
+        self, answer: Any = lambda q: Reply(200, b"{}", 0.1, parts=1), live: bool = True, then: Any = None
+    ) -> None:
         self.answer, self.live, self.asked, self.then = answer, live, [], then
 
-    async def ask(self, call, request_id):
+    async def ask(self, call: Any, request_id: Any) -> Any:
         q = int(call.values("q")[0])
         self.asked.append(q)
         if self.then:
@@ -36,39 +40,50 @@ class Side:
         return self.answer(q)
 
 
-def trouble(words):
+def trouble(words: Any) -> Any:
     return Reply(0, b"", 0.0, parts=0, trouble=words)
 
 
 class Judge:
     """Everything is equivalent; `broken` calls cannot be judged."""
 
-    def __init__(self, broken=()):
+    def __init__(self, broken: Any = ()) -> None:
         self.broken = broken
 
-    def asks_twice(self, call):
+    def asks_twice(self, call: Any) -> Any:
         return False
 
-    def differences(self, call, old, new):
+    def differences(self, call: Any, old: Any, new: Any) -> Any:
         return []
 
-    def compare(self, call, at, pair, *, old_again=None, new_again=None):
+    def compare(self, call: Any, at: Any, pair: Any, *, old_again: Any = None, new_again: Any = None) -> Any:
         if int(call.values("q")[0]) in self.broken:
             raise RecursionError
         return Comparison(call, at, old_seconds=pair.old.seconds)
 
 
 @pytest.fixture
-def run():
+def run() -> Any:
     """Runs over CALLS; gives how it ended, and the comparisons by `q`."""
 
-    async def go(old, new, *, judge=None, limit=None, stop=None, at_once=3, notes=None, calls=CALLS, secrets=()):
+    async def go(
+        old: Any,
+        new: Any,
+        *,
+        judge: Any = None,
+        limit: Any = None,
+        stop: Any = None,
+        at_once: int = 3,
+        notes: Any = None,
+        calls: Any = CALLS,
+        secrets: Any = (),
+    ) -> Any:
         budget, redaction, found = Budget(limit), Redaction(secrets), {}
         exchanger = Exchanger(
             Sides(old, new), budget=budget, worst=lambda _: 2, paying=lambda *_: None, redaction=redaction, judge=judge
         )
 
-        def add(comparison):
+        def add(comparison: Any) -> None:
             assert comparison.call.id not in found
             found[comparison.call.id] = comparison
 
@@ -87,7 +102,7 @@ def run():
     return go
 
 
-async def test_every_call_is_asked_once_and_noted(run):
+async def test_every_call_is_asked_once_and_noted(run: Any) -> None:
     old, new, noted, told = Side(), Side(), [], []
     notes = Notes(note=lambda id_, comparison: noted.append(id_), tell=told.append)
     ended, found = await run(old, new, notes=notes)
@@ -98,7 +113,7 @@ async def test_every_call_is_asked_once_and_noted(run):
     assert told[-1] == (40, 0, 0, 40)
 
 
-async def test_a_run_that_is_told_to_stop_asks_nobody_else(run):
+async def test_a_run_that_is_told_to_stop_asks_nobody_else(run: Any) -> None:
     stop = asyncio.Event()
     old = Side(then=lambda q: stop.set() if q == 10 else None)
     ended, found = await run(old, Side(), stop=stop)
@@ -108,7 +123,7 @@ async def test_a_run_that_is_told_to_stop_asks_nobody_else(run):
     assert len(found) == len(old.asked)
 
 
-async def test_a_side_that_only_has_trouble_is_given_up(run):
+async def test_a_side_that_only_has_trouble_is_given_up(run: Any) -> None:
     old = Side(lambda q: trouble("answers with HTML instead of JSON (HTTP 200)"))
     new = Side()
     ended, found = await run(old, new)
@@ -118,7 +133,7 @@ async def test_a_side_that_only_has_trouble_is_given_up(run):
     assert {each.trouble for each in found} == {"the old side answers with HTML instead of JSON (HTTP 200)"}
 
 
-async def test_trouble_now_and_then_stops_nobody(run):
+async def test_trouble_now_and_then_stops_nobody(run: Any) -> None:
     ended, found = await run(Side(lambda q: trouble("…") if q % 3 else Reply(200, b"{}", 0.1)), Side())
     assert ended.stopped is None
     assert ended.complete
@@ -126,13 +141,13 @@ async def test_trouble_now_and_then_stops_nobody(run):
     assert len(found) == 40
 
 
-async def test_a_file_without_answers_is_not_given_up(run):
+async def test_a_file_without_answers_is_not_given_up(run: Any) -> None:
     ended, found = await run(Side(lambda q: trouble("has no answer"), live=False), Side())
     assert ended.stopped is None
     assert len(found) == 40
 
 
-async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run):
+async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run: Any) -> None:
     new = Side()
     ended, found = await run(Side(), new, limit=20)
     assert not ended.complete
@@ -142,7 +157,7 @@ async def test_a_run_ends_at_its_budget_and_says_what_it_left_out(run):
     assert len(found) >= 19  # each held two and cost one
 
 
-async def test_one_answer_that_cannot_be_judged_ends_nothing(run):
+async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
     ended, found = await run(Side(), Side(), judge=Judge(broken={7}))
     assert ended.complete
     assert found[7].trouble == "the two answers cannot be compared (RecursionError)"
@@ -150,7 +165,7 @@ async def test_one_answer_that_cannot_be_judged_ends_nothing(run):
     assert found[8].trouble is None
 
 
-async def test_keys_in_a_call_are_not_noted(run):
+async def test_keys_in_a_call_are_not_noted(run: Any) -> None:
     call = call_of("/v3/brands/search?q=1&other=c4n4ry-key")
     noted = []
     notes = Notes(note=lambda id_, comparison: noted.append((id_, comparison)))
@@ -160,15 +175,15 @@ async def test_keys_in_a_call_are_not_noted(run):
     assert "c4n4ry-key" not in repr(comparison)
 
 
-async def test_a_disk_that_is_full_ends_the_run_with_one_clear_line(run):
-    def full(*_):
+async def test_a_disk_that_is_full_ends_the_run_with_one_clear_line(run: Any) -> None:
+    def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(errors.ConfigError, match="what was found cannot be written down: No space left on device"):
         await run(Side(), Side(), notes=Notes(note=full))
 
 
-async def test_calls_without_trouble_are_recorded_once(run, tmp_path):
+async def test_calls_without_trouble_are_recorded_once(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "rec.zst"
     header = Header(made=1.0, old="a", new="b", source="c")
     for _ in range(2):
@@ -184,11 +199,11 @@ async def test_calls_without_trouble_are_recorded_once(run, tmp_path):
     recorded.close()
 
 
-async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_asked_again(run):
+async def test_what_could_not_be_recorded_is_not_noted_as_done_so_that_it_is_asked_again(run: Any) -> None:
     class Full:
         known = frozenset()
 
-        def keep(self, *_):
+        def keep(self, *_: Any) -> None:
             raise OSError(28, "No space left on device")
 
     noted = []

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,11 @@ from proxy.compare import sampling
 from proxy.compare.calls import Call
 
 
-def match(client, *numbers):
+def match(client: Any, *numbers: Any) -> Any:
     return Call("/parts/match", (("queries", json.dumps([{"mpn": number} for number in numbers])),), client)
 
 
-def search(client, q):
+def search(client: Any, q: Any) -> Any:
     return Call("/brands/search", (("q", q),), client)
 
 
@@ -27,7 +28,7 @@ MANY = [
 ]
 
 
-def test_the_same_call_is_kept_once_and_counted():
+def test_the_same_call_is_kept_once_and_counted() -> None:
     calls = [
         search("a", "x"),
         search("b", "x"),
@@ -41,7 +42,7 @@ def test_the_same_call_is_kept_once_and_counted():
     ]
 
 
-def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole():
+def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole() -> None:
     distinct = sampling.Distinct(most=100)
     for call in [*MANY, *reversed(MANY), *MANY]:
         distinct.add(call)
@@ -52,12 +53,12 @@ def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole():
     assert {sampling.stratum(call) for call in MANY} == {sampling.stratum(call) for call in kept}
 
 
-def test_all_calls_are_a_sample_where_they_are_few():
+def test_all_calls_are_a_sample_where_they_are_few() -> None:
     assert sampling.sample(MANY, len(MANY), Random(1)) == MANY
 
 
 @pytest.mark.parametrize("most", [5, 6, 20, 100, 999])
-def test_every_stratum_is_represented_and_the_rest_in_proportion(most):
+def test_every_stratum_is_represented_and_the_rest_in_proportion(most: int) -> None:
     chosen = sampling.sample(MANY, most, Random(1))
     counts = Counter(map(sampling.stratum, chosen))
     whole = Counter(map(sampling.stratum, MANY))
@@ -67,18 +68,18 @@ def test_every_stratum_is_represented_and_the_rest_in_proportion(most):
     assert [call.id for call in MANY if call in chosen] == [call.id for call in chosen]
 
 
-def test_a_sample_is_the_same_for_the_same_random_source():
+def test_a_sample_is_the_same_for_the_same_random_source() -> None:
     first, again, other = (sampling.sample(MANY, 50, Random(seed)) for seed in (7, 7, 8))
     assert first == again != other
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_fewer_calls_than_strata_are_of_the_largest(most):
+def test_fewer_calls_than_strata_are_of_the_largest(most: int) -> None:
     chosen = sampling.sample(MANY, most, Random(1))
     assert [sampling.stratum(call).size for call in chosen] == [2, 5, 0][:most]
 
 
-def test_clients_endpoints_and_sizes_make_strata():
+def test_clients_endpoints_and_sizes_make_strata() -> None:
     calls = [
         match("a", "X"),
         match("b", "X"),

@@ -1,5 +1,7 @@
 """Numbers and moments in different letters."""
 
+from typing import Any
+
 import pytest
 
 from proxy.compare import spelling
@@ -22,7 +24,7 @@ from proxy.compare import spelling
         ("2020-01-01T00:00:00", "2020-01-01 00:00:00.0"),
     ],
 )
-def test_the_same_in_other_letters(old, new):
+def test_the_same_in_other_letters(old: Any, new: str) -> None:
     assert spelling.same(old, new)
     assert spelling.same(new, old)
 
@@ -50,5 +52,5 @@ def test_the_same_in_other_letters(old, new):
         ("a", "A"),
     ],
 )
-def test_something_else(old, new):
+def test_something_else(old: Any, new: Any) -> None:
     assert not spelling.same(old, new)

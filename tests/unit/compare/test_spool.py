@@ -3,7 +3,7 @@
 from proxy.compare.spool import Spool
 
 
-def test_lines_are_found_by_their_keys_and_the_later_counts():
+def test_lines_are_found_by_their_keys_and_the_later_counts() -> None:
     with Spool() as spool:
         for n in range(1000):
             spool.add(f"key {n % 500}", b"line %d" % n * 50)

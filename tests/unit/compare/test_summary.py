@@ -1,6 +1,7 @@
 """From counts to a result: what counts, what is noise, which thresholds break."""
 
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,13 @@ PRICE = Finding(
 RUN = Run(started=10.0, ended=20.0, source="access.log", old="https://old/v3", new="http://127.0.0.1:8080/v3")
 
 
-def subject(path):
+def subject(path: Any) -> Any:
     return "price" if "prices" in path else "other"
 
 
 @pytest.fixture
-def summarise(load, causes):
-    def of(made, text="shipped_rules: false", run=RUN, today=date(2026, 6, 1)):
+def summarise(load: Any, causes: Any) -> Any:
+    def of(made: Any, text: str = "shipped_rules: false", run: Any = RUN, today: Any = date(2026, 6, 1)) -> Any:
         settings = load(text)
         tally = Tally()
         for each in made:
@@ -36,14 +37,14 @@ def summarise(load, causes):
     return of
 
 
-def calls(number, findings=(), start=0, client="erp", **more):
+def calls(number: Any, findings: Any = (), start: int = 0, client: str = "erp", **more: Any) -> Any:
     path = ("/parts/match", (("q", "x"),))
     return [
         Comparison(Call(*path, client, 2, f"log:{n}"), float(n), findings, **more) for n in range(start, start + number)
     ]
 
 
-def test_a_row_says_how_many_of_how_many_are_equivalent(summarise):
+def test_a_row_says_how_many_of_how_many_are_equivalent(summarise: Any) -> None:
     result = summarise([*calls(995), *calls(5, (MPN,), 1000), *calls(3, (), 2000, trouble="old: gone")])
     (row,) = result.rows
     assert (row.client, row.endpoint, row.calls, row.asked, row.equivalent, row.troubled) == (
@@ -56,19 +57,19 @@ def test_a_row_says_how_many_of_how_many_are_equivalent(summarise):
     assert [(each.reason, each.calls, each.first_origin) for each in result.troubles] == [("old: gone", 3, "log:2000")]
 
 
-def test_a_run_without_differences_is_ready(summarise):
+def test_a_run_without_differences_is_ready(summarise: Any) -> None:
     result = summarise(calls(400))
     assert (result.verdict, result.failed, result.groups) == ("ready", (), ())
 
 
-def test_a_source_that_was_asked_whole_needs_no_least_number(summarise):
+def test_a_source_that_was_asked_whole_needs_no_least_number(summarise: Any) -> None:
     asked = {("erp", "/parts/match"): Asked(5, 10)}
     run = Run(**{name: getattr(RUN, name) for name in ("started", "ended", "source", "old", "new")}, asked=asked)
     assert summarise(calls(5), run=run).verdict == "ready"
     assert summarise(calls(4), run=run).verdict == "inconclusive"
 
 
-def test_a_client_that_was_never_reached_has_its_row(summarise):
+def test_a_client_that_was_never_reached_has_its_row(summarise: Any) -> None:
     asked = {("erp", "/parts/match"): Asked(400, 800), ("shop", "/parts/match"): Asked(5, 10)}
     result = summarise(calls(400), run=Run(started=0, ended=1, source="log", old="a", new="b", asked=asked))
     assert [(row.client, row.calls, row.share, row.verdict) for row in result.rows] == [
@@ -78,7 +79,7 @@ def test_a_client_that_was_never_reached_has_its_row(summarise):
     assert result.verdict == "inconclusive"
 
 
-def test_a_group_says_why_and_shows_where(summarise):
+def test_a_group_says_why_and_shows_where(summarise: Any) -> None:
     (group,) = summarise(calls(3, (MPN, MPN))).groups
     assert (group.calls, group.differences, group.counts, group.noise) == (3, 6, True, None)
     assert group.why == "Part.mpn is read from SupPart.mpn"
@@ -90,13 +91,13 @@ def test_a_group_says_why_and_shows_where(summarise):
     assert sample.old_curl == """curl -g 'https://old/v3/parts/match?q=x'"&apikey=$APIKEY\""""
 
 
-def test_a_side_that_is_a_file_has_no_curl_line(summarise):
+def test_a_side_that_is_a_file_has_no_curl_line(summarise: Any) -> None:
     run = Run(started=0, ended=1, source="log", old="answers.jsonl", new="http://127.0.0.1/v3")
     sample = summarise(calls(1, (MPN,)), run=run).groups[0].samples[0]
     assert (sample.old_curl, bool(sample.new_curl)) == ("", True)
 
 
-def test_what_the_old_side_does_by_itself_does_not_count(summarise):
+def test_what_the_old_side_does_by_itself_does_not_count(summarise: Any) -> None:
     wavering = calls(20, (), 5000, wavers=(MPN.difference.path,))
     calm = calls(180, (), 6000, wavers=())
     result = summarise([*calls(760, ()), *calls(40, (MPN,), 1000), *wavering, *calm])
@@ -105,7 +106,7 @@ def test_what_the_old_side_does_by_itself_does_not_count(summarise):
     assert (result.rows[0].equivalent, result.verdict) == (1000, "ready")
 
 
-def test_more_than_the_old_side_does_by_itself_counts(summarise):
+def test_more_than_the_old_side_does_by_itself_counts(summarise: Any) -> None:
     wavering = calls(20, (), 5000, wavers=(MPN.difference.path,))
     calm = calls(180, (), 6000, wavers=())
     result = summarise([*calls(500, ()), *calls(300, (MPN,), 1000), *wavering, *calm])
@@ -113,7 +114,7 @@ def test_more_than_the_old_side_does_by_itself_counts(summarise):
     assert result.rows[0].equivalent == 700
 
 
-def test_a_call_with_noise_and_something_else_is_not_equivalent(summarise):
+def test_a_call_with_noise_and_something_else_is_not_equivalent(summarise: Any) -> None:
     noisy = calls(200, (), 5000, wavers=(MPN.difference.path,))
     result = summarise([*noisy, *calls(5, (MPN, PRICE)), *calls(5, (MPN,), 100)])
     assert {group.path: group.counts for group in result.groups} == {
@@ -123,19 +124,19 @@ def test_a_call_with_noise_and_something_else_is_not_equivalent(summarise):
     assert result.rows[0].equivalent == 205
 
 
-def test_what_has_moved_is_shown_and_does_not_count(summarise):
+def test_what_has_moved_is_shown_and_does_not_count(summarise: Any) -> None:
     result = summarise(calls(400, moved=(Finding(MPN.difference, "moved"),)))
     assert [(group.cause, group.counts) for group in result.groups] == [("moved", False)]
     assert result.verdict == "ready"
 
 
-def test_groups_that_count_come_first_and_the_most_frequent_before_the_others(summarise):
+def test_groups_that_count_come_first_and_the_most_frequent_before_the_others(summarise: Any) -> None:
     moved = Finding(Difference("value", "a", "a", 1, 2), "moved")
     result = summarise([*calls(5, (MPN,)), *calls(9, (PRICE,), 100), *calls(50, moved=(moved,))])
     assert [group.calls for group in result.groups] == [9, 5, 50]
 
 
-def test_a_broken_threshold_is_said_in_words(summarise):
+def test_a_broken_threshold_is_said_in_words(summarise: Any) -> None:
     made = [*calls(97), *calls(2, (PRICE,), 100), *calls(1, (PRICE, MPN), 200)]
     result = summarise(made, "shipped_rules: false\nfail_on: [price>2%, value-price>5%, extra, value]")
     assert result.failed == (
@@ -145,24 +146,24 @@ def test_a_broken_threshold_is_said_in_words(summarise):
     assert result.verdict == "not ready"
 
 
-def test_what_is_noise_breaks_no_threshold(summarise):
+def test_what_is_noise_breaks_no_threshold(summarise: Any) -> None:
     noisy = calls(200, (), 5000, wavers=(MPN.difference.path,))
     assert summarise([*noisy, *calls(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
 
 
-def test_an_expired_rule_fails_the_run(summarise):
+def test_an_expired_rule_fails_the_run(summarise: Any) -> None:
     text = "shipped_rules: false\nrules: [{name: old, path: a, ignore: all, reason: r, expires: 2026-05-31}]"
     result = summarise(calls(400), text)
     assert result.failed == ("the rule old has expired: it held until 2026-05-31",)
     assert (result.verdict, result.rules[0].expired) == ("not ready", True)
 
 
-def test_what_rules_hid_is_counted(summarise):
+def test_what_rules_hid_is_counted(summarise: Any) -> None:
     result = summarise(calls(3, hidden={"msec": 2}), "shipped_rules: true")
     assert {use.name: use.hidden for use in result.rules}["msec"] == 6
 
 
-def test_differences_without_a_place_in_the_list_are_a_note(summarise):
+def test_differences_without_a_place_in_the_list_are_a_note(summarise: Any) -> None:
     many = tuple(Finding(Difference("extra", f"k{n}", "k", new=n), "unexplained") for n in range(150))
     result = summarise(calls(1, many))
     assert len(result.groups) == 100
@@ -170,20 +171,22 @@ def test_differences_without_a_place_in_the_list_are_a_note(summarise):
     assert result.rows[0].equivalent == 0
 
 
-def test_the_month_and_what_was_spent_are_there(summarise):
+def test_the_month_and_what_was_spent_are_there(summarise: Any) -> None:
     run = Run(started=0, ended=1, source="log", old="a", new="b", seconds=86_400.0, budget=50)
     cost = summarise(calls(10, price=2, parts=4), run=run).cost
     assert (cost.spent, cost.budget, cost.a_month) == (40, 50, 1200)
 
 
 @pytest.mark.parametrize("seconds, told", [(None, False), (5_400.0, True), (86_400.0, False)])
-def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from(summarise, seconds, told):
+def test_a_source_of_less_than_a_day_is_said_to_be_little_to_reckon_a_month_from(
+    summarise: Any, seconds: float | None, told: bool
+) -> None:
     run = Run(started=0, ended=1, source="log", old="a", new="b", seconds=seconds)
     notes = summarise(calls(3), run=run).notes
     assert any("covers 1.5 hours" in note for note in notes) == told
 
 
-def test_a_run_that_was_cut_short_is_not_ready(summarise):
+def test_a_run_that_was_cut_short_is_not_ready(summarise: Any) -> None:
     run = Run(started=0, ended=1, source="log", old="a", new="b", complete=False)
     result = summarise(calls(400), run=run)
     assert (result.verdict, result.complete) == ("inconclusive", False)

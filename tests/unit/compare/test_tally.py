@@ -1,5 +1,7 @@
 """Counts that add up in any order, and stay small whatever the data brings."""
 
+from typing import Any
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,18 +18,18 @@ PRICE = Finding(
 )
 
 
-def call(number=0, client="erp", path="/parts/match", times=1):
+def call(number: int = 0, client: str = "erp", path: str = "/parts/match", times: int = 1) -> Any:
     return Call(path, (("q", str(number)),), client, times, f"log:{number}")
 
 
-def of(*comparisons):
+def of(*comparisons: Any) -> Any:
     made = Tally()
     for each in comparisons:
         made.add(each)
     return made
 
 
-def merged(*tallies):
+def merged(*tallies: Any) -> Any:
     made = Tally()
     for each in tallies:
         made.merge(each)
@@ -68,20 +70,20 @@ comparisons = st.builds(
 
 @given(st.lists(comparisons, max_size=12).flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))))
 @settings(max_examples=60, deadline=None)
-def test_the_order_in_which_calls_are_counted_does_not_matter(both):
+def test_the_order_in_which_calls_are_counted_does_not_matter(both: Any) -> None:
     one, other = both
     assert of(*one) == of(*other)
 
 
 @given(st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5))
 @settings(max_examples=60, deadline=None)
-def test_tallies_add_up_in_any_grouping(one, two, three):
+def test_tallies_add_up_in_any_grouping(one: Any, two: Any, three: Any) -> None:
     a, b, c = of(*one), of(*two), of(*three)
     assert merged(merged(a, b), c) == merged(a, merged(b, c)) == merged(c, b, a) == of(*one, *two, *three)
     assert merged(a) == a
 
 
-def test_adding_leaves_the_other_alone():
+def test_adding_leaves_the_other_alone() -> None:
     one, other = of(Comparison(call(), 1.0, (MPN,))), of(Comparison(call(1), 2.0, (MPN,)))
     before = msgspec.json.encode(other)
     one.merge(other)
@@ -91,18 +93,18 @@ def test_adding_leaves_the_other_alone():
 
 @given(st.lists(comparisons, max_size=8))
 @settings(max_examples=30, deadline=None)
-def test_a_tally_is_the_same_after_it_was_kept(made):
+def test_a_tally_is_the_same_after_it_was_kept(made: Any) -> None:
     whole = of(*made)
     assert msgspec.json.decode(msgspec.json.encode(whole), type=Tally) == whole
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(whole), type=Tally) == whole
 
 
-def test_a_call_counts_once_as_compared_and_as_often_as_it_stands_in_the_log():
+def test_a_call_counts_once_as_compared_and_as_often_as_it_stands_in_the_log() -> None:
     (row,) = of(Comparison(call(times=40), 1.0, (MPN, MPN, PRICE), price=2)).rows.values()
     assert (row.compared, row.asked, row.differing, row.paid, row.priced) == (1, 40, 1, 80, 40)
 
 
-def test_a_group_counts_its_calls_and_its_differences():
+def test_a_group_counts_its_calls_and_its_differences() -> None:
     made = of(
         Comparison(call(1), 5.0, (MPN, MPN)), Comparison(call(2, "shop"), 3.0, (MPN,)), Comparison(call(3), 9.0, ())
     )
@@ -113,18 +115,18 @@ def test_a_group_counts_its_calls_and_its_differences():
     assert {(kept.old, kept.new) for kept in group.samples.values()} == {('"A"', '"B"')}
 
 
-def test_what_has_moved_is_a_group_but_no_difference_of_its_call():
+def test_what_has_moved_is_a_group_but_no_difference_of_its_call() -> None:
     made = of(Comparison(call(), 1.0, moved=(Finding(MPN.difference, "moved"),)))
     assert [group.cause for group in made.groups.values()] == ["moved"]
     assert [row.differing for row in made.rows.values()] == [0]
 
 
-def test_what_a_side_has_not_is_none_in_a_sample():
+def test_what_a_side_has_not_is_none_in_a_sample() -> None:
     (group,) = of(Comparison(call(), 1.0, (PRICE,))).groups.values()
     assert [(kept.old, kept.new) for kept in group.samples.values()] == [('[10,"1"]', None)]
 
 
-def test_three_samples_are_kept_and_no_request_without_end_among_them():
+def test_three_samples_are_kept_and_no_request_without_end_among_them() -> None:
     long = Call("/parts/match", (("q", "x" * 9000),))
     made = of(*(Comparison(call(n), 1.0, (MPN,)) for n in range(50)), Comparison(long, 1.0, (MPN,)))
     (group,) = made.groups.values()
@@ -133,11 +135,11 @@ def test_three_samples_are_kept_and_no_request_without_end_among_them():
     assert of(Comparison(long, 1.0, (MPN,))).groups.popitem()[1].samples == {}
 
 
-def flood(number, cause="unexplained"):
+def flood(number: Any, cause: str = "unexplained") -> Any:
     return Finding(Difference("extra", f"k{number}", f"k{number}", new=number), cause)
 
 
-def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others():
+def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others() -> None:
     hostile = [Comparison(call(n), 1.0, tuple(flood(n * 100 + at) for at in range(100))) for n in range(30)]
     real = Comparison(call(99), 1.0, (MPN,))
     one, other = of(real, *hostile), merged(of(*hostile[15:]), of(*hostile[:15]), of(real))
@@ -148,7 +150,7 @@ def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others():
     assert len(msgspec.json.encode(one)) < 500_000
 
 
-def test_clients_without_end_become_one():
+def test_clients_without_end_become_one() -> None:
     made = [Comparison(call(n, f"key {n}", times=2), 1.0, (MPN,), price=1) for n in range(700)]
     whole = of(*made)
     assert whole == merged(of(*made[350:]), of(*made[:350]))
@@ -158,7 +160,7 @@ def test_clients_without_end_become_one():
     assert (others.compared, others.asked, others.differing, others.paid) == (200, 400, 200, 400)
 
 
-def test_reasons_without_end_become_one():
+def test_reasons_without_end_become_one() -> None:
     made = [Comparison(call(n), float(n), trouble=f"old: {n}") for n in range(300)]
     whole = of(*made)
     assert whole == merged(of(*made[150:]), of(*made[:150]))
@@ -166,13 +168,13 @@ def test_reasons_without_end_become_one():
     assert sum(each.calls for each in whole.troubles.values()) == 300
 
 
-def test_paths_that_waver_without_end_are_not_all_kept():
+def test_paths_that_waver_without_end_are_not_all_kept() -> None:
     whole = of(*(Comparison(call(n), 1.0, wavers=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15)))
     assert len(whole.wavers) == tally.WAVERS
     assert whole.twice == {"/parts/match": 15}
 
 
-def test_times_are_as_near_as_their_bounds():
+def test_times_are_as_near_as_their_bounds() -> None:
     whole = of(*(Comparison(call(n), 1.0, old_seconds=n / 100, new_seconds=500.0) for n in range(1, 101)))
     old, new = whole.times["/parts/match old"], whole.times["/parts/match new"]
     assert sum(old.buckets) == 100
@@ -181,7 +183,7 @@ def test_times_are_as_near_as_their_bounds():
     assert new.quantile(0.5) == counting.BOUNDS[-1]
 
 
-def test_when_it_was_counted_is_known():
+def test_when_it_was_counted_is_known() -> None:
     whole = of(Comparison(call(1), 5.0), Comparison(call(2), 2.0, trouble="old: gone"))
     assert (whole.first, whole.last) == (2.0, 5.0)
     assert (Tally().first, Tally().last) == (None, None)

@@ -1,6 +1,7 @@
 """What is no answer, and why, in words."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from proxy.compare import troubles
 from proxy.compare.replies import Reply
 
 
-def said(status, body):
+def said(status: Any, body: Any) -> Any:
     """The words that a reply's trouble has."""
     with pytest.raises(troubles.TroubleError) as found:
         troubles.check(Reply(status, body, 0.1, "application/json"))
@@ -31,11 +32,11 @@ def said(status, body):
         (b"", ""),
     ],
 )
-def test_who_asks_for_fewer_calls_says_why_where_it_does(body, rest):
+def test_who_asks_for_fewer_calls_says_why_where_it_does(body: bytes, rest: str) -> None:
     assert said(429, body) == f"asks for fewer calls (HTTP 429){rest}"
     assert said(503, body) == f"is closed for the moment (HTTP 503){rest}"
 
 
-def test_a_long_reason_is_cut_between_words_so_that_no_key_is_cut_in_two():
+def test_a_long_reason_is_cut_between_words_so_that_no_key_is_cut_in_two() -> None:
     body = json.dumps({"message": f"{'word ' * 37}key-that-stands-at-the-end-of-what-is-shown"}).encode()
     assert said(429, body).endswith("word word …")

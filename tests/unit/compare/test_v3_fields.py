@@ -1,5 +1,7 @@
 """The list of v3's fields, held against the facts of the contract and against mappings/."""
 
+from typing import Any
+
 import yaml
 
 from proxy.compare import v3_fields
@@ -41,7 +43,7 @@ DERIVED = {
 }
 
 
-def of_kind(kind):
+def of_kind(kind: Any) -> Any:
     return {
         f"{name}.{field}"
         for name, fields in v3_fields.load().items()
@@ -50,30 +52,30 @@ def of_kind(kind):
     }
 
 
-def named(facts):
+def named(facts: Any) -> Any:
     return {name for names in facts.values() for name in names}
 
 
-def test_what_has_no_source_is_what_the_contract_says():
+def test_what_has_no_source_is_what_the_contract_says() -> None:
     assert of_kind("no source") == named(NO_SOURCE)
 
 
-def test_what_is_derived_is_what_the_contract_says():
+def test_what_is_derived_is_what_the_contract_says() -> None:
     assert of_kind("derived") == named(DERIVED)
 
 
-def test_every_field_says_where_it_comes_from_or_why_nowhere():
+def test_every_field_says_where_it_comes_from_or_why_nowhere() -> None:
     for fields in v3_fields.load().values():
         for field, entry in fields.items():
             assert bool(entry.source) is (entry.kind != "no source"), field
             assert bool(entry.why) is (entry.kind == "no source"), field
 
 
-def test_the_catalog_sites_name_is_filled_in():
+def test_the_catalog_sites_name_is_filled_in() -> None:
     assert "shop_url" in v3_fields.load("shop")["Part"]
 
 
-def test_mappings_give_up_no_field_that_has_a_source():
+def test_mappings_give_up_no_field_that_has_a_source() -> None:
     """A rule that says `none` or `always` would be found by a comparison; it is found here without one."""
     listed = {name.replace("octopart_", "{site}_") for name in of_kind("no source")}
     files = [file for file in shipped.path("mappings").glob("*.yaml")]

@@ -1,5 +1,7 @@
 """Ready, not ready, or too few calls to say."""
 
+from typing import Any
+
 import pytest
 
 from proxy.compare import verdict
@@ -29,17 +31,17 @@ READY = Ready(share=0.99, least_calls=100)
         (199, 200, True, "ready"),
     ],
 )
-def test_a_row_has_its_verdict(equivalent, compared, whole, said):
+def test_a_row_has_its_verdict(equivalent: int, compared: int, whole: bool, said: str) -> None:
     assert verdict.of_row(equivalent, compared, READY, whole=whole) == said
 
 
-def test_a_least_number_of_calls_holds_where_the_share_would_not_need_it():
+def test_a_least_number_of_calls_holds_where_the_share_would_not_need_it() -> None:
     lax = Ready(share=0.5, least_calls=100)
     assert verdict.of_row(99, 99, lax, whole=False) == "inconclusive"
     assert verdict.of_row(100, 100, lax, whole=False) == "ready"
 
 
-def row(said="ready", calls=10, troubled=0):
+def row(said: str = "ready", calls: int = 10, troubled: int = 0) -> Any:
     return Row("erp", "/parts/match", calls, calls, calls, troubled, 1.0, Interval(0.7, 1.0), said)
 
 
@@ -55,14 +57,14 @@ def row(said="ready", calls=10, troubled=0):
         ([], [], True, "inconclusive"),
     ],
 )
-def test_a_run_is_as_bad_as_its_worst_row(said, failed, complete, whole):
+def test_a_run_is_as_bad_as_its_worst_row(said: Any, failed: Any, complete: bool, whole: str) -> None:
     assert verdict.of_run([row(each) for each in said], failed, complete=complete) == whole
 
 
 ONE = (row(),)
 
 
-def result(*, rows=ONE, counts=(), failed=(), complete=True):
+def result(*, rows: Any = ONE, counts: Any = (), failed: Any = (), complete: bool = True) -> Any:
     groups = tuple(
         Group("/parts/match", "p", "value", "unexplained", "", 1, 1, None, each, 0, 0, (), ()) for each in counts
     )
@@ -100,11 +102,11 @@ def result(*, rows=ONE, counts=(), failed=(), complete=True):
         (result(complete=False, counts=(True,)), False, 1),
     ],
 )
-def test_a_shell_is_told_by_the_exit_code(made, thresholds, code):
+def test_a_shell_is_told_by_the_exit_code(made: Any, thresholds: bool, code: int) -> None:
     assert verdict.exit_code(made, thresholds=thresholds) == code
 
 
-def test_one_call_says_nothing():
+def test_one_call_says_nothing() -> None:
     assert verdict.of_row(1, 1, READY, whole=True) == "inconclusive"
     assert verdict.of_row(0, 1, READY, whole=True) == "inconclusive"
 
@@ -120,12 +122,12 @@ def test_one_call_says_nothing():
         (0, [], "inconclusive"),
     ],
 )
-def test_a_client_with_a_single_call_in_the_source(equivalent, others, whole):
+def test_a_client_with_a_single_call_in_the_source(equivalent: int, others: Any, whole: str) -> None:
     alone = Row("shop", "/parts/{uid}", 1, 1, equivalent, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
     rows = [alone, *(row(each) for each in others)]
     assert verdict.of_run(rows, (), complete=True, single={("shop", "/parts/{uid}")}) == whole
 
 
-def test_one_call_of_more_that_were_not_asked_holds_the_run_back():
+def test_one_call_of_more_that_were_not_asked_holds_the_run_back() -> None:
     alone = Row("shop", "/parts/{uid}", 1, 1, 1, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
     assert verdict.of_run([alone, row()], (), complete=True) == "inconclusive"

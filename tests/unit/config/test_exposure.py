@@ -1,6 +1,7 @@
 """Which files with secrets others can read."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def exposed(tmp_path: Path):
+def exposed(tmp_path: Path) -> Any:
     """Names of the files, for a configuration of some mode; those that it may name have mode 0644."""
     for name in ("secret", "key.pem"):
         (tmp_path / name).write_text("text")
@@ -37,7 +38,7 @@ def exposed(tmp_path: Path):
         "upstream: {proxy: 'http://name:password@proxy.internal'}",
     ],
 )
-def test_a_configuration_with_a_plain_secret_is_for_its_owner_alone(exposed, text):
+def test_a_configuration_with_a_plain_secret_is_for_its_owner_alone(exposed: Any, text: str) -> None:
     assert [exposed(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [[], [], ["config.yaml"], ["config.yaml"]]
 
 
@@ -51,7 +52,7 @@ def test_a_configuration_with_a_plain_secret_is_for_its_owner_alone(exposed, tex
         "listen: {port: 1}",
     ],
 )
-def test_one_without_may_be_read_by_all(exposed, text):
+def test_one_without_may_be_read_by_all(exposed: Any, text: str) -> None:
     assert exposed(text) == []
 
 
@@ -65,11 +66,11 @@ def test_one_without_may_be_read_by_all(exposed, text):
         ("upstream: {tls: {client_cert: key.pem}}", "key.pem"),
     ],
 )
-def test_a_file_that_it_names_is_for_its_owner_alone(exposed, tmp_path, text, file):
+def test_a_file_that_it_names_is_for_its_owner_alone(exposed: Any, tmp_path: Path, text: str, file: str) -> None:
     assert exposed(text) == [file]
     (tmp_path / file).chmod(0o600)
     assert exposed(text) == []
 
 
-def test_the_shipped_configuration_holds_no_secret(exposed):
+def test_the_shipped_configuration_holds_no_secret(exposed: Any) -> None:
     assert exposed((ROOT / "config.yaml").read_text()) == []

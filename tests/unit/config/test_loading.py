@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,7 +31,7 @@ applications:
 
 
 @pytest.fixture
-def load(tmp_path: Path):
+def load(tmp_path: Path) -> Any:
     def of(text: str, **environ: str) -> config.Config:
         file = tmp_path / "config.yaml"
         file.write_text(text, encoding="utf-8")
@@ -43,12 +44,12 @@ def real(secret: str = "env:SECRET") -> str:
     return REAL.format(secret=secret, digest="sha256:" + hashlib.sha256(b"other-key").hexdigest())
 
 
-def test_what_is_not_written_has_its_default(load):
+def test_what_is_not_written_has_its_default(load: Any) -> None:
     demo = config.Application(apikeys=(config.Apikey(config.digest("plain-key")),))
     assert load(SANDBOX) == config.Config(applications={"demo": demo})
 
 
-def test_everything_that_is_written_arrives(load):
+def test_everything_that_is_written_arrives(load: Any) -> None:
     loaded = load(real(), ID=" the-id\n", SECRET="the-secret")
     main = loaded.applications["main"]
     assert loaded.upstream == config.Upstream(
@@ -60,23 +61,23 @@ def test_everything_that_is_written_arrives(load):
     assert main.plan == {"LEAD_TIME", "DATASHEETS"}
 
 
-def test_apikeys_are_kept_as_digests_whether_plain_or_not(load):
+def test_apikeys_are_kept_as_digests_whether_plain_or_not(load: Any) -> None:
     main = load(real(), ID="i", SECRET="s").applications["main"]
     assert [apikey.key for apikey in main.apikeys] == [config.digest("plain-key"), config.digest("other-key")]
 
 
-def test_all_features_is_every_one_of_them(load):
+def test_all_features_is_every_one_of_them(load: Any) -> None:
     assert load(SANDBOX).applications["demo"].plan == frozenset(config.FEATURES)
 
 
-def test_a_secret_file_is_found_beside_the_configuration(load, tmp_path):
+def test_a_secret_file_is_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("from-a-file\n")
     secret = load(real("file:secret.txt"), ID="i").applications["main"].client_secret
     assert secret is not None
     assert secret.reveal() == "from-a-file"
 
 
-def test_the_files_of_tls_are_found_beside_the_configuration(load, tmp_path):
+def test_the_files_of_tls_are_found_beside_the_configuration(load: Any, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("")
     text = real().replace("applications:", "  tls: {ca_file: ca.pem}\n  timeouts: {total_seconds: 9}\napplications:")
     upstream = load(text, ID="i", SECRET="s").upstream
@@ -85,31 +86,31 @@ def test_the_files_of_tls_are_found_beside_the_configuration(load, tmp_path):
 
 
 @pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])
-def test_a_proxy_is_an_address_that_is_not_shown(load, address):
+def test_a_proxy_is_an_address_that_is_not_shown(load: Any, address: str) -> None:
     text = real().replace("applications:", "  proxy: env:PROXY\napplications:")
     loaded = load(text, ID="i", SECRET="s", PROXY=address)
     assert loaded.upstream.proxy.reveal() == address
     assert address not in repr(loaded)
 
 
-def test_nothing_secret_is_seen_in_the_configuration(load):
+def test_nothing_secret_is_seen_in_the_configuration(load: Any) -> None:
     shown = repr(load(real("'the-secret'"), ID="i"))
     assert "the-secret" not in shown
     assert "plain-key" not in shown
     assert hashlib.sha256(b"plain-key").hexdigest() not in shown
 
 
-def test_the_settings_do_not_change(load):
+def test_the_settings_do_not_change(load: Any) -> None:
     with pytest.raises(AttributeError):
         load(SANDBOX).listen.port = 1  # type: ignore[misc]
 
 
-def test_an_empty_block_is_all_defaults(load):
+def test_an_empty_block_is_all_defaults(load: Any) -> None:
     assert load("listen:\n" + SANDBOX).listen == config.Listen()
 
 
 @pytest.mark.parametrize("answers, kept", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
-def test_answers_are_kept_unless_either_number_is_zero(load, answers, kept):
+def test_answers_are_kept_unless_either_number_is_zero(load: Any, answers: str, kept: bool) -> None:
     assert load(f"answers: {{{answers}}}\n{SANDBOX}").answers.kept is kept
 
 
@@ -148,7 +149,7 @@ def test_answers_are_kept_unless_either_number_is_zero(load, answers, kept):
         ("listen: [", "config.yaml:3:7: while parsing a flow sequence, expected "),
     ],
 )
-def test_a_mistake_names_place_key_and_what_is_accepted(load, block, message):
+def test_a_mistake_names_place_key_and_what_is_accepted(load: Any, block: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{block}\n{SANDBOX}")
     assert str(found.value).startswith(message)
@@ -179,7 +180,7 @@ def test_a_mistake_names_place_key_and_what_is_accepted(load, block, message):
         ("connections", 0, "0 is not accepted; it accepts connections"),
     ],
 )
-def test_a_mistake_in_the_upstream_is_shown(load, key, value, message):
+def test_a_mistake_in_the_upstream_is_shown(load: Any, key: str, value: int | str, message: str) -> None:
     block, _, inner = key.partition(".")
     upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", block: {inner: value} if inner else value}
     with pytest.raises(errors.ConfigError) as found:
@@ -212,7 +213,7 @@ def test_a_mistake_in_the_upstream_is_shown(load, key, value, message):
         ("apikey: hidden", "demo.apikey: unknown key; did you mean apikeys?"),
     ],
 )
-def test_a_mistake_in_an_application_names_it(load, tmp_path, line, message):
+def test_a_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}    {line}\n", EMPTY=" ")
@@ -238,7 +239,7 @@ def test_a_mistake_in_an_application_names_it(load, tmp_path, line, message):
         ),
     ],
 )
-def test_a_mistake_in_apikeys_never_shows_one(load, apikeys, message):
+def test_a_mistake_in_apikeys_never_shows_one(load: Any, apikeys: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"applications:\n  demo:\n    apikeys: {apikeys}\n")
     assert f"applications.demo.{message}" in str(found.value)
@@ -255,19 +256,19 @@ def test_a_mistake_in_apikeys_never_shows_one(load, apikeys, message):
         ("{answer: old}", "answer: needs the old service's address in shadow.old_url"),
     ],
 )
-def test_a_mistake_in_an_applications_shadow_names_it(load, shadow, message):
+def test_a_mistake_in_an_applications_shadow_names_it(load: Any, shadow: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}    shadow: {shadow}\n")
     assert str(found.value).startswith(f"config.yaml:4:14: applications.demo.shadow.{message}")
 
 
-def test_a_shadow_with_an_address_is_what_is_written(load):
+def test_a_shadow_with_an_address_is_what_is_written(load: Any) -> None:
     loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
     assert loaded.applications["demo"].shadow == config.Shadowed(share=0.1, answer="old")
     assert loaded.shadow == config.Shadow(old_url="http://old.example/v3")
 
 
-def test_an_apikey_given_to_two_applications_names_both_places(load):
+def test_an_apikey_given_to_two_applications_names_both_places(load: Any) -> None:
     other = hashlib.sha256(b"plain-key").hexdigest().upper()
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}  second:\n    apikeys:\n      - free\n      - sha256:{other}\n")
@@ -278,31 +279,31 @@ def test_an_apikey_given_to_two_applications_names_both_places(load):
 
 
 @pytest.mark.parametrize("text", ["", "applications:", "applications: {}", "applications: [a]"])
-def test_there_is_at_least_one_application(load, text):
+def test_there_is_at_least_one_application(load: Any, text: str) -> None:
     with pytest.raises(errors.ConfigError, match="at least one application is needed"):
         load(text)
 
 
-def test_an_application_needs_apikeys(load):
+def test_an_application_needs_apikeys(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"2:3: applications\.demo\.apikeys: is missing; it accepts a list"):
         load("applications:\n  demo:\n")
 
 
-def test_an_application_has_a_name(load):
+def test_an_application_has_a_name(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"applications.*: is not a name"):
         load("applications:\n  7: {apikeys: [a]}\n")
 
 
-def test_a_real_service_needs_credentials(load):
+def test_a_real_service_needs_credentials(load: Any) -> None:
     text = real().replace("    client_secret: env:SECRET\n", "")
     with pytest.raises(errors.ConfigError, match=r"5:3: applications\.main\.client_secret: is missing"):
         load(text, ID="i")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
         config.load(tmp_path / "no.yaml", {})
 
 
-def test_an_apikey_with_broken_text_has_a_digest_too():
+def test_an_apikey_with_broken_text_has_a_digest_too() -> None:
     assert config.digest("\udcff") != config.digest("x")

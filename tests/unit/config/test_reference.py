@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
@@ -31,12 +31,12 @@ def everything() -> str:
     return re.sub(r"(?m)^#(?=\S| {2,}(?:- )?\w+:)", "", text)
 
 
-def test_the_file_as_it_is_holds_exactly_the_defaults():
+def test_the_file_as_it_is_holds_exactly_the_defaults() -> None:
     demo = config.Application(apikeys=(config.Apikey(config.digest("EXAMPLE_KEY")),))
     assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
 
 
-def test_every_setting_is_in_the_file(everything):
+def test_every_setting_is_in_the_file(everything: str) -> None:
     written = yaml.safe_load(everything)
     assert set(written) == set(config.Config.__struct_fields__)
     assert {name: set(written[name]) for name in BLOCKS} == {
@@ -55,7 +55,7 @@ def test_every_setting_is_in_the_file(everything):
     assert set(demo["reconcile"]) == set(config.Reconcile.__struct_fields__)
 
 
-def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp_path):
+def test_the_commented_block_is_the_real_service_at_the_defaults(everything: str, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(everything, encoding="utf-8")
     loaded = config.load(
@@ -72,14 +72,14 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything, tmp
     [*BLOCKS.values(), *INNER.values(), config.Application, config.Apikey, config.Reconcile, config.Shadowed],
     ids=lambda kind: kind.__name__,
 )
-def test_every_setting_says_what_it_accepts(kind):
+def test_every_setting_says_what_it_accepts(kind: Any) -> None:
     hints = get_type_hints(kind, include_extras=True)
     for name in kind.__struct_fields__:
         metas = [meta for meta in hints[name].__metadata__ if isinstance(meta, msgspec.Meta)]
         assert any(meta.description for meta in metas), name
 
 
-def test_every_setting_has_its_words_in_the_file(everything):
+def test_every_setting_has_its_words_in_the_file(everything: str) -> None:
     """Each key is followed by a comment on its line, or follows one."""
     lines = everything.splitlines()
     for number, line in enumerate(lines):

@@ -1,22 +1,26 @@
 """Warnings at 50, 80 and 95 %: each once, in a period, over all workers and restarts."""
 
+import io
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import errors
-from proxy.gateway import budgets
+from proxy.gateway import budgets, quota
+from proxy.kit import clock
 
 TO_DECEMBER = 1_388_800
 
 
-def warnings(written):
+def warnings(written: Any) -> Any:
     lines = map(json.loads, written.getvalue().splitlines())
     return [(line["event"].split()[0], line["account"]) for line in lines if "of the parts are used" in line["event"]]
 
 
-async def spend(worker, plan, parts):
+async def spend(worker: Any, plan: Any, parts: Any) -> None:
     await (await worker.reserve(plan, parts)).settle(parts)
     await worker.look()
 
@@ -34,11 +38,13 @@ async def spend(worker, plan, parts):
         (9, None, []),
     ],
 )
-def test_a_threshold_is_reached_at_its_share(used, limit, expected):
+def test_a_threshold_is_reached_at_its_share(used: int, limit: int | None, expected: Any) -> None:
     assert budgets.passed(used, limit) == expected
 
 
-async def test_each_threshold_is_told_once_with_its_figures(quotas, written):
+async def test_each_threshold_is_told_once_with_its_figures(
+    quotas: Callable[..., quota.Quota], written: io.StringIO
+) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     for parts in (49, 1, 29, 1, 15, 1):
@@ -49,21 +55,27 @@ async def test_each_threshold_is_told_once_with_its_figures(quotas, written):
     assert first["period"] == "2023-11"
 
 
-async def test_a_keys_own_share_is_told_of_by_its_name(quotas, written):
+async def test_a_keys_own_share_is_told_of_by_its_name(
+    quotas: Callable[..., quota.Quota], written: io.StringIO
+) -> None:
     plan = accounts(parts=1_000, own=10)
     worker = quotas(plan)
     await spend(worker, plan, 8)
     assert warnings(written) == [("50", "demo/erp"), ("80", "demo/erp")]
 
 
-async def test_other_workers_and_later_ones_do_not_tell_again(quotas, written):
+async def test_other_workers_and_later_ones_do_not_tell_again(
+    quotas: Callable[..., quota.Quota], written: io.StringIO
+) -> None:
     plan = accounts(parts=100)
     for owner, parts in (("one", 60), ("other", 1), ("after a restart", 1)):
         await spend(quotas(plan, owner=owner), plan, parts)
     assert warnings(written) == [("50", "demo")]
 
 
-async def test_the_next_month_is_told_of_anew(quotas, written, time):
+async def test_the_next_month_is_told_of_anew(
+    quotas: Callable[..., quota.Quota], written: io.StringIO, time: clock.ManualClock
+) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await spend(worker, plan, 60)
@@ -73,7 +85,9 @@ async def test_the_next_month_is_told_of_anew(quotas, written, time):
     assert warnings(written) == [("50", "demo")] * 2
 
 
-async def test_a_store_that_is_away_delays_a_warning(quotas, store, written):
+async def test_a_store_that_is_away_delays_a_warning(
+    quotas: Callable[..., quota.Quota], store: Any, written: io.StringIO
+) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await worker.look()

@@ -1,13 +1,14 @@
 """When parts run out: a table of cases."""
 
 import datetime
+from typing import Any
 
 import pytest
 
 from proxy.gateway import forecast
 
 
-def at(text):
+def at(text: Any) -> Any:
     return datetime.datetime.fromisoformat(f"{text}Z").timestamp()
 
 
@@ -34,6 +35,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("days,used,limit,ends,now,expected", CASES.values(), ids=CASES)
-def test_it_runs_out(days, used, limit, ends, now, expected):
+def test_it_runs_out(days: Any, used: Any, limit: Any, ends: Any, now: Any, expected: Any) -> None:
     found = forecast.runs_out(used, limit, ends, days, now)
     assert found == (None if expected is None else pytest.approx(at(expected)))

@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import io
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import errors
-from proxy.gateway import ledger
+from proxy.gateway import ledger, quota
 from proxy.kit import clock
 from proxy.stores.base import Budget, Claim, Line
 from proxy.stores.sqlite import SqliteStore
@@ -17,38 +21,38 @@ NOVEMBER = Line("demo", "2023-11")
 LINES = (NOVEMBER,)
 
 
-def cost(used, doubtful=0, claim=""):
+def cost(used: Any, doubtful: int = 0, claim: str = "") -> Any:
     return ledger.Cost(LINES, used, doubtful, claim)
 
 
-def claim(name, parts=10, limit=100):
+def claim(name: Any, parts: int = 10, limit: int = 100) -> Any:
     return Claim(name, "worker", parts, (Budget(NOVEMBER, limit),), (NOVEMBER,))
 
 
-async def state(store):
+async def state(store: Any) -> Any:
     away, deaf, store.away, store.deaf = store.away, store.deaf, False, False
     (found,) = await store.states(LINES)
     store.away, store.deaf = away, deaf
     return found[1:]
 
 
-def said(written, event):
+def said(written: Any, event: Any) -> Any:
     return [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith(event)]
 
 
 @pytest.fixture
-def book(store):
+def book(store: Any) -> Any:
     return ledger.Ledger(store, "worker")
 
 
 class Gate:
     """Holds an operation of a store until it is opened."""
 
-    def __init__(self, store, name, monkeypatch):
+    def __init__(self, store: Any, name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open, self.entered, self.calls = asyncio.Event(), asyncio.Event(), []
         plain = getattr(type(store), name)
 
-        async def gated(own, *values):
+        async def gated(own: Any, *values: Any) -> Any:
             self.calls.append(values)
             self.entered.set()
             await self.open.wait()
@@ -57,7 +61,9 @@ class Gate:
         monkeypatch.setattr(type(store), name, gated)
 
 
-async def test_what_arrives_while_one_is_written_goes_together(book, store, monkeypatch):
+async def test_what_arrives_while_one_is_written_goes_together(
+    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = Gate(store, "settle", monkeypatch)
     first = asyncio.create_task(book.book(cost(1)))
     await gate.entered.wait()
@@ -72,7 +78,9 @@ async def test_what_arrives_while_one_is_written_goes_together(book, store, monk
     assert await state(store) == (11, 0, 0)
 
 
-async def test_what_is_noted_while_one_is_written_waits_for_the_next(tmp_path, monkeypatch):
+async def test_what_is_noted_while_one_is_written_waits_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger, "PAUSE", 60)
     async with contextlib.aclosing(await SqliteStore.open(tmp_path / "state.sqlite", clock.ManualClock())) as store:
         book, gate = ledger.Ledger(store, "worker"), Gate(store, "settle", monkeypatch)
@@ -89,7 +97,9 @@ async def test_what_is_noted_while_one_is_written_waits_for_the_next(tmp_path, m
         assert (await store.states(LINES))[0].used == 3
 
 
-async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(book, store, written):
+async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
+    book: Any, store: Any, written: io.StringIO
+) -> None:
     await book.book(cost(1))
     store.away = True
     for _ in range(5):
@@ -105,7 +115,7 @@ async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(book, stor
     assert len(said(written, "the store can be used again")) == 1
 
 
-async def test_while_it_is_away_nobody_waits_for_it(book, store):
+async def test_while_it_is_away_nobody_waits_for_it(book: Any, store: Any) -> None:
     store.away = True
     await book.book(cost(1))
     store.asked.clear()
@@ -113,7 +123,7 @@ async def test_while_it_is_away_nobody_waits_for_it(book, store):
     assert store.asked == []
 
 
-async def test_an_answer_that_was_lost_is_not_a_second_booking(book, store):
+async def test_an_answer_that_was_lost_is_not_a_second_booking(book: Any, store: Any) -> None:
     await store.reserve([claim("a")])
     store.deaf = True
     await book.book(cost(5, claim="a"))
@@ -125,7 +135,7 @@ async def test_an_answer_that_was_lost_is_not_a_second_booking(book, store):
     assert await state(store) == (7, 0, 0)
 
 
-async def test_bookings_wait_in_no_more_room_than_there_are_lines(book, store):
+async def test_bookings_wait_in_no_more_room_than_there_are_lines(book: Any, store: Any) -> None:
     store.away = True
     for _ in range(1_000):
         await book.book(cost(1))
@@ -133,7 +143,9 @@ async def test_bookings_wait_in_no_more_room_than_there_are_lines(book, store):
     assert len(book._unsure.bookings) == 1
 
 
-async def test_a_caller_that_goes_away_is_booked_all_the_same(book, store, monkeypatch):
+async def test_a_caller_that_goes_away_is_booked_all_the_same(
+    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = Gate(store, "settle", monkeypatch)
     tasks = [asyncio.create_task(book.book(cost(1)))]
     await gate.entered.wait()
@@ -148,7 +160,9 @@ async def test_a_caller_that_goes_away_is_booked_all_the_same(book, store, monke
 
 
 @pytest.mark.parametrize("moment", ["before its turn", "while it is written", "after"])
-async def test_a_caller_that_goes_away_leaves_no_claim_behind(book, store, monkeypatch, moment):
+async def test_a_caller_that_goes_away_leaves_no_claim_behind(
+    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
     gate = Gate(store, "reserve", monkeypatch)
     leader = asyncio.create_task(book.hold(claim("leader")))
     await gate.entered.wait()
@@ -168,7 +182,7 @@ async def test_a_caller_that_goes_away_leaves_no_claim_behind(book, store, monke
     assert book._unanswered == set()
 
 
-async def test_a_claim_whose_answer_was_lost_is_given_back(book, store):
+async def test_a_claim_whose_answer_was_lost_is_given_back(book: Any, store: Any) -> None:
     store.deaf = True
     with pytest.raises(errors.StoreUnavailable):
         await book.hold(claim("a"))
@@ -178,7 +192,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(book, store):
     assert await state(store) == (0, 0, 0)
 
 
-async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(book, store):
+async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(book: Any, store: Any) -> None:
     await book.look(LINES)
     await book.book(cost(5, 2))
     assert book.standing(NOVEMBER)[1:] == (5, 2, 0)
@@ -189,7 +203,7 @@ async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(bo
     assert book.standing(NOVEMBER)[1:] == (6, 2, 0)
 
 
-async def test_what_is_left_is_written_at_the_end(book, store):
+async def test_what_is_left_is_written_at_the_end(book: Any, store: Any) -> None:
     store.away = True
     await book.book(cost(4))
     store.away = False
@@ -197,7 +211,9 @@ async def test_what_is_left_is_written_at_the_end(book, store):
     assert await state(store) == (4, 0, 0)
 
 
-async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(book, store, written):
+async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(
+    book: Any, store: Any, written: io.StringIO
+) -> None:
     store.away = True
     await book.book(cost(4))
     await book.book(cost(2, 1))
@@ -206,7 +222,9 @@ async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(book, s
     assert line["parts"] == {"demo 2023-11": 7}
 
 
-async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas, store):
+async def test_a_limited_account_is_not_served_while_the_store_is_away(
+    quotas: Callable[..., quota.Quota], store: Any
+) -> None:
     limited, free = accounts(parts=100), accounts(name="free")
     worker = quotas(limited, free)
     await worker.look()
@@ -222,7 +240,9 @@ async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas, s
     await worker.reserve(limited, 100)
 
 
-async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_later(quotas, store):
+async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_later(
+    quotas: Callable[..., quota.Quota], store: Any
+) -> None:
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 3)
@@ -237,7 +257,9 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
         await worker.reserve(plan, 3)
 
 
-async def test_a_worker_can_start_before_its_store(quotas, store, written):
+async def test_a_worker_can_start_before_its_store(
+    quotas: Callable[..., quota.Quota], store: Any, written: io.StringIO
+) -> None:
     plan = accounts(parts=10)
     worker = quotas(plan)
     store.away = True

@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -18,31 +19,31 @@ MB = 1_000_000
 class Load:
     """Load shedding whose memory is what the test says."""
 
-    def __init__(self, lag_seconds=0.25, memory_mb=0):
+    def __init__(self, lag_seconds: float = 0.25, memory_mb: int = 0) -> None:
         settings = config.Overload(lag_seconds=lag_seconds, memory_bytes=memory_mb * MB)
         self.used = 0
         self.metrics = Metrics(CollectorRegistry())
         self.shedding = LoadShedding(settings, self.metrics, lambda: self.used * MB)
 
-    def look(self, lag=CALM, times=1):
+    def look(self, lag: Any = CALM, times: int = 1) -> None:
         for _ in range(times):
             self.shedding.look(lag)
 
-    def admitted(self, of=1000):
+    def admitted(self, of: int = 1000) -> Any:
         return sum(self.shedding.refusal() is None for _ in range(of))
 
 
 @pytest.fixture
-def written():
+def written() -> Any:
     with log_lines.collected() as stream:
         yield stream
 
 
-def events(stream: io.StringIO):
+def events(stream: io.StringIO) -> Any:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_single_pause_is_no_overload():
+def test_a_single_pause_is_no_overload() -> None:
     load = Load()
     for _ in range(10):
         load.look(LATE, LATE_LOOKS - 1)
@@ -50,7 +51,7 @@ def test_a_single_pause_is_no_overload():
     assert load.admitted() == 1000
 
 
-def test_the_admitted_share_falls_quickly_and_rises_slowly():
+def test_the_admitted_share_falls_quickly_and_rises_slowly() -> None:
     load = Load()
     load.look(LATE, LATE_LOOKS)
     assert load.admitted() == pytest.approx(667, abs=2)
@@ -66,7 +67,7 @@ def test_the_admitted_share_falls_quickly_and_rises_slowly():
     assert load.admitted() == 1000
 
 
-def test_near_the_memory_limit_nothing_is_admitted():
+def test_near_the_memory_limit_nothing_is_admitted() -> None:
     load = Load(memory_mb=1000)
     for used, admitted in ((899, 10), (900, 0), (850, 0), (799, 10), (850, 10)):
         load.used = used
@@ -74,14 +75,14 @@ def test_near_the_memory_limit_nothing_is_admitted():
         assert load.admitted(of=10) == admitted, used
 
 
-def test_0_is_off():
+def test_0_is_off() -> None:
     load = Load(lag_seconds=0)
     load.used = 10**9
     load.look(60.0, 100)
     assert load.admitted() == 1000
 
 
-def test_the_log_says_when_it_begins_and_when_it_ends(written):
+def test_the_log_says_when_it_begins_and_when_it_ends(written: Any) -> None:
     load = Load()
     load.used = 123
     load.look(LATE, LATE_LOOKS + 5)

@@ -1,6 +1,7 @@
 """Accounts from the configuration, and the dates by which they are counted."""
 
 import datetime
+from typing import Any
 
 import pytest
 
@@ -10,19 +11,19 @@ from proxy.kit import clock
 from proxy.stores.base import Line
 
 
-def at(text):
+def at(text: Any) -> Any:
     return datetime.datetime.fromisoformat(text).timestamp()
 
 
-def application(*keys, **changes):
+def application(*keys: Any, **changes: Any) -> Any:
     return config.Application(apikeys=keys, **changes)
 
 
-def apikey(text, **changes):
+def apikey(text: Any, **changes: Any) -> Any:
     return config.Apikey(config.digest(text), **changes)
 
 
-def test_every_key_has_an_account_beside_the_applications():
+def test_every_key_has_an_account_beside_the_applications() -> None:
     keys = plans.accounts("demo", application(apikey("a"), apikey("b", name="erp", parts=5), parts=10))
     assert {name: (pair.application, pair.key) for name, pair in keys.items()} == {
         "1": (plans.Account("demo", 10, "month"), plans.Account("demo/1", None, "month")),
@@ -30,7 +31,7 @@ def test_every_key_has_an_account_beside_the_applications():
     }
 
 
-def test_keys_have_the_period_of_their_application():
+def test_keys_have_the_period_of_their_application() -> None:
     (pair,) = plans.accounts("demo", application(apikey("a", parts=5), period="lifetime")).values()
     dates = plans.dates(at("2026-11-21T12:00:00Z"))
     assert pair.key.line(dates) == Line("demo/1", "lifetime")
@@ -47,7 +48,7 @@ def test_keys_have_the_period_of_their_application():
         ("2026-12-01T00:00:00Z", "2026-12-01", "2026-12", 31 * 86_400),
     ],
 )
-def test_dates_are_those_of_utc(now, day, month, left):
+def test_dates_are_those_of_utc(now: str, day: str, month: str, left: Any) -> None:
     dates = plans.dates(at(now))
     assert (dates.day, dates.month) == (day, month)
     assert dates.day_begins <= at(now) < dates.day_ends
@@ -56,7 +57,7 @@ def test_dates_are_those_of_utc(now, day, month, left):
     assert account.lines(dates) == (Line("demo", day), Line("demo", month), Line("demo", "lifetime"))
 
 
-def test_the_calendar_turns_with_the_clock_in_either_direction():
+def test_the_calendar_turns_with_the_clock_in_either_direction() -> None:
     time = clock.ManualClock(at("2026-11-30T23:59:59Z"))
     calendar = plans.Calendar(time)
     before = calendar.today()
@@ -67,5 +68,5 @@ def test_the_calendar_turns_with_the_clock_in_either_direction():
     assert calendar.today() == before
 
 
-def test_the_last_days_end_with_today():
+def test_the_last_days_end_with_today() -> None:
     assert plans.last_days(at("2026-03-02T09:00:00Z"), 3) == ["2026-02-28", "2026-03-01", "2026-03-02"]

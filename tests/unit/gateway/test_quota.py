@@ -1,44 +1,49 @@
 """Reserve, settle, abandon; limits of applications and keys, over workers, months and lifetimes (graphql.md §6)."""
 
 import asyncio
+import io
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import config, errors
 from proxy.gateway import quota, usage
+from proxy.kit import clock
 from proxy.stores.base import Line
+from proxy.telemetry import metrics
 
 NOVEMBER, DECEMBER = Line("demo", "2023-11"), Line("demo", "2023-12")
 TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
 USED_UP = "You have exceeded your part limit of 100."
 
 
-async def state(store, line=NOVEMBER):
+async def state(store: Any, line: Any = NOVEMBER) -> Any:
     """Used, doubtful, reserved, as the store has it."""
     (found,) = await store.states([line])
     return found[1:]
 
 
-async def refused(worker, plan, parts=1):
+async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
     with pytest.raises(errors.PartLimitUsedUp) as caught:
         await worker.reserve(plan, parts)
     return caught.value
 
 
 @pytest.fixture
-def small():
+def small() -> Any:
     return accounts(parts=100)
 
 
 @pytest.fixture
-async def worker(quotas, small):
+async def worker(quotas: Callable[..., quota.Quota], small: Any) -> Any:
     made = quotas(small)
     await made.look()
     return made
 
 
-async def test_a_call_holds_its_worst_case_and_settles_what_came_back(worker, small, store):
+async def test_a_call_holds_its_worst_case_and_settles_what_came_back(worker: Any, small: Any, store: Any) -> None:
     one, other = await worker.reserve(small, 60), await worker.reserve(small, 40)
     assert await state(store) == (0, 0, 100)
     await one.settle(7)
@@ -46,7 +51,7 @@ async def test_a_call_holds_its_worst_case_and_settles_what_came_back(worker, sm
     assert await state(store) == (7, 0, 0)
 
 
-async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worker, small, store):
+async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worker: Any, small: Any, store: Any) -> None:
     await (await worker.reserve(small, 60)).settle(7)
     periods = ("2023-11", "2023-11-14", "lifetime")
     assert [(each.line, each.used) for each in await store.usage()] == [
@@ -54,7 +59,9 @@ async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worke
     ]
 
 
-async def test_what_the_budget_cannot_cover_is_a_429_until_the_first(worker, small, time):
+async def test_what_the_budget_cannot_cover_is_a_429_until_the_first(
+    worker: Any, small: Any, time: clock.ManualClock
+) -> None:
     await (await worker.reserve(small, 60)).settle(60)
     error = await refused(worker, small, 41)
     assert (error.status, error.retry_after) == (429, TO_DECEMBER)
@@ -65,7 +72,7 @@ async def test_what_the_budget_cannot_cover_is_a_429_until_the_first(worker, sma
     assert (await refused(worker, small, 1)).message.startswith("demo has 0 of 100")
 
 
-async def test_what_calls_under_way_hold_is_worth_another_try_at_once(worker, small):
+async def test_what_calls_under_way_hold_is_worth_another_try_at_once(worker: Any, small: Any) -> None:
     held = await worker.reserve(small, 60)
     error = await refused(worker, small, 41)
     assert (error.retry_after, "held by requests under way" in error.message) == (1, True)
@@ -73,7 +80,7 @@ async def test_what_calls_under_way_hold_is_worth_another_try_at_once(worker, sm
     await worker.reserve(small, 97)
 
 
-async def test_a_spent_budget_is_refused_without_asking_the_store(worker, small, store):
+async def test_a_spent_budget_is_refused_without_asking_the_store(worker: Any, small: Any, store: Any) -> None:
     await (await worker.reserve(small, 100)).settle(100)
     store.asked.clear()
     for _ in range(3):
@@ -81,21 +88,25 @@ async def test_a_spent_budget_is_refused_without_asking_the_store(worker, small,
     assert store.asked == []
 
 
-async def test_the_first_of_the_month_forgives(worker, small, store, time):
+async def test_the_first_of_the_month_forgives(worker: Any, small: Any, store: Any, time: clock.ManualClock) -> None:
     await (await worker.reserve(small, 100)).settle(100)
     time.advance(TO_DECEMBER)
     await (await worker.reserve(small, 60)).settle(5)
     assert (await state(store), await state(store, DECEMBER)) == ((100, 0, 0), (5, 0, 0))
 
 
-async def test_a_call_under_way_at_the_turn_is_booked_in_the_month_it_ends_in(worker, small, store, time):
+async def test_a_call_under_way_at_the_turn_is_booked_in_the_month_it_ends_in(
+    worker: Any, small: Any, store: Any, time: clock.ManualClock
+) -> None:
     held = await worker.reserve(small, 60)
     time.advance(TO_DECEMBER)
     await held.settle(5)
     assert (await state(store), await state(store, DECEMBER)) == ((0, 0, 0), (5, 0, 0))
 
 
-async def test_a_lifetime_does_not_begin_anew(quotas, store, time):
+async def test_a_lifetime_does_not_begin_anew(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts(parts=100, period="lifetime")
     worker = quotas(plan)
     await (await worker.reserve(plan, 100)).settle(100)
@@ -107,7 +118,7 @@ async def test_a_lifetime_does_not_begin_anew(quotas, store, time):
     assert worker.standing(plan) == quota.Standing(100, 100, None)
 
 
-async def test_a_key_has_a_share_of_its_own(quotas, store):
+async def test_a_key_has_a_share_of_its_own(quotas: Callable[..., quota.Quota], store: Any) -> None:
     small, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
     worker = quotas(small, free)
     await (await worker.reserve(small, 20)).settle(20)
@@ -116,14 +127,18 @@ async def test_a_key_has_a_share_of_its_own(quotas, store):
     assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
 
 
-async def test_a_key_may_be_limited_where_the_application_is_not(quotas, store):
+async def test_a_key_may_be_limited_where_the_application_is_not(
+    quotas: Callable[..., quota.Quota], store: Any
+) -> None:
     plan = accounts(own=5)
     worker = quotas(plan)
     await (await worker.reserve(plan, 5)).settle(5)
     assert (await refused(worker, plan)).message.startswith("demo/erp has 0 of 5")
 
 
-async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(quotas, store):
+async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(
+    quotas: Callable[..., quota.Quota], store: Any
+) -> None:
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 10**9)
@@ -133,7 +148,7 @@ async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(quotas
     assert await state(store) == (7, 0, 0)
 
 
-async def test_what_can_cost_nothing_is_never_held_nor_booked(worker, small, store):
+async def test_what_can_cost_nothing_is_never_held_nor_booked(worker: Any, small: Any, store: Any) -> None:
     await (await worker.reserve(small, 100)).settle(100)
     store.asked.clear()
     await (await worker.reserve(small, 0)).settle(0)
@@ -155,19 +170,19 @@ async def test_what_can_cost_nothing_is_never_held_nor_booked(worker, small, sto
     ],
 )
 async def test_a_call_that_fails_gives_its_claim_back_and_doubts_what_may_be_billed(
-    worker, small, store, error, doubtful
-):
+    worker: Any, small: Any, store: Any, error: Any, doubtful: int
+) -> None:
     await (await worker.reserve(small, 60)).abandon(error)
     assert await state(store) == (0, doubtful, 0)
 
 
-async def test_what_is_in_doubt_counts_against_the_limit(worker, small):
+async def test_what_is_in_doubt_counts_against_the_limit(worker: Any, small: Any) -> None:
     await (await worker.reserve(small, 60)).abandon(TimeoutError())
     assert (await refused(worker, small, 41)).message.startswith("demo has 40 of 100 parts left")
     assert worker.standing(small).used == 60
 
 
-async def test_a_reservation_ends_once(worker, small, store):
+async def test_a_reservation_ends_once(worker: Any, small: Any, store: Any) -> None:
     held = await worker.reserve(small, 60)
     await held.settle(7)
     await held.abandon(TimeoutError())
@@ -175,12 +190,14 @@ async def test_a_reservation_ends_once(worker, small, store):
     assert await state(store) == (7, 0, 0)
 
 
-async def test_workers_together_stay_within_the_limit(quotas, small, store):
+async def test_workers_together_stay_within_the_limit(
+    quotas: Callable[..., quota.Quota], small: Any, store: Any
+) -> None:
     workers = [quotas(small, owner=name) for name in ("one", "other")]
     for each in workers:
         await each.look()
 
-    async def spend(each):
+    async def spend(each: Any) -> Any:
         try:
             held = await each.reserve(small, 7)
         except errors.PartLimitUsedUp:
@@ -195,7 +212,9 @@ async def test_workers_together_stay_within_the_limit(quotas, small, store):
     assert 0 < used <= 100
 
 
-async def test_claims_of_a_worker_that_died_become_uncertain_usage(quotas, small, store, time):
+async def test_claims_of_a_worker_that_died_become_uncertain_usage(
+    quotas: Callable[..., quota.Quota], small: Any, store: Any, time: clock.ManualClock
+) -> None:
     dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
     await dead.look()
     await dead.reserve(small, 60)
@@ -209,7 +228,9 @@ async def test_claims_of_a_worker_that_died_become_uncertain_usage(quotas, small
     assert (await refused(other, small, 41)).message.startswith("demo has 40 of 100 parts left")
 
 
-async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_is_limited(quotas, store, time):
+async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_is_limited(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts()
     dead, other = quotas(plan, owner="dead"), quotas(plan, owner="other")
     await dead.look()
@@ -220,7 +241,9 @@ async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_
     assert await state(store) == (7, 60, 0)
 
 
-async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(quotas, store):
+async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(
+    quotas: Callable[..., quota.Quota], store: Any
+) -> None:
     plan = accounts()
     worker = quotas(plan)
     store.away = True
@@ -233,7 +256,7 @@ async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(
     assert await state(store) == (12, 0, 0)
 
 
-async def test_the_standing_is_of_the_budget_with_the_least_left(quotas):
+async def test_the_standing_is_of_the_budget_with_the_least_left(quotas: Callable[..., quota.Quota]) -> None:
     plan, free = accounts(parts=100, own=20), accounts(key="free")
     worker = quotas(plan, free)
     await worker.look()
@@ -245,7 +268,9 @@ async def test_the_standing_is_of_the_budget_with_the_least_left(quotas):
     assert worker.standing(plan) == quota.Standing(90, 100, TO_DECEMBER)
 
 
-async def test_the_standing_learns_with_each_look_what_other_workers_spent(quotas, small):
+async def test_the_standing_learns_with_each_look_what_other_workers_spent(
+    quotas: Callable[..., quota.Quota], small: Any
+) -> None:
     one, other = quotas(small, owner="one"), quotas(small, owner="other")
     await one.look()
     await (await other.reserve(small, 9)).settle(5)
@@ -254,7 +279,9 @@ async def test_the_standing_learns_with_each_look_what_other_workers_spent(quota
     assert one.standing(small).used == 5
 
 
-async def test_the_services_refusal_closes_the_application_until_the_first(quotas, store, time):
+async def test_the_services_refusal_closes_the_application_until_the_first(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts()
     worker = quotas(plan)
     error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
@@ -268,7 +295,7 @@ async def test_the_services_refusal_closes_the_application_until_the_first(quota
     assert await state(store) == (0, 0, 0)
 
 
-async def test_other_workers_and_later_ones_know_of_it(quotas, store):
+async def test_other_workers_and_later_ones_know_of_it(quotas: Callable[..., quota.Quota], store: Any) -> None:
     plan, other = accounts(), accounts(name="other")
     first = quotas(plan, other)
     await (await first.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
@@ -278,7 +305,7 @@ async def test_other_workers_and_later_ones_know_of_it(quotas, store):
     await second.reserve(other, 3)
 
 
-async def test_it_can_be_opened_again_and_closed_again(quotas, store):
+async def test_it_can_be_opened_again_and_closed_again(quotas: Callable[..., quota.Quota], store: Any) -> None:
     plan = accounts()
     worker = quotas(plan)
     for _ in range(2):
@@ -290,7 +317,9 @@ async def test_it_can_be_opened_again_and_closed_again(quotas, store):
         await worker.reserve(plan, 3)
 
 
-async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(quotas, store, time):
+async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts(period="lifetime")
     worker = quotas(plan)
     error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
@@ -300,7 +329,9 @@ async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(quotas, st
     assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
 
 
-async def test_the_month_after_a_refusal_can_be_refused_anew(quotas, store, time):
+async def test_the_month_after_a_refusal_can_be_refused_anew(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts()
     worker = quotas(plan)
     await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
@@ -309,7 +340,9 @@ async def test_the_month_after_a_refusal_can_be_refused_anew(quotas, store, time
     assert (await refused(worker, plan)).retry_after == 30 * 86_400
 
 
-async def test_a_refusal_on_the_first_may_be_about_the_month_before(quotas, store, time):
+async def test_a_refusal_on_the_first_may_be_about_the_month_before(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts()
     worker = quotas(plan)
     under_way = await worker.reserve(plan, 3), await worker.reserve(plan, 3)
@@ -324,7 +357,7 @@ async def test_a_refusal_on_the_first_may_be_about_the_month_before(quotas, stor
     assert await state(store, DECEMBER) == (3, 0, 0)
 
 
-async def test_gauges_show_every_account_by_name(quotas, counted):
+async def test_gauges_show_every_account_by_name(quotas: Callable[..., quota.Quota], counted: metrics.Metrics) -> None:
     plan = accounts(parts=100, own=20)
     worker = quotas(plan)
     await (await worker.reserve(plan, 9)).settle(5)
@@ -336,19 +369,23 @@ async def test_gauges_show_every_account_by_name(quotas, counted):
         assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
 
 
-async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas, counted):
+async def test_an_account_without_a_limit_has_nothing_left_to_show(
+    quotas: Callable[..., quota.Quota], counted: metrics.Metrics
+) -> None:
     worker = quotas(accounts())
     await worker.look()
     assert ("demo",) in counted.parts_used
     assert ("demo",) not in counted.parts_left
 
 
-async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(quotas, store, time):
+async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(
+    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+) -> None:
     plan = accounts(parts=90)
     worker = quotas(plan)
     applications = {"demo": config.Application(apikeys=(config.Apikey("a", name="erp"),), parts=90)}
 
-    async def shown():
+    async def shown() -> Any:
         return usage.rows(applications, await store.usage(), await store.closures(), time.now())
 
     for _ in range(40):
@@ -371,7 +408,9 @@ async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_
     assert store.asked.count("prune") == 1
 
 
-async def test_it_goes_on_looking_until_it_is_closed(store, time, counted, small):
+async def test_it_goes_on_looking_until_it_is_closed(
+    store: Any, time: clock.ManualClock, counted: metrics.Metrics, small: Any
+) -> None:
     worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
     await worker.start()
     while store.asked.count("states") < 3:
@@ -382,7 +421,14 @@ async def test_it_goes_on_looking_until_it_is_closed(store, time, counted, small
     assert [task for task in asyncio.all_tasks() if task.get_name() == "quota"] == []
 
 
-async def test_a_look_that_fails_is_not_the_last_one(store, time, counted, small, written, monkeypatch):
+async def test_a_look_that_fails_is_not_the_last_one(
+    store: Any,
+    time: clock.ManualClock,
+    counted: metrics.Metrics,
+    small: Any,
+    written: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
     await worker.start()
     monkeypatch.setattr(counted, "parts_used", None)

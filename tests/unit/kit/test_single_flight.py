@@ -1,6 +1,7 @@
 """Work that is shared by its callers, whoever of them leaves."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -28,14 +29,14 @@ def flight() -> single_flight.SingleFlight[str, str]:
     return single_flight.SingleFlight("test flight")
 
 
-async def callers(flight, work, count, key="key"):
+async def callers(flight: Any, work: Any, count: Any, key: str = "key") -> Any:
     tasks = [asyncio.create_task(flight.run(key, work)) for _ in range(count)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return tasks
 
 
-async def test_callers_of_one_key_share_one_piece_of_work(flight):
+async def test_callers_of_one_key_share_one_piece_of_work(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     tasks = await callers(flight, work, 5)
     work.go.set()
@@ -43,14 +44,14 @@ async def test_callers_of_one_key_share_one_piece_of_work(flight):
     assert work.begun == 1
 
 
-async def test_other_keys_are_other_work(flight):
+async def test_other_keys_are_other_work(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     work.go.set()
     await asyncio.gather(flight.run("a", work), flight.run("b", work))
     assert work.begun == 2
 
 
-async def test_nothing_is_kept_afterwards(flight):
+async def test_nothing_is_kept_afterwards(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     work.go.set()
     await flight.run("key", work)
@@ -58,7 +59,7 @@ async def test_nothing_is_kept_afterwards(flight):
     assert work.begun == 2
 
 
-async def test_an_error_is_shared_and_then_forgotten(flight):
+async def test_an_error_is_shared_and_then_forgotten(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work(ValueError("no"))
     tasks = await callers(flight, work, 3)
     work.go.set()
@@ -69,7 +70,9 @@ async def test_an_error_is_shared_and_then_forgotten(flight):
 
 
 @pytest.mark.parametrize("leaving", [0, 1])
-async def test_a_cancelled_caller_leaves_the_others_their_answer(flight, leaving):
+async def test_a_cancelled_caller_leaves_the_others_their_answer(
+    flight: single_flight.SingleFlight[str, str], leaving: int
+) -> None:
     work = Work()
     tasks = await callers(flight, work, 2)
     tasks[leaving].cancel()
@@ -80,7 +83,9 @@ async def test_a_cancelled_caller_leaves_the_others_their_answer(flight, leaving
     assert work.begun == 1
 
 
-async def test_work_that_everybody_left_ends_by_itself_without_a_complaint(flight, caplog):
+async def test_work_that_everybody_left_ends_by_itself_without_a_complaint(
+    flight: single_flight.SingleFlight[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
     work = Work(ValueError("nobody hears"))
     (task,) = await callers(flight, work, 1)
     task.cancel()
@@ -92,7 +97,7 @@ async def test_work_that_everybody_left_ends_by_itself_without_a_complaint(fligh
     assert await flight.run("key", work) == "again"
 
 
-async def test_the_task_is_named_without_its_key(flight):
+async def test_the_task_is_named_without_its_key(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     task = flight.start("a secret key", work)
     assert task.get_name() == "test flight"
@@ -100,7 +105,7 @@ async def test_the_task_is_named_without_its_key(flight):
     await task
 
 
-async def test_close_ends_what_is_under_way(flight):
+async def test_close_ends_what_is_under_way(flight: single_flight.SingleFlight[str, str]) -> None:
     running = flight.start("running", Work())
     await asyncio.sleep(0)
     unstarted = flight.start("unstarted", Work())

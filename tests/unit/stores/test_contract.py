@@ -1,34 +1,35 @@
 """What a store promises (proxy/stores/base.py), over memory, SQLite and a real Redis."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from proxy.kit import windows
-from proxy.stores.base import Booking, Budget, Claim, Closure, Line, Settlement, State
+from proxy.kit import clock, windows
+from proxy.stores.base import Booking, Budget, Claim, Closure, Line, Settlement, State, Store
 
 NOVEMBER = Line("demo", "2023-11")
 ERP = Line("demo/erp", "2023-11")
 SECOND, MINUTE = windows.Window(2, 1.0), windows.Window(3, 60.0)
 
 
-def claim(name, parts, *budgets, owner="worker", lines=()):
+def claim(name: Any, parts: Any, *budgets: Any, owner: str = "worker", lines: Any = ()) -> Any:
     held = tuple(Budget(line, limit) for line, limit in budgets or ((NOVEMBER, 100),))
     return Claim(name, owner, parts, held, lines or tuple(budget.line for budget in held))
 
 
-def settlement(sequence, *bookings, claims=(), owner="worker"):
+def settlement(sequence: Any, *bookings: Any, claims: Any = (), owner: str = "worker") -> Any:
     return Settlement(owner, sequence, tuple(claims), tuple(Booking(*booking) for booking in bookings))
 
 
-async def counts(store, line=NOVEMBER):
+async def counts(store: Any, line: Any = NOVEMBER) -> Any:
     """Used, doubtful, reserved."""
     (state,) = await store.states([line])
     assert state.line == line
     return state[1:]
 
 
-async def test_requests_are_taken_from_every_window_or_from_none(store, now):
+async def test_requests_are_taken_from_every_window_or_from_none(store: Store, now: clock.ManualClock) -> None:
     both = (SECOND, MINUTE)
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
     assert await store.take("a", both) == pytest.approx(1.0)
@@ -41,25 +42,25 @@ async def test_requests_are_taken_from_every_window_or_from_none(store, now):
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
 
 
-async def test_requests_are_counted_by_key(store):
+async def test_requests_are_counted_by_key(store: Store) -> None:
     one = (windows.Window(1, 60.0),)
     assert [await store.take(key, one) for key in ("a", "b")] == [0.0, 0.0]
     assert await store.take("a", one) == pytest.approx(60.0)
 
 
-async def test_many_requests_at_the_same_moment_are_all_counted(store):
+async def test_many_requests_at_the_same_moment_are_all_counted(store: Store) -> None:
     waits = [await store.take("a", (windows.Window(50, 60.0),)) for _ in range(51)]
     assert waits == [0.0] * 50 + [pytest.approx(60.0)]
 
 
-async def test_a_wait_is_never_nothing_while_there_is_one(store, now):
+async def test_a_wait_is_never_nothing_while_there_is_one(store: Store, now: clock.ManualClock) -> None:
     one = (windows.Window(1, 1.0),)
     await store.take("a", one)
     now.advance(0.999999)
     assert await store.take("a", one) > 0.0
 
 
-async def test_a_token_is_kept_until_its_end(store, now):
+async def test_a_token_is_kept_until_its_end(store: Store, now: clock.ManualClock) -> None:
     assert await store.token("demo") is None
     await store.keep_token("demo", "first", now.now() + 10)
     await store.keep_token("demo", "second", now.now() + 20)
@@ -69,7 +70,7 @@ async def test_a_token_is_kept_until_its_end(store, now):
     assert await store.token("demo") is None
 
 
-async def test_only_the_very_token_is_dropped(store, now):
+async def test_only_the_very_token_is_dropped(store: Store, now: clock.ManualClock) -> None:
     await store.keep_token("demo", "new", now.now() + 10)
     await store.drop_token("demo", "old")
     await store.drop_token("other", "new")
@@ -78,7 +79,7 @@ async def test_only_the_very_token_is_dropped(store, now):
     assert await store.token("demo") is None
 
 
-async def test_a_lock_has_one_holder_at_a_time(store):
+async def test_a_lock_has_one_holder_at_a_time(store: Store) -> None:
     assert await store.lock("token:demo", "one", 10)
     assert not await store.lock("token:demo", "other", 10)
     assert await store.lock("token:another", "other", 10)
@@ -88,7 +89,7 @@ async def test_a_lock_has_one_holder_at_a_time(store):
     assert await store.lock("token:demo", "other", 10)
 
 
-async def test_a_lock_ends_by_itself_and_its_holder_can_have_it_longer(store, now):
+async def test_a_lock_ends_by_itself_and_its_holder_can_have_it_longer(store: Store, now: clock.ManualClock) -> None:
     assert await store.lock("token:demo", "one", 10)
     now.advance(9)
     assert await store.lock("token:demo", "one", 10)
@@ -100,12 +101,12 @@ async def test_a_lock_ends_by_itself_and_its_holder_can_have_it_longer(store, no
     assert not await store.lock("token:demo", "one", 10)
 
 
-async def test_claims_are_held_while_their_budgets_have_room(store):
+async def test_claims_are_held_while_their_budgets_have_room(store: Store) -> None:
     assert await store.reserve([claim("a", 60), claim("b", 40), claim("c", 1)]) == [None, None, NOVEMBER]
     assert await counts(store) == (0, 0, 100)
 
 
-async def test_a_claim_is_held_against_all_its_budgets_or_none(store):
+async def test_a_claim_is_held_against_all_its_budgets_or_none(store: Store) -> None:
     small = claim("a", 30, (NOVEMBER, 100), (ERP, 50))
     assert await store.reserve([small, small._replace(id="b")]) == [None, ERP]
     assert await store.reserve([claim("c", 70)]) == [None]
@@ -113,25 +114,25 @@ async def test_a_claim_is_held_against_all_its_budgets_or_none(store):
     assert (await counts(store), await counts(store, ERP)) == ((0, 0, 100), (0, 0, 30))
 
 
-async def test_a_claim_that_is_sent_again_is_held_once(store):
+async def test_a_claim_that_is_sent_again_is_held_once(store: Store) -> None:
     assert await store.reserve([claim("a", 60)]) == [None]
     assert await store.reserve([claim("a", 60)]) == [None]
     assert await counts(store) == (0, 0, 60)
 
 
-async def test_what_was_used_and_what_is_in_doubt_takes_room(store):
+async def test_what_was_used_and_what_is_in_doubt_takes_room(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 50, 20)))
     assert await store.reserve([claim("a", 31), claim("b", 30)]) == [NOVEMBER, None]
 
 
-async def test_a_settlement_gives_claims_back_and_books_on_every_line(store):
+async def test_a_settlement_gives_claims_back_and_books_on_every_line(store: Store) -> None:
     await store.reserve([claim("a", 60), claim("b", 30), claim("c", 10)])
     await store.settle(settlement(1, (NOVEMBER, 7, 0), (ERP, 7, 0), claims="ab"))
     await store.settle(settlement(2, (NOVEMBER, 2, 5), claims=["none such"]))
     assert (await counts(store), await counts(store, ERP)) == ((9, 5, 10), (7, 0, 0))
 
 
-async def test_a_settlement_that_is_sent_again_is_booked_once(store):
+async def test_a_settlement_that_is_sent_again_is_booked_once(store: Store) -> None:
     await store.reserve([claim("a", 60)])
     first, second = settlement(1, (NOVEMBER, 7, 0)), settlement(2, (NOVEMBER, 1, 0), claims="a")
     for sent in (first, first, second, first, second):
@@ -140,7 +141,7 @@ async def test_a_settlement_that_is_sent_again_is_booked_once(store):
     assert await counts(store) == (28, 0, 0)
 
 
-async def test_the_services_own_count_raises_and_settles_doubt(store):
+async def test_the_services_own_count_raises_and_settles_doubt(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 7, 9)))
     await store.adjust(NOVEMBER, 12, 5)
     assert await counts(store) == (12, 4, 0)
@@ -150,7 +151,9 @@ async def test_the_services_own_count_raises_and_settles_doubt(store):
     assert await counts(store, ERP) == (3, 0, 0)
 
 
-async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(store, now):
+async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(
+    store: Store, now: clock.ManualClock
+) -> None:
     await store.alive("dead", 10)
     await store.alive("worker", 10)
     await store.reserve([claim("a", 60, owner="dead", lines=(NOVEMBER, ERP)), claim("b", 30)])
@@ -164,7 +167,9 @@ async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(s
     assert await store.reserve([claim("c", 11), claim("d", 10)]) == [NOVEMBER, None]
 
 
-async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_billed(store, now):
+async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_billed(
+    store: Store, now: clock.ManualClock
+) -> None:
     await store.alive("dead", 10)
     await store.reserve([claim("a", 60, owner="dead"), claim("b", 7, owner="dead")])
     now.advance(8 * 86_400)
@@ -176,7 +181,9 @@ async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_bill
     assert await counts(store) == (5, 0, 0)
 
 
-async def test_a_claim_without_budgets_holds_nothing_and_is_uncertain_usage_of_a_dead_owner(store, now):
+async def test_a_claim_without_budgets_holds_nothing_and_is_uncertain_usage_of_a_dead_owner(
+    store: Store, now: clock.ManualClock
+) -> None:
     record = claim("a", 200, owner="dead", lines=(NOVEMBER,))._replace(budgets=())
     await store.alive("dead", 10)
     assert await store.reserve([record, record, record._replace(id="b", parts=3)]) == [None, None, None]
@@ -187,12 +194,12 @@ async def test_a_claim_without_budgets_holds_nothing_and_is_uncertain_usage_of_a
     assert await counts(store) == (2, 200, 0)
 
 
-async def test_a_store_says_whether_it_can_be_written(store):
+async def test_a_store_says_whether_it_can_be_written(store: Store) -> None:
     await store.check_writable()
     assert await store.usage() == []
 
 
-async def test_an_owner_that_was_taken_for_dead_still_books_once(store, now):
+async def test_an_owner_that_was_taken_for_dead_still_books_once(store: Store, now: clock.ManualClock) -> None:
     await store.alive("slow", 10)
     await store.reserve([claim("a", 60, owner="slow")])
     await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
@@ -206,13 +213,13 @@ async def test_an_owner_that_was_taken_for_dead_still_books_once(store, now):
     assert (await counts(store), await counts(store, ERP)) == ((6, 8, 0), (0, 9, 0))
 
 
-async def test_states_come_in_the_order_asked_for(store):
+async def test_states_come_in_the_order_asked_for(store: Store) -> None:
     await store.settle(settlement(1, (ERP, 3, 1)))
     assert await store.states([NOVEMBER, ERP]) == [State(NOVEMBER, 0, 0, 0), State(ERP, 3, 1, 0)]
     assert await store.states([]) == []
 
 
-async def test_usage_is_every_line_that_something_was_booked_on(store):
+async def test_usage_is_every_line_that_something_was_booked_on(store: Store) -> None:
     assert await store.usage() == []
     day = Line("demo", "2023-11-14")
     await store.settle(settlement(1, (ERP, 3, 0), (NOVEMBER, 3, 1), (day, 3, 1)))
@@ -220,7 +227,7 @@ async def test_usage_is_every_line_that_something_was_booked_on(store):
     assert await store.usage() == [State(NOVEMBER, 3, 1, 5), State(day, 3, 1, 0), State(ERP, 3, 0, 0)]
 
 
-async def test_old_days_and_months_of_each_account_go_and_nothing_else(store):
+async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: Store) -> None:
     lines = [
         Line(account, period)
         for account in ("demo", "demo/erp of the shop", "other")
@@ -237,7 +244,7 @@ async def test_old_days_and_months_of_each_account_go_and_nothing_else(store):
     assert len(await store.usage()) == len(kept)
 
 
-async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store):
+async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 7, 0), (Line("demo", "2023-12"), 1, 0)))
     await store.reserve([claim("a", 5)])
     await store.prune(days=1, months=1)
@@ -248,7 +255,9 @@ async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store):
     assert await counts(store) == (0, 0, 0)
 
 
-async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(store, now):
+async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(
+    store: Store, now: clock.ManualClock
+) -> None:
     first = Closure("demo", now.now() + 10, "You have exceeded your part limit of 3.")
     later = first._replace(until=now.now() + 20)
     other = Closure("other", now.now() + 90, "spent")
@@ -262,7 +271,7 @@ async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(sto
     assert await store.closures() == []
 
 
-async def test_numbers_beyond_32_bits_are_exact(store):
+async def test_numbers_beyond_32_bits_are_exact(store: Store) -> None:
     big = 10**12
     await store.settle(settlement(1, (NOVEMBER, big, 0)))
     await store.settle(settlement(2, (NOVEMBER, 1, 0)))
@@ -275,13 +284,13 @@ async def test_numbers_beyond_32_bits_are_exact(store):
     ]
 
 
-async def test_callers_side_by_side_never_pass_a_limit(store):
+async def test_callers_side_by_side_never_pass_a_limit(store: Store) -> None:
     answers = await asyncio.gather(*(store.reserve([claim(str(number), 7)]) for number in range(40)))
     assert [answer for (answer,) in answers].count(None) == 14
     assert await counts(store) == (0, 0, 98)
 
 
-async def test_the_last_note_of_an_owner_is_kept_by_its_kind(store):
+async def test_the_last_note_of_an_owner_is_kept_by_its_kind(store: Store) -> None:
     assert await store.notes("shadow") == {}
     for owner, text in (("one", "first"), ("two", "Ω \x00 é"), ("one", "second")):
         await store.put_note("shadow", owner, text)

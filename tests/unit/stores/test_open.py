@@ -2,10 +2,12 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proxy import config, errors
+from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.memory import MemoryStore
 from proxy.stores.redis import RedisStore
@@ -13,13 +15,13 @@ from proxy.stores.sqlite import SqliteStore
 
 
 @pytest.mark.parametrize("url", ["redis://localhost:1/0", "rediss://:word@localhost:1/0", "unix:///nowhere.sock"])
-async def test_an_address_of_redis_opens_without_being_asked_for_anything(url, now):
+async def test_an_address_of_redis_opens_without_being_asked_for_anything(url: str, now: clock.ManualClock) -> None:
     store = await opening.open_store(config.StoreUrl(url), now)
     assert isinstance(store, RedisStore)
     await store.aclose()
 
 
-async def test_memory_and_a_file(tmp_path, now):
+async def test_memory_and_a_file(tmp_path: Path, now: clock.ManualClock) -> None:
     assert isinstance(await opening.open_store(config.StoreUrl("memory:"), now), MemoryStore)
     store = await opening.open_store(config.StoreUrl(f"sqlite:{tmp_path}/own.sqlite"), now)
     assert isinstance(store, SqliteStore)
@@ -27,18 +29,20 @@ async def test_memory_and_a_file(tmp_path, now):
     assert (tmp_path / "own.sqlite").exists()
 
 
-async def test_sqlite_alone_lies_where_state_belongs(tmp_path, now):
+async def test_sqlite_alone_lies_where_state_belongs(tmp_path: Path, now: clock.ManualClock) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
     await (await opening.open_store(config.StoreUrl("sqlite"), now, environ)).aclose()
     assert (tmp_path / "state" / "v3bridge" / "state.sqlite").exists()
 
 
 @pytest.mark.parametrize("state", [{}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}])
-def test_without_a_place_for_state_it_is_in_the_home(state):
+def test_without_a_place_for_state_it_is_in_the_home(state: Any) -> None:
     assert opening.default_file({"HOME": "/ada", **state}) == Path("/ada/.local/state/v3bridge/state.sqlite")
 
 
-async def test_redis_without_its_package_is_one_clear_mistake(monkeypatch, now):
+async def test_redis_without_its_package_is_one_clear_mistake(
+    monkeypatch: pytest.MonkeyPatch, now: clock.ManualClock
+) -> None:
     monkeypatch.setitem(sys.modules, "proxy.stores.redis", None)
     with pytest.raises(errors.ConfigError, match=r"pip install 'v3bridge\[redis\]'"):
         await opening.open_store(config.StoreUrl("redis://localhost"), now)

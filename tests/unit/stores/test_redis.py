@@ -1,11 +1,15 @@
 """What is Redis' own: one hash tag, an expiry for everything that ends, trouble as errors without the password."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import redis
+from support.redis_server import RedisServer
 from unit.stores.test_contract import NOVEMBER, claim, settlement
 
 from proxy import errors
-from proxy.kit import windows
+from proxy.kit import clock, windows
 from proxy.stores.base import Closure
 from proxy.stores.redis import RedisStore
 
@@ -13,19 +17,21 @@ SECRET = "passw0rd-PLANTED"
 
 
 @pytest.fixture
-async def store(redis_server, now):
+async def store(redis_server: RedisServer, now: clock.ManualClock) -> Any:
     opened = RedisStore(redis_server.url, now)
     yield opened
     await opened.aclose()
 
 
 @pytest.fixture
-def inside(redis_server):
+def inside(redis_server: RedisServer) -> Any:
     with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
         yield client
 
 
-async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(store, inside, now):
+async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(
+    store: Any, inside: Any, now: clock.ManualClock
+) -> None:
     await store.alive("worker", 10)
     await store.keep_token("demo", "a-token", now.now() + 600)
     await store.lock("token:demo", "worker", 30)
@@ -43,26 +49,30 @@ async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(store, inside, 
     assert set(lives) - set(ending) == {"line:demo 2023-11", "lines", "owners", "claims:worker", "closures"}
 
 
-async def test_a_log_of_requests_is_no_longer_than_its_largest_window(store, inside, now):
+async def test_a_log_of_requests_is_no_longer_than_its_largest_window(
+    store: Any, inside: Any, now: clock.ManualClock
+) -> None:
     for _ in range(20):
         await store.take("demo", (windows.Window(5, 1.0),))
         now.advance(0.3)
     assert inside.llen("{v3bridge}:windows:demo") == 5
 
 
-async def test_a_server_that_has_forgotten_the_scripts_is_told_again(store, inside):
+async def test_a_server_that_has_forgotten_the_scripts_is_told_again(store: Any, inside: Any) -> None:
     await store.alive("worker", 10)
     inside.script_flush()
     assert await store.reserve([claim("a", 5)]) == [None]
 
 
-async def test_a_connection_that_was_cut_is_made_anew(store, inside):
+async def test_a_connection_that_was_cut_is_made_anew(store: Any, inside: Any) -> None:
     await store.alive("worker", 10)
     inside.client_kill_filter(_type="normal", skipme=True)
     assert await store.reserve([claim("a", 5)]) == [None]
 
 
-async def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path, now):
+async def test_a_server_that_is_not_there_is_an_error_without_the_password(
+    tmp_path: Path, now: clock.ManualClock
+) -> None:
     store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", now)
     for asked in (store.usage(), store.alive("worker", 10), store.token("demo"), store.settle(settlement(1))):
         with pytest.raises(errors.StoreUnavailable, match="Redis") as caught:
@@ -72,13 +82,13 @@ async def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_p
     await store.aclose()
 
 
-async def test_a_server_that_refuses_is_an_error_too(store, inside):
+async def test_a_server_that_refuses_is_an_error_too(store: Any, inside: Any) -> None:
     inside.set("{v3bridge}:lines", "not a set")
     with pytest.raises(errors.StoreUnavailable, match="ResponseError"):
         await store.usage()
 
 
-async def test_an_address_that_is_none_is_a_mistake_without_the_password(now):
+async def test_an_address_that_is_none_is_a_mistake_without_the_password(now: clock.ManualClock) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         RedisStore(f"redis://:{SECRET}@localhost:not-a-port/0", now)
     assert SECRET not in str(caught.value)

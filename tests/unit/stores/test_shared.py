@@ -3,19 +3,21 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from unit.stores.test_contract import NOVEMBER, claim, counts, settlement
 
-from proxy.kit import windows
+from proxy.kit import clock, windows
 from proxy.stores.base import Closure
 
 SECONDS = 60
 TESTS = Path(__file__).parents[2]
 
 
-def spending(address, limit, calls, workers):
+def spending(address: Any, limit: Any, calls: Any, workers: Any) -> Any:
     """What each of some processes was allowed: claims held, requests taken, times it had the lock."""
     command = [sys.executable, str(Path(__file__).with_name("spender.py")), address]
     processes = [
@@ -36,7 +38,9 @@ def spending(address, limit, calls, workers):
     return [tuple(map(int, process.communicate(timeout=SECONDS)[0].split())) for process in processes]
 
 
-async def test_processes_together_spend_no_more_than_there_is(opens, address, lasting):
+async def test_processes_together_spend_no_more_than_there_is(
+    opens: Any, address: Callable[[str], str], lasting: str
+) -> None:
     store = await opens(lasting)
     allowed = spending(address(lasting), limit=201, calls=60, workers=3)
     held, taken, locked = (sum(column) for column in zip(*allowed, strict=True))
@@ -48,14 +52,16 @@ async def test_processes_together_spend_no_more_than_there_is(opens, address, la
     assert locked == 60
 
 
-async def test_processes_lose_no_update_where_there_is_room_for_all(opens, address, lasting):
+async def test_processes_lose_no_update_where_there_is_room_for_all(
+    opens: Any, address: Callable[[str], str], lasting: str
+) -> None:
     store = await opens(lasting)
     allowed = spending(address(lasting), limit=10**6, calls=50, workers=2)
     assert [worker[0] for worker in allowed] == [50, 50]
     assert await counts(store) == (200, 0, 0)
 
 
-async def test_two_stores_on_one_place_see_the_same(opens, lasting):
+async def test_two_stores_on_one_place_see_the_same(opens: Any, lasting: str) -> None:
     one, other = await opens(lasting), await opens(lasting)
     assert await one.reserve([claim("a", 60)]) == [None]
     assert await other.reserve([claim("b", 60)]) == [NOVEMBER]
@@ -66,10 +72,10 @@ async def test_two_stores_on_one_place_see_the_same(opens, lasting):
 
 
 @pytest.fixture
-def restarted(request, opens):
+def restarted(request: pytest.FixtureRequest, opens: Any) -> Any:
     """The same place, by a new store; Redis itself is started anew, too."""
 
-    async def again(kind, before):
+    async def again(kind: Any, before: Any) -> Any:
         await before.aclose()
         if kind == "redis":
             server = request.getfixturevalue("redis_server")
@@ -80,7 +86,9 @@ def restarted(request, opens):
     return again
 
 
-async def test_everything_is_there_again_after_a_restart(opens, lasting, restarted, now):
+async def test_everything_is_there_again_after_a_restart(
+    opens: Any, lasting: str, restarted: Any, now: clock.ManualClock
+) -> None:
     before = await opens(lasting)
     week = (windows.Window(1, 7 * 86_400.0),)
     closure = Closure("demo", now.now() + 99, "spent")

@@ -5,34 +5,36 @@ import os
 import sqlite3
 import stat
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 from unit.stores.test_contract import NOVEMBER, claim, settlement
 
 from proxy import errors
-from proxy.kit import windows
+from proxy.kit import clock, windows
 from proxy.stores import sqlite_file
 from proxy.stores.base import State
 from proxy.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path: Path) -> Any:
     return tmp_path / "state" / "v3bridge" / "state.sqlite"
 
 
 @pytest.fixture
-async def store(file, now):
+async def store(file: Any, now: clock.ManualClock) -> Any:
     opened = await SqliteStore.open(file, now)
     yield opened
     await opened.aclose()
 
 
-def _mode(path):
+def _mode(path: Any) -> Any:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_only_its_owner_can_read_the_file_and_those_beside_it(store, file):
+async def test_only_its_owner_can_read_the_file_and_those_beside_it(store: Any, file: Any) -> None:
     await store.keep_token("demo", "a-token", 9e9)
     assert {path.name: _mode(path) for path in file.parent.iterdir()} == {
         "state.sqlite": 0o600,
@@ -42,7 +44,9 @@ async def test_only_its_owner_can_read_the_file_and_those_beside_it(store, file)
     assert (_mode(file.parent), _mode(file.parent.parent)) == (0o700, 0o700)
 
 
-async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_readers(tmp_path, now):
+async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_readers(
+    tmp_path: Path, now: clock.ManualClock
+) -> None:
     tmp_path.chmod(0o755)
     file = tmp_path / "open.sqlite"
     file.touch(0o644)
@@ -50,8 +54,8 @@ async def test_a_folder_that_is_there_keeps_its_mode_and_a_file_loses_its_reader
     assert (_mode(tmp_path), _mode(file)) == (0o755, 0o600)
 
 
-async def test_it_writes_ahead_and_waits_for_others(file, store):
-    def pragmas():
+async def test_it_writes_ahead_and_waits_for_others(file: Any, store: Any) -> None:
+    def pragmas() -> Any:
         with sqlite3.connect(file) as other:
             return other.execute("PRAGMA journal_mode").fetchone()
 
@@ -60,8 +64,8 @@ async def test_it_writes_ahead_and_waits_for_others(file, store):
     assert asked == [1, 5000]
 
 
-async def test_its_thread_has_a_name_and_an_end(store):
-    def names():
+async def test_its_thread_has_a_name_and_an_end(store: Any) -> None:
+    def names() -> Any:
         return [thread.name for thread in threading.enumerate() if thread.name.startswith("store")]
 
     assert names() == ["store_0"]
@@ -72,7 +76,7 @@ async def test_its_thread_has_a_name_and_an_end(store):
         await store.usage()
 
 
-async def test_a_newer_schema_is_refused_by_name_and_number(file, now):
+async def test_a_newer_schema_is_refused_by_name_and_number(file: Any, now: clock.ManualClock) -> None:
     await (await SqliteStore.open(file, now)).aclose()
     with sqlite3.connect(file) as newer:
         newer.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
@@ -81,7 +85,7 @@ async def test_a_newer_schema_is_refused_by_name_and_number(file, now):
         await SqliteStore.open(file, now)
 
 
-async def test_what_is_no_database_is_refused_by_name(tmp_path, now):
+async def test_what_is_no_database_is_refused_by_name(tmp_path: Path, now: clock.ManualClock) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("These are notes, and no database at all. " * 100)
     with pytest.raises(errors.ConfigError, match=r"notes\.txt: cannot be used: file is not a database"):
@@ -89,7 +93,9 @@ async def test_what_is_no_database_is_refused_by_name(tmp_path, now):
 
 
 @pytest.mark.parametrize("version", ["3.37.2", "3.7.17"])
-async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_file(file, now, monkeypatch, version):
+async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_file(
+    file: Any, now: clock.ManualClock, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version", version)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", tuple(map(int, version.split("."))))
     with pytest.raises(errors.ConfigError, match=rf"needs SQLite 3\.38 or later, and this Python has {version}"):
@@ -98,20 +104,20 @@ async def test_a_library_that_is_too_old_is_named_with_its_version_and_makes_no_
 
 
 @pytest.mark.parametrize("path", ["", "file/beneath"])
-async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path, now, path):
+async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path: Path, now: clock.ManualClock, path: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(errors.ConfigError, match=r"cannot be opened: (Is a directory|Not a directory)"):
         await SqliteStore.open(tmp_path / path, now)
 
 
-async def test_many_can_open_a_new_file_at_once(file, now):
+async def test_many_can_open_a_new_file_at_once(file: Any, now: clock.ManualClock) -> None:
     stores = await asyncio.gather(*(SqliteStore.open(file, now) for _ in range(8)))
     await asyncio.gather(*(store.alive(str(number), 10) for number, store in enumerate(stores)))
     for store in stores:
         await store.aclose()
 
 
-async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store, file):
+async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store: Any, file: Any) -> None:
     with sqlite3.connect(file) as broken:
         broken.execute("CREATE TRIGGER fails BEFORE INSERT ON lines BEGIN SELECT RAISE(ABORT, 'it broke'); END")
     with pytest.raises(errors.StoreUnavailable, match="SQLite"):
@@ -123,7 +129,7 @@ async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_wo
     assert [state[1:] for state in await store.states([NOVEMBER])] == [(7, 0, 0)]
 
 
-async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store, file):
+async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store: Any, file: Any) -> None:
     store._connection.execute("PRAGMA busy_timeout = 0")
     holder = sqlite3.connect(file, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -134,7 +140,7 @@ async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store,
     assert await store.reserve([claim("a", 1)]) == [None]
 
 
-async def test_a_clock_put_back_makes_nobody_wait_for_ever(store, now):
+async def test_a_clock_put_back_makes_nobody_wait_for_ever(store: Any, now: clock.ManualClock) -> None:
     one = (windows.Window(1, 60.0),)
     now.advance(86_400)
     await store.take("a", one)
@@ -144,7 +150,7 @@ async def test_a_clock_put_back_makes_nobody_wait_for_ever(store, now):
     assert await store.take("a", one) == 0.0
 
 
-async def test_requests_that_no_window_needs_are_forgotten(file, store, now):
+async def test_requests_that_no_window_needs_are_forgotten(file: Any, store: Any, now: clock.ManualClock) -> None:
     for key in ("a", "b"):
         await store.take(key, (windows.Window(9, 60.0),))
     now.advance(61)
@@ -156,7 +162,7 @@ async def test_requests_that_no_window_needs_are_forgotten(file, store, now):
     reader.close()
 
 
-def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path):
+def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         sqlite_file.connect(tmp_path / "deep" / "state.sqlite").close()
@@ -165,7 +171,9 @@ def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path):
     assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
 
 
-async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_rest(file, now):
+async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_rest(
+    file: Any, now: clock.ManualClock
+) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
         older.executescript(f"{sqlite_file._STEPS[0]}; PRAGMA user_version = 1;")
@@ -183,7 +191,7 @@ async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_res
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-async def test_a_file_that_vanishes_is_noticed(store, file, replaced):
+async def test_a_file_that_vanishes_is_noticed(store: Any, file: Any, replaced: bool) -> None:
     file.unlink()
     if replaced:
         file.touch()
@@ -192,7 +200,7 @@ async def test_a_file_that_vanishes_is_noticed(store, file, replaced):
             await work
 
 
-async def test_a_file_that_cannot_be_written_is_noticed(store):
+async def test_a_file_that_cannot_be_written_is_noticed(store: Any) -> None:
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
         await store.check_writable()

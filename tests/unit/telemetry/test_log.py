@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 import threading
+from typing import Any
 
 import pytest
 import structlog
@@ -20,7 +21,7 @@ KEY = "s3cret-apikey"
 
 
 @pytest.fixture
-def configured():
+def configured() -> Any:
     """`configured(level, format)` gives the stream; everything is put back afterwards."""
     root = logging.getLogger()
     before = root.level
@@ -45,7 +46,7 @@ def fail() -> None:
     raise ValueError(f"cannot read {KEY}")
 
 
-def test_a_json_line_holds_time_level_event_and_fields(configured):
+def test_a_json_line_holds_time_level_event_and_fields(configured: Any) -> None:
     stream = configured()
     structlog.get_logger().info("request", route="/v3/parts/match", status=200)
     (line,) = lines(stream)
@@ -53,7 +54,7 @@ def test_a_json_line_holds_time_level_event_and_fields(configured):
     assert line == {"level": "info", "event": "request", "route": "/v3/parts/match", "status": 200}
 
 
-def test_a_console_line_is_for_reading(configured):
+def test_a_console_line_is_for_reading(configured: Any) -> None:
     stream = configured(format_="console")
     structlog.get_logger().warning("no token", application="demo")
     (line,) = stream.getvalue().splitlines()
@@ -62,7 +63,7 @@ def test_a_console_line_is_for_reading(configured):
 
 
 @pytest.mark.parametrize("level, seen", [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
-def test_the_level_decides_what_is_written(configured, level, seen):
+def test_the_level_decides_what_is_written(configured: Any, level: str, seen: int) -> None:
     stream = configured(level)
     logger = structlog.get_logger()
     for write in (logger.debug, logger.info, logger.warning, logger.error):
@@ -70,7 +71,7 @@ def test_the_level_decides_what_is_written(configured, level, seen):
     assert len(lines(stream)) == seen
 
 
-def test_an_exception_becomes_its_type_and_places_without_its_text(configured):
+def test_an_exception_becomes_its_type_and_places_without_its_text(configured: Any) -> None:
     stream = configured()
     try:
         fail()
@@ -83,7 +84,7 @@ def test_an_exception_becomes_its_type_and_places_without_its_text(configured):
     assert KEY not in stream.getvalue()
 
 
-def test_this_programs_own_errors_keep_their_message_and_their_cause(configured):
+def test_this_programs_own_errors_keep_their_message_and_their_cause(configured: Any) -> None:
     stream = configured(format_="console")
     try:
         try:
@@ -129,7 +130,9 @@ def test_this_programs_own_errors_keep_their_message_and_their_cause(configured)
         ("other", {"apikey": KEY}, (), "a message without fixed words"),
     ],
 )
-def test_other_libraries_say_their_fixed_words_only(configured, name, message, arguments, words):
+def test_other_libraries_say_their_fixed_words_only(
+    configured: Any, name: str, message: Any, arguments: Any, words: str
+) -> None:
     stream = configured()
     logging.getLogger(name).error(message, *arguments)
     (line,) = lines(stream)
@@ -138,7 +141,7 @@ def test_other_libraries_say_their_fixed_words_only(configured, name, message, a
     assert KEY not in stream.getvalue()
 
 
-def test_an_exception_logged_by_a_library_is_reduced_too(configured):
+def test_an_exception_logged_by_a_library_is_reduced_too(configured: Any) -> None:
     stream = configured()
     try:
         fail()
@@ -149,7 +152,7 @@ def test_an_exception_logged_by_a_library_is_reduced_too(configured):
     assert KEY not in stream.getvalue()
 
 
-def test_what_the_event_loop_complains_of_is_reduced(configured):
+def test_what_the_event_loop_complains_of_is_reduced(configured: Any) -> None:
     stream = configured()
     loop = asyncio.new_event_loop()
     try:
@@ -161,20 +164,20 @@ def test_what_the_event_loop_complains_of_is_reduced(configured):
     assert KEY not in stream.getvalue()
 
 
-def test_configuring_again_replaces_the_stream(configured):
+def test_configuring_again_replaces_the_stream(configured: Any) -> None:
     first, second = configured(), configured()
     logging.getLogger("aiohttp.web").warning("once")
     assert first.getvalue() == ""
     assert len(lines(second)) == 1
 
 
-def test_libraries_stay_silent_below_info_even_at_debug(configured):
+def test_libraries_stay_silent_below_info_even_at_debug(configured: Any) -> None:
     stream = configured("debug")
     logging.getLogger("asyncio").debug("Using selector: %s", "EpollSelector")
     assert stream.getvalue() == ""
 
 
-def test_lines_have_the_id_of_the_request_that_is_being_handled_and_no_other(configured):
+def test_lines_have_the_id_of_the_request_that_is_being_handled_and_no_other(configured: Any) -> None:
     stream = configured()
     request_ids.REQUEST_ID.set("the-one")
     logging.getLogger("aiohttp.web").warning("one")
@@ -185,13 +188,15 @@ def test_lines_have_the_id_of_the_request_that_is_being_handled_and_no_other(con
 
 
 @pytest.fixture
-def nobody_catches(monkeypatch):
+def nobody_catches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     log.catch_what_nobody_catches()
 
 
-def test_what_ends_a_thread_is_a_line_and_no_trace(configured, nobody_catches, capfd):
+def test_what_ends_a_thread_is_a_line_and_no_trace(
+    configured: Any, nobody_catches: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     stream = configured()
     thread = threading.Thread(target=fail)
     thread.start()
@@ -201,7 +206,9 @@ def test_what_ends_a_thread_is_a_line_and_no_trace(configured, nobody_catches, c
     assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
 
 
-def test_so_is_what_a_destructor_raises(configured, nobody_catches, capfd):
+def test_so_is_what_a_destructor_raises(
+    configured: Any, nobody_catches: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     class Falling:
         def __del__(self) -> None:
             fail()
@@ -222,7 +229,7 @@ def test_so_is_what_a_destructor_raises(configured, nobody_catches, capfd):
     ),
     st.sampled_from(sorted(log.LEVELS)),
 )
-def test_a_console_line_is_what_structlogs_own_renderer_makes(fields, level):
+def test_a_console_line_is_what_structlogs_own_renderer_makes(fields: Any, level: Any) -> None:
     event = {"timestamp": "2026-11-22T13:04:46Z", "level": level, "event": "token refreshed", **fields}
     event["logger"] = str(event.get("logger", "aiohttp"))
     usual = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)

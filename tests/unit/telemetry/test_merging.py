@@ -3,6 +3,7 @@
 import asyncio
 import stat
 from pathlib import Path
+from typing import Any
 
 import prometheus_client
 import pytest
@@ -19,7 +20,7 @@ def time() -> clock.ManualClock:
 
 
 @pytest.fixture
-def worker(tmp_path: Path, time: clock.ManualClock):
+def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
     """`worker(n)` starts the process of place n: its metrics, and the page of all."""
 
     def start(number: int) -> tuple[metrics.Metrics, merging.Merged]:
@@ -35,7 +36,7 @@ def value(merged: merging.Merged, sample: str) -> float | None:
     return float(found[0].rpartition(" ")[2]) if found else None
 
 
-def test_whoever_is_asked_shows_the_sum_of_all(worker):
+def test_whoever_is_asked_shows_the_sum_of_all(worker: Any) -> None:
     (one, first), (two, second) = worker(1), worker(2)
     one.parts["demo",] += 3
     two.parts["demo",] += 4
@@ -49,14 +50,14 @@ def test_whoever_is_asked_shows_the_sum_of_all(worker):
     assert value(second, 'v3bridge_request_seconds_sum{route="/v3/parts/match"}') == 0.04
 
 
-def test_asking_twice_counts_nothing_twice(worker):
+def test_asking_twice_counts_nothing_twice(worker: Any) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3
     assert (value(merged, PARTS), value(merged, PARTS)) == (3, 3)
     assert own.parts["demo",] == 3
 
 
-def test_what_was_shown_is_not_lost_with_the_worker_that_showed_it(worker):
+def test_what_was_shown_is_not_lost_with_the_worker_that_showed_it(worker: Any) -> None:
     (one, first), (_, second) = worker(1), worker(2)
     one.parts["demo",] += 3
     assert value(first, PARTS) == 3
@@ -68,7 +69,7 @@ def test_what_was_shown_is_not_lost_with_the_worker_that_showed_it(worker):
     assert value(second, PARTS) == 4
 
 
-def test_a_value_that_stands_is_not_inherited_but_a_sum_is(worker):
+def test_a_value_that_stands_is_not_inherited_but_a_sum_is(worker: Any) -> None:
     own, merged = worker(1)
     own.token_age.mark("demo")
     own.parts["demo",] += 3
@@ -78,7 +79,7 @@ def test_a_value_that_stands_is_not_inherited_but_a_sum_is(worker):
     assert value(again, PARTS) == 3
 
 
-def test_the_youngest_token_of_all_workers_is_the_age_that_is_shown(worker, time):
+def test_the_youngest_token_of_all_workers_is_the_age_that_is_shown(worker: Any, time: clock.ManualClock) -> None:
     (one, first), (two, second) = worker(1), worker(2)
     one.token_age.mark("demo")
     time.advance(50)
@@ -91,14 +92,14 @@ def test_the_youngest_token_of_all_workers_is_the_age_that_is_shown(worker, time
 
 
 @pytest.mark.parametrize("merged, total", [("sum", 9.0), ("max", 5.0), ("last", 4.0)])
-def test_each_gauge_says_what_several_come_to(merged, total):
+def test_each_gauge_says_what_several_come_to(merged: str, total: float) -> None:
     gauge = metrics.Gauge("a", "An a", "application", merged=merged)
     for each in (5.0, 4.0):
         gauge.merge(("demo",), each)
     assert gauge["demo",] == total
 
 
-def test_only_the_owner_can_read_the_files(worker, tmp_path):
+def test_only_the_owner_can_read_the_files(worker: Any, tmp_path: Path) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3
     merged.write()
@@ -106,7 +107,7 @@ def test_only_the_owner_can_read_the_files(worker, tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-async def test_the_last_sums_are_written_when_a_worker_ends(worker):
+async def test_the_last_sums_are_written_when_a_worker_ends(worker: Any) -> None:
     (one, first), (_, second) = worker(1), worker(2)
     task = asyncio.create_task(first.keep_writing())
     await asyncio.sleep(0)
@@ -116,14 +117,14 @@ async def test_the_last_sums_are_written_when_a_worker_ends(worker):
     assert value(second, PARTS) == 3
 
 
-async def test_a_folder_that_is_gone_costs_the_page_of_the_others_only(worker, tmp_path):
+async def test_a_folder_that_is_gone_costs_the_page_of_the_others_only(worker: Any, tmp_path: Path) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3
     tmp_path.rmdir()
     assert value(merged, PARTS) == 3
 
 
-async def test_the_tasks_of_all_workers_are_those_of_now(worker):
+async def test_the_tasks_of_all_workers_are_those_of_now(worker: Any) -> None:
     (_, first), (_, second) = worker(1), worker(2)
     before = value(first, "v3bridge_tasks")
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(3)]

@@ -22,7 +22,7 @@ def counted(time: clock.ManualClock) -> metrics.Metrics:
     return metrics.Metrics(prometheus_client.CollectorRegistry(), time)
 
 
-def test_what_was_counted_is_in_the_text(counted):
+def test_what_was_counted_is_in_the_text(counted: metrics.Metrics) -> None:
     counted.requests["/v3/parts/match", "200"] += 1
     counted.parts["demo",] += 3
     for seconds in (0.02, 0.025, 4, 99):
@@ -37,20 +37,22 @@ def test_what_was_counted_is_in_the_text(counted):
     assert 'v3bridge_upstream_seconds_sum{operation="supSearchMpn"} 103.045' in text
 
 
-def test_a_gauge_shows_what_is_at_the_moment(counted):
+def test_a_gauge_shows_what_is_at_the_moment(counted: metrics.Metrics) -> None:
     counted.parts_left["demo/erp",] = 7
     counted.parts_left["demo/erp",] = 5
     assert 'v3bridge_parts_left{account="demo/erp"} 5.0' in counted.text().decode()
     assert "# TYPE v3bridge_parts_left gauge" in counted.text().decode()
 
 
-def test_two_processes_worth_of_metrics_do_not_meet(counted):
+def test_two_processes_worth_of_metrics_do_not_meet(counted: metrics.Metrics) -> None:
     other = metrics.Metrics(prometheus_client.CollectorRegistry())
     counted.answers["hit",] += 1
     assert 'source="hit"' not in other.text().decode()
 
 
-def test_stages_are_booked_one_after_the_other_to_the_microsecond(counted, time):
+def test_stages_are_booked_one_after_the_other_to_the_microsecond(
+    counted: metrics.Metrics, time: clock.ManualClock
+) -> None:
     began = time.monotonic()
     time.advance(0.00002)
     since = counted.lap("parse", began)
@@ -63,7 +65,7 @@ def test_stages_are_booked_one_after_the_other_to_the_microsecond(counted, time)
     assert 'v3bridge_stage_seconds_bucket{le="0.5",stage="upstream"} 1.0' in text
 
 
-def test_an_age_grows_with_the_clock_until_the_next_mark(counted, time):
+def test_an_age_grows_with_the_clock_until_the_next_mark(counted: metrics.Metrics, time: clock.ManualClock) -> None:
     counted.token_age.mark("demo")
     time.advance(60)
     assert 'v3bridge_token_age_seconds{application="demo"} 60.0' in counted.text().decode()
@@ -71,7 +73,7 @@ def test_an_age_grows_with_the_clock_until_the_next_mark(counted, time):
     assert 'v3bridge_token_age_seconds{application="demo"} 0.0' in counted.text().decode()
 
 
-def test_there_is_no_label_that_could_hold_an_apikey(counted):
+def test_there_is_no_label_that_could_hold_an_apikey(counted: metrics.Metrics) -> None:
     for measure in counted.measures().values():
         if isinstance(measure, metrics.Histogram):
             measure.observe("a", 1)

@@ -51,7 +51,7 @@ def metrics() -> metering.Metrics:
 
 
 @pytest.fixture
-def make_breaker(clock, metrics):
+def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
     """A breaker of the GraphQL service; its pauses are as short as they can be."""
 
     def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.Breaker:
@@ -74,7 +74,7 @@ def make_jwt() -> Callable[..., str]:
 
 
 @pytest.fixture(params=["session", "exchange"])
-def through(request) -> Callable[[aiohttp.ClientSession, str], wire.Poster]:
+def through(request: pytest.FixtureRequest) -> Callable[[aiohttp.ClientSession, str], wire.Poster]:
     """Both ways of sending: aiohttp's session itself, and the shorter way over its connections."""
     return (lambda session, _: session) if request.param == "session" else exchange.Exchanges
 
@@ -101,7 +101,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @pytest.fixture
-def serve():
+def serve() -> Any:
     """`async with serve(handler) as url`: an HTTP server on loopback that answers every POST."""
 
     @asynccontextmanager
@@ -120,20 +120,20 @@ def serve():
 
 
 @pytest.fixture
-def service(clock, make_jwt):
+def service(clock: clocks.ManualClock, make_jwt: Callable[..., str]) -> Any:
     service = identity_service.Service(clock, make_jwt)
     with service.mock:
         yield service
 
 
 @pytest.fixture
-def kept(clock):
+def kept(clock: clocks.ManualClock) -> Any:
     """The store that all workers of a test share."""
     return identity_service.Away(memory.MemoryStore(clock))
 
 
 @pytest.fixture
-async def start(clock, metrics, kept, make_breaker):
+async def start(clock: clocks.ManualClock, metrics: metering.Metrics, kept: Any, make_breaker: Any) -> Any:
     """Starts a worker; `kept` is shared by all that a test starts. Waiting turns the clock."""
 
     async def sleep(seconds: float) -> None:
@@ -144,7 +144,7 @@ async def start(clock, metrics, kept, make_breaker):
 
     async with aiohttp.ClientSession() as session:
 
-        def started(scope: str = "supply.domain", breaker=None) -> tokens.Tokens:
+        def started(scope: str = "supply.domain", breaker: Any = None) -> tokens.Tokens:
             rng = random.Random(len(workers) + 1)
             source = acquisition.Acquisition(
                 session,
@@ -166,6 +166,6 @@ async def start(clock, metrics, kept, make_breaker):
 
 
 @pytest.fixture
-async def store(start):
+async def store(start: Any) -> Any:
     """One worker alone."""
     return start()

@@ -25,7 +25,7 @@ class Response(aiohttp.ClientResponse):
 class Service:
     """The identity service as these tests see it: what it is to answer, and what it was asked."""
 
-    def __init__(self, clock, make_jwt) -> None:
+    def __init__(self, clock: Any, make_jwt: Any) -> None:
         self._clock = clock
         self._make_jwt = make_jwt
         self.mock = aioresponses.aioresponses()
@@ -41,8 +41,8 @@ class Service:
     def fail(self, exception: Exception) -> None:
         self.mock.post(URL, exception=exception, repeat=True)
 
-    def answer(self, make) -> None:
-        def callback(url, **request: Any) -> aioresponses.CallbackResult:
+    def answer(self, make: Any) -> None:
+        def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
             self.asked.append(parse_qs(request["data"].decode()))
             return aioresponses.CallbackResult(response_class=Response, **make())
 
@@ -51,7 +51,7 @@ class Service:
     def grant_when(self, event: asyncio.Event) -> None:
         """One grant, given when the event is set."""
 
-        async def callback(url, **request: Any) -> aioresponses.CallbackResult:
+        async def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
             self.asked.append(parse_qs(request["data"].decode()))
             await event.wait()
             return aioresponses.CallbackResult(response_class=Response, **self._token(DAY))
@@ -85,7 +85,7 @@ async def background() -> None:
         await asyncio.sleep(0)
 
 
-async def until(holds) -> None:
+async def until(holds: Any) -> None:
     """Wait for a condition, not for a time."""
     async with asyncio.timeout(30):
         while not holds():

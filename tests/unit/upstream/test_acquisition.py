@@ -1,8 +1,10 @@
 """Tokens of several workers with one store: who asks, who waits, and what is shared when that fails."""
 
 import asyncio
+import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +12,13 @@ import pytest
 from unit.upstream.identity_service import DAY, URL, background, until
 
 from proxy import config, errors
+from proxy.kit import clock as clocks
 from proxy.upstream import acquisition, pauses, token_store, tokens, wire
 
 
-async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(start, service, credentials):
+async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     first, second = start(), start()
     calls = [worker.get(credentials) for worker in (first, second) for _ in range(500)]
@@ -21,7 +26,9 @@ async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(start,
     assert len(service.asked) == 1
 
 
-async def test_a_worker_that_starts_finds_the_token_of_the_one_before(start, service, credentials):
+async def test_a_worker_that_starts_finds_the_token_of_the_one_before(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     before = start()
     token = await before.get(credentials)
@@ -31,26 +38,32 @@ async def test_a_worker_that_starts_finds_the_token_of_the_one_before(start, ser
 
 
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
-async def test_other_credentials_lead_to_no_token_that_is_kept(start, service, credentials, change):
+async def test_other_credentials_lead_to_no_token_that_is_kept(
+    start: Any, service: Any, credentials: tokens.Credentials, change: Any
+) -> None:
     service.grant(times=2)
     token = await start().get(credentials)
     assert await start().get(replace(credentials, **change)) != token
 
 
-async def test_another_scope_leads_to_no_token_that_is_kept(start, service, credentials):
+async def test_another_scope_leads_to_no_token_that_is_kept(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     token = await start().get(credentials)
     assert await start(scope="design.domain").get(credentials) != token
 
 
-def test_nothing_can_be_read_from_the_keys_of_the_store(credentials):
+def test_nothing_can_be_read_from_the_keys_of_the_store(credentials: tokens.Credentials) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
     assert len(set(keys)) == 4
     for key in keys:
         assert re.fullmatch(r"[a-z]+:[0-9a-f]{64}", key)
 
 
-async def test_one_worker_renews_and_the_others_pick_it_up(start, service, clock, credentials):
+async def test_one_worker_renews_and_the_others_pick_it_up(
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
     old = {await worker.get(credentials) for worker in workers}
@@ -63,14 +76,18 @@ async def test_one_worker_renews_and_the_others_pick_it_up(start, service, clock
     assert len(service.asked) == 2
 
 
-async def test_a_token_in_the_store_is_not_used_after_its_end(start, service, clock, credentials):
+async def test_a_token_in_the_store_is_not_used_after_its_end(
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     old = await start().get(credentials)
     clock.advance(DAY)
     assert await start().get(credentials) != old
 
 
-async def test_a_rejected_token_is_replaced_once_for_all_workers(start, service, credentials):
+async def test_a_rejected_token_is_replaced_once_for_all_workers(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
     (old,) = {await worker.get(credentials) for worker in workers}
@@ -83,12 +100,14 @@ async def test_a_rejected_token_is_replaced_once_for_all_workers(start, service,
     assert len(service.asked) == 2
 
 
-async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(start, service, credentials):
+async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     workers = [start(), start()]
     (old,) = {await worker.get(credentials) for worker in workers}
 
-    async def meet(worker) -> str:
+    async def meet(worker: Any) -> str:
         await worker.rejected(credentials, old)
         return await worker.get(credentials)
 
@@ -98,7 +117,9 @@ async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(start
     assert len(service.asked) == 2
 
 
-async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_it(start, service, kept, credentials):
+async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_it(
+    start: Any, service: Any, kept: Any, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     worker = start()
     old = await worker.get(credentials)
@@ -108,7 +129,9 @@ async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_i
     assert await worker.get(credentials) != old
 
 
-async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(start, service, credentials):
+async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.refuse(500)
     workers = [start() for _ in range(5)]
     found = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
@@ -119,7 +142,9 @@ async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(start, se
     assert len(service.asked) == 1
 
 
-async def test_pauses_grow_whichever_worker_asks(start, service, clock, credentials):
+async def test_pauses_grow_whichever_worker_asks(
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     workers = [start() for _ in range(3)]
     waits = []
     for _ in range(6):
@@ -132,7 +157,9 @@ async def test_pauses_grow_whichever_worker_asks(start, service, clock, credenti
     assert len(service.asked) == 6
 
 
-async def test_refused_credentials_are_not_tried_by_every_worker(start, service, clock, credentials):
+async def test_refused_credentials_are_not_tried_by_every_worker(
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.refuse(400, {"error": "invalid_client"})
     for _ in range(3):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
@@ -143,7 +170,9 @@ async def test_refused_credentials_are_not_tried_by_every_worker(start, service,
     assert await start().get(credentials)
 
 
-async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(start, service, credentials):
+async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     first, second = start(), start()
     await first.rejected(credentials, await first.get(credentials))
@@ -153,7 +182,9 @@ async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(sta
     assert len(service.asked) == 1
 
 
-async def test_the_turn_of_a_dead_worker_is_taken_over(start, service, kept, clock, credentials):
+async def test_the_turn_of_a_dead_worker_is_taken_over(
+    start: Any, service: Any, kept: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
     assert await kept.lock(keys.turn, "a worker that was killed", acquisition.LEASE)
     service.grant()
@@ -162,7 +193,9 @@ async def test_the_turn_of_a_dead_worker_is_taken_over(start, service, kept, clo
     assert clock.now() - started == pytest.approx(acquisition.LEASE, abs=2 * acquisition.POLL)
 
 
-async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(start, service, kept, credentials):
+async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(
+    start: Any, service: Any, kept: Any, credentials: tokens.Credentials
+) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
     assert await kept.lock(keys.turn, "a worker that hangs", 10 * acquisition.TURN_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
@@ -170,7 +203,9 @@ async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(start, service,
     assert not service.asked
 
 
-async def test_a_turn_is_held_for_as_long_as_its_holder_asks(start, service, kept, monkeypatch, credentials):
+async def test_a_turn_is_held_for_as_long_as_its_holder_asks(
+    start: Any, service: Any, kept: Any, monkeypatch: pytest.MonkeyPatch, credentials: tokens.Credentials
+) -> None:
     monkeypatch.setattr(acquisition, "LEASE", 0.03)
     locks = []
     answering = asyncio.Event()
@@ -189,7 +224,9 @@ async def test_a_turn_is_held_for_as_long_as_its_holder_asks(start, service, kep
     assert {owner for _, owner, _ in locks} == {locks[0][1]}
 
 
-async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(start, service, clock, credentials):
+async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     answering = asyncio.Event()
     service.grant_when(answering)
     stopping, staying = start(), start()
@@ -204,7 +241,9 @@ async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(start, serv
     assert clock.now() == started
 
 
-async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(start, service, credentials):
+async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     answering = asyncio.Event()
     service.grant_when(answering)
     asking = asyncio.create_task(start().get(credentials))
@@ -218,7 +257,9 @@ async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(s
     assert len(service.asked) == 1
 
 
-async def test_the_windows_are_those_of_all_workers_and_outlive_them(start, service, credentials):
+async def test_the_windows_are_those_of_all_workers_and_outlive_them(
+    start: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant(times=200)
     for _ in range(200):
         worker = start()
@@ -230,8 +271,8 @@ async def test_the_windows_are_those_of_all_workers_and_outlive_them(start, serv
 
 
 async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_has_not(
-    start, service, kept, credentials, logged
-):
+    start: Any, service: Any, kept: Any, credentials: tokens.Credentials, logged: io.StringIO
+) -> None:
     other = tokens.Credentials("other", "other-id", credentials.client_secret)
     service.grant(times=2)
     worker = start()
@@ -244,7 +285,9 @@ async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_
     assert "StoreUnavailable: the store is away" in logged.getvalue()
 
 
-async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(start, service, clock, kept, credentials):
+async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(
+    start: Any, service: Any, clock: clocks.ManualClock, kept: Any, credentials: tokens.Credentials
+) -> None:
     service.grant(times=200)
     worker = start()
     for n in range(200):
@@ -255,8 +298,8 @@ async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(sta
 
 
 async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
-    start, service, make_breaker, clock, credentials
-):
+    start: Any, service: Any, make_breaker: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     breaker = make_breaker(failures=1)
     other = tokens.Credentials("other", "other-id", credentials.client_secret)
     service.grant()
@@ -288,8 +331,8 @@ async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
     ],
 )
 async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
-    start, service, make_breaker, credentials, status, body, opened
-):
+    start: Any, service: Any, make_breaker: Any, credentials: tokens.Credentials, status: int, body: Any, opened: bool
+) -> None:
     breaker = make_breaker(failures=1)
     service.refuse(status, body)
     with pytest.raises(errors.ServerError):
@@ -298,9 +341,13 @@ async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
 
 
 async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
-    start, make_breaker, monkeypatch, clock, credentials
-):
-    async def crowded(*_):
+    start: Any,
+    make_breaker: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: clocks.ManualClock,
+    credentials: tokens.Credentials,
+) -> None:
+    async def crowded(*_: Any) -> None:
         raise errors.OutOfTime("the identity service did not answer in time")
 
     monkeypatch.setattr(wire, "post", crowded)
@@ -312,7 +359,14 @@ async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
     assert breaker.refusal() is None
 
 
-async def test_a_clock_that_is_off_is_told_with_its_seconds(store, service, clock, make_jwt, logged, credentials):
+async def test_a_clock_that_is_off_is_told_with_its_seconds(
+    store: Any,
+    service: Any,
+    clock: clocks.ManualClock,
+    make_jwt: Callable[..., str],
+    logged: io.StringIO,
+    credentials: tokens.Credentials,
+) -> None:
     now = clock.now()
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
     service.answer(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
@@ -322,7 +376,9 @@ async def test_a_clock_that_is_off_is_told_with_its_seconds(store, service, cloc
     assert (line["application"], line["seconds"]) == ("demo", 7_200)
 
 
-async def test_what_goes_wrong_inside_is_logged_although_nobody_waits(store, service, clock, credentials, logged):
+async def test_what_goes_wrong_inside_is_logged_although_nobody_waits(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials, logged: io.StringIO
+) -> None:
     service.grant()
     await store.get(credentials)
     clock.advance(DAY - 300)

@@ -3,17 +3,25 @@
 import contextlib
 import gzip
 import tracemalloc
+from collections.abc import Callable
+from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from unit.upstream.test_wire import Raw, post, request
 
 from proxy import errors
+from proxy.upstream import wire
 
 MOST = 1_000_000
 
 
-async def test_an_answer_within_its_bound_is_whole(serve, open_session, through):
+async def test_an_answer_within_its_bound_is_whole(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     body = b"x" * MOST
 
     async def exactly(_: web.Request) -> web.Response:
@@ -25,7 +33,12 @@ async def test_an_answer_within_its_bound_is_whole(serve, open_session, through)
 
 
 @pytest.mark.parametrize("announced", [True, False])
-async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(serve, open_session, through, announced):
+async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    announced: bool,
+) -> None:
     sent = 0
 
     async def endless(got: web.Request) -> web.StreamResponse:
@@ -46,7 +59,11 @@ async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(serve, 
     assert sent < 8 * MOST
 
 
-async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(serve, open_session, through):
+async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     bomb = gzip.compress(bytes(400_000_000), 1)
 
     async def packed(_: web.Request) -> web.Response:
@@ -64,13 +81,15 @@ async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(serve, open_s
         tracemalloc.stop()
 
 
-async def test_a_head_without_end_is_no_answer(open_session, through):
+async def test_a_head_without_end_is_no_answer(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     class Heads(Raw):
-        async def _closing(self, reader, writer):
+        async def _closing(self, reader: Any, writer: Any) -> None:
             with contextlib.suppress(ConnectionError):
                 await super()._closing(reader, writer)
 
-        async def _serve(self, reader, writer):
+        async def _serve(self, reader: Any, writer: Any) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(b"HTTP/1.1 200 OK\r\n")
             for number in range(100_000):
@@ -82,7 +101,11 @@ async def test_a_head_without_end_is_no_answer(open_session, through):
             await post(through, session, request(url))
 
 
-async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(serve, open_session, through):
+async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     """Errors keep their frames, and form cycles that the garbage collector finds late."""
 
     async def endless(got: web.Request) -> web.StreamResponse:

@@ -1,5 +1,7 @@
 """What every recorded, documented or imaginable answer means."""
 
+from typing import Any
+
 import pytest
 from unit.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
 
@@ -25,7 +27,7 @@ def judged(answer: wire.Reply) -> Data:
         (400, {"data": GOOD}),
     ],
 )
-def test_data_is_used_whatever_came_with_it(status, body):
+def test_data_is_used_whatever_came_with_it(status: int, body: Any) -> None:
     assert judged(reply(status, body)).supSearchMpn == {"hits": 1}
 
 
@@ -45,14 +47,14 @@ def test_data_is_used_whatever_came_with_it(status, body):
         (200, {"data": GOOD}, None),
     ],
 )
-def test_a_refused_token_is_recognised(status, body, refusal):
+def test_a_refused_token_is_recognised(status: int, body: Any, refusal: str | None) -> None:
     answer = reply(status, body)
     assert classify.token_refusal(answer, classify.read(Operation(), answer)) == refusal
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}, {"data": GOOD}, {"data": []}])
-def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status, rest):
+def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status: int, rest: Any) -> None:
     body = {"errors": [fault(PART_LIMIT, extensions={"schemaName": "Supply"})], **rest}
     with pytest.raises(errors.PartLimitUsedUp) as found:
         judged(reply(status, body))
@@ -62,7 +64,7 @@ def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status, rest):
 
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}])
-def test_what_the_service_refuses_it_says_in_its_own_words(status, rest):
+def test_what_the_service_refuses_it_says_in_its_own_words(status: int, rest: Any) -> None:
     faults = [fault("start must be between 0 and 1000"), fault("limit must be between 0 and 100", path=["x"])]
     with pytest.raises(errors.QueryRefused) as found:
         judged(reply(status, {"errors": [*faults, faults[0]], **rest}))
@@ -81,13 +83,13 @@ def test_what_the_service_refuses_it_says_in_its_own_words(status, rest):
         (504, fault("anything"), 502),
     ],
 )
-def test_trouble_of_the_service_is_no_refusal_of_a_query(status, error, seen):
+def test_trouble_of_the_service_is_no_refusal_of_a_query(status: int, error: Any, seen: int) -> None:
     with pytest.raises(errors.UpstreamFault, match="the GraphQL service") as found:
         judged(reply(status, {"errors": [error], "data": None}))
     assert found.value.status == seen
 
 
-def test_a_long_refusal_is_cut():
+def test_a_long_refusal_is_cut() -> None:
     with pytest.raises(errors.QueryRefused) as found:
         judged(reply(200, {"errors": [fault("x" * 5000)]}))
     assert len(found.value.message) == 500
@@ -109,13 +111,15 @@ def test_a_long_refusal_is_cut():
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None}])
-def test_a_5xx_without_words_is_a_fault(status, retry_after, error, passed_on, body):
+def test_a_5xx_without_words_is_a_fault(
+    status: int, retry_after: str | None, error: int, passed_on: int | None, body: Any
+) -> None:
     with pytest.raises(errors.UpstreamFault, match=f"the GraphQL service answered with HTTP {status}") as found:
         judged(reply(status, body, retry_after))
     assert (found.value.status, found.value.retry_after) == (error, passed_on)
 
 
-def test_429_asks_for_patience():
+def test_429_asks_for_patience() -> None:
     with pytest.raises(errors.TooManyRequests) as found:
         judged(reply(429, b"slow down", "3"))
     assert (found.value.status, found.value.retry_after) == (429, 3)
@@ -143,7 +147,7 @@ def test_429_asks_for_patience():
         {"errors": {"message": "no list"}},
     ],
 )
-def test_anything_else_is_unreadable(status, body):
+def test_anything_else_is_unreadable(status: int, body: Any) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=f"not its answer \\(HTTP {status}, "):
         judged(reply(status, body))
 
@@ -158,7 +162,7 @@ def test_anything_else_is_unreadable(status, body):
         (reply(302, b""), "302 with a redirect"),
     ],
 )
-def test_what_comes_from_another_address_names_the_setting(answer, what):
+def test_what_comes_from_another_address_names_the_setting(answer: Any, what: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable) as found:
         judged(answer)
     wrong = f"the GraphQL service answered HTTP {what} instead of GraphQL; check the address in upstream.graphql_url"
@@ -182,8 +186,8 @@ def test_what_comes_from_another_address_names_the_setting(answer, what):
     ],
 )
 def test_a_failure_of_the_service_is_told_from_an_odd_answer_and_what_may_cost_parts_from_what_cannot(
-    answer, failure, billed
-):
+    answer: Any, failure: bool, billed: bool
+) -> None:
     with pytest.raises(errors.ServerError) as found:
         judged(answer)
     assert classify.is_failure(answer, found.value) is failure
@@ -191,7 +195,7 @@ def test_a_failure_of_the_service_is_told_from_an_odd_answer_and_what_may_cost_p
 
 
 @pytest.mark.parametrize("answer", [reply(429, b""), reply(200, {"errors": [fault("no")]})])
-def test_a_service_that_refuses_has_not_failed(answer):
+def test_a_service_that_refuses_has_not_failed(answer: Any) -> None:
     with pytest.raises(errors.BridgeError) as found:
         judged(answer)
     assert not classify.is_failure(answer, found.value)

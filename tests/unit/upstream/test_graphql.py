@@ -1,15 +1,20 @@
 """One GraphQL operation, asked of a service on loopback."""
 
 import asyncio
+import io
 import json
 import random
+from collections.abc import Callable
+from typing import Any
 
+import aiohttp
 import prometheus_client
 import pytest
 from aiohttp import web
 from unit.upstream import answers
 
 from proxy import errors
+from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.upstream import graphql, policies, tokens, wire
 
@@ -17,7 +22,7 @@ from proxy.upstream import graphql, policies, tokens, wire
 class Store(tokens.Tokens):
     """Tokens without an identity service: t1, t2, …"""
 
-    def __init__(self, clock) -> None:
+    def __init__(self, clock: Any) -> None:
         counted = metering.Metrics(prometheus_client.CollectorRegistry())
         super().__init__(None, clock=clock, rng=random.Random(1), metrics=counted)  # type: ignore[arg-type]
         self.handed = 0
@@ -26,21 +31,21 @@ class Store(tokens.Tokens):
         self.good: list[str] = []
         self.allowed: list[float] = []
 
-    async def get(self, credentials, seconds):
+    async def get(self, credentials: Any, seconds: Any) -> Any:
         self.allowed.append(seconds)
         if self.current is None:
             self.handed += 1
             self.current = f"t{self.handed}"
         return self.current
 
-    async def rejected(self, credentials, token):
+    async def rejected(self, credentials: Any, token: Any) -> None:
         if token == self.current:
             self.current = None
 
-    def taken(self, credentials, token):
+    def taken(self, credentials: Any, token: Any) -> None:
         self.good.append(token)
 
-    async def refused(self, credentials, token, error):
+    async def refused(self, credentials: Any, token: Any, error: Any) -> None:
         self.refusals.append(error.message)
 
 
@@ -66,16 +71,24 @@ OPERATION = answers.Operation(payload=b'{"query":"x"}')
 
 
 @pytest.fixture
-def store(clock):
+def store(clock: clocks.ManualClock) -> Any:
     return Store(clock)
 
 
 @pytest.fixture
-def ask(serve, open_session, store, clock, metrics, make_breaker, credentials):
+def ask(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    store: Any,
+    clock: clocks.ManualClock,
+    metrics: metering.Metrics,
+    make_breaker: Any,
+    credentials: tokens.Credentials,
+) -> Any:
     """Ask one operation of an upstream."""
 
     async def asking(
-        handler, retries: int = 0, breaker: policies.Breaker | None = None, since: float | None = None
+        handler: Any, retries: int = 0, breaker: policies.Breaker | None = None, since: float | None = None
     ) -> answers.Data:
         async def sleep(seconds: float) -> None:
             clock.advance(seconds)
@@ -97,7 +110,7 @@ def ask(serve, open_session, store, clock, metrics, make_breaker, credentials):
     return asking
 
 
-async def test_the_operation_goes_out_as_planning_made_it(ask):
+async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
     upstream = Upstream(GOOD)
     data = await ask(upstream.answer)
     assert data.supSearchMpn == {"hits": 1}
@@ -110,7 +123,9 @@ async def test_the_operation_goes_out_as_planning_made_it(ask):
 
 
 @pytest.mark.parametrize("refusal", [EXPIRED, (401, b""), (401, {"errors": [answers.coded("AuthInvalidToken")]})])
-async def test_a_refused_token_is_replaced_and_the_request_repeated_once(ask, store, metrics, refusal):
+async def test_a_refused_token_is_replaced_and_the_request_repeated_once(
+    ask: Any, store: Any, metrics: metering.Metrics, refusal: Any
+) -> None:
     upstream = Upstream(refusal, GOOD)
     await ask(upstream.answer)
     assert [request.headers["Authorization"] for request in upstream.seen] == ["Bearer t1", "Bearer t2"]
@@ -121,11 +136,13 @@ async def test_a_refused_token_is_replaced_and_the_request_repeated_once(ask, st
     assert store.good == ["t2"]
 
 
-async def test_a_fresh_token_brings_no_fresh_time(ask, store, clock, monkeypatch):
+async def test_a_fresh_token_brings_no_fresh_time(
+    ask: Any, store: Any, clock: clocks.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
     allowed = []
 
-    async def slowly(_, request, sending):
+    async def slowly(_: Any, request: Any, sending: Any) -> Any:
         clock.advance(12)
         allowed.append(request.seconds)
         return replies.pop(0)
@@ -135,7 +152,7 @@ async def test_a_fresh_token_brings_no_fresh_time(ask, store, clock, monkeypatch
     assert allowed == store.allowed == [30, 18]
 
 
-async def test_a_second_refusal_is_the_credentials_fault(ask, store):
+async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -> None:
     upstream = Upstream(EXPIRED)
     with pytest.raises(errors.CredentialsRefused, match="takes no token of application demo"):
         await ask(upstream.answer)
@@ -144,7 +161,7 @@ async def test_a_second_refusal_is_the_credentials_fault(ask, store):
     assert store.refusals == ["the GraphQL service takes no token of application demo: AuthExpiredToken"]
 
 
-async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configuration(ask, store):
+async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configuration(ask: Any, store: Any) -> None:
     with pytest.raises(errors.CredentialsRefused) as found:
         await ask(Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
     assert found.value.message == (
@@ -155,7 +172,9 @@ async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configurat
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 500])
-async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(ask, store, metrics, logged, status):
+async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
+    ask: Any, store: Any, metrics: metering.Metrics, logged: io.StringIO, status: int
+) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
     upstream = Upstream((status, {"errors": [refusal], "data": None}))
     with pytest.raises(errors.CredentialsRefused) as found:
@@ -174,7 +193,7 @@ async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(as
 
 
 @pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
-async def test_a_refused_field_is_no_missing_scope(ask, store, data, path):
+async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": path}
     upstream = Upstream((200, {"errors": [refusal], "data": data}))
     if data is None:
@@ -196,7 +215,7 @@ async def test_a_refused_field_is_no_missing_scope(ask, store, data, path):
         ((200, b'{"data":'), errors.UpstreamUnreadable),
     ],
 )
-async def test_no_other_answer_is_asked_for_again(ask, metrics, answer, error):
+async def test_no_other_answer_is_asked_for_again(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
     upstream = Upstream(answer)
     with pytest.raises(error):
         await ask(upstream.answer, retries=5)
@@ -204,14 +223,16 @@ async def test_no_other_answer_is_asked_for_again(ask, metrics, answer, error):
     assert f'outcome="{error.__name__}"}} 1.0' in metrics.text().decode()
 
 
-async def test_errors_beside_data_are_counted_and_logged(ask, metrics, logged):
+async def test_errors_beside_data_are_counted_and_logged(
+    ask: Any, metrics: metering.Metrics, logged: io.StringIO
+) -> None:
     faults = [answers.fault("half"), answers.fault("x")]
     await ask(Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
     assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
     assert '"errors": ["half", "x"]' in logged.getvalue()
 
 
-async def test_a_redirect_is_not_followed(ask):
+async def test_a_redirect_is_not_followed(ask: Any) -> None:
     async def away(_: web.Request) -> web.Response:
         raise web.HTTPTemporaryRedirect("/elsewhere")
 
@@ -219,7 +240,7 @@ async def test_a_redirect_is_not_followed(ask):
         await ask(away)
 
 
-async def test_every_request_is_timed(ask, metrics):
+async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
     await ask(Upstream(GOOD).answer)
     assert 'v3bridge_upstream_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
 
@@ -233,7 +254,9 @@ async def test_every_request_is_timed(ask, metrics):
         ((200, {"errors": [answers.fault("Unexpected Execution Error")]}), "UpstreamFault"),
     ],
 )
-async def test_what_was_turned_away_is_sent_again_and_counted(ask, metrics, answer, reason):
+async def test_what_was_turned_away_is_sent_again_and_counted(
+    ask: Any, metrics: metering.Metrics, answer: Any, reason: str
+) -> None:
     upstream = Upstream(answer, answer, GOOD)
     assert (await ask(upstream.answer, retries=2)).supSearchMpn == {"hits": 1}
     assert len(upstream.seen) == 3
@@ -241,14 +264,16 @@ async def test_what_was_turned_away_is_sent_again_and_counted(ask, metrics, answ
     assert f'v3bridge_upstream_retries_total{{operation="supSearchMpn",reason="{reason}"}} 2.0' in text
 
 
-async def test_the_last_error_is_the_callers_when_all_repetitions_are_spent(ask):
+async def test_the_last_error_is_the_callers_when_all_repetitions_are_spent(ask: Any) -> None:
     upstream = Upstream((503, b""))
     with pytest.raises(errors.UpstreamFault, match="HTTP 503"):
         await ask(upstream.answer, retries=2)
     assert len(upstream.seen) == 3
 
 
-async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(ask, make_breaker, clock):
+async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
+    ask: Any, make_breaker: Any, clock: clocks.ManualClock
+) -> None:
     breaker = make_breaker(failures=2)
     upstream = Upstream((500, b""), (500, b""), GOOD)
     for error in (errors.UpstreamFault, errors.UpstreamFault, errors.BreakerOpen):
@@ -261,15 +286,17 @@ async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(ask, m
 
 
 @pytest.mark.parametrize("answer", [(400, {"errors": [answers.fault("no")]}), (429, b""), (404, b"<html>"), EXPIRED])
-async def test_a_service_that_refuses_opens_no_breaker(ask, make_breaker, answer):
+async def test_a_service_that_refuses_opens_no_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
     breaker = make_breaker(failures=1)
     with pytest.raises(errors.BridgeError):
         await ask(Upstream(answer).answer, breaker=breaker)
     assert breaker.refusal() is None
 
 
-async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(ask, clock):
-    async def silent(_):
+async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(
+    ask: Any, clock: clocks.ManualClock
+) -> None:
+    async def silent(_: Any) -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time"):
@@ -277,8 +304,10 @@ async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(ask
 
 
 @pytest.mark.parametrize("kind, counts", [(errors.OutOfTime, False), (errors.UpstreamUnreachable, True)])
-async def test_only_what_had_its_time_is_held_against_the_service(ask, make_breaker, monkeypatch, kind, counts):
-    async def late(*_):
+async def test_only_what_had_its_time_is_held_against_the_service(
+    ask: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, counts: bool
+) -> None:
+    async def late(*_: Any) -> None:
         raise kind("the service did not answer in time", may_be_billed=True)
 
     monkeypatch.setattr(wire, "post", late)
@@ -288,7 +317,9 @@ async def test_only_what_had_its_time_is_held_against_the_service(ask, make_brea
     assert (breaker.refusal() is not None) is counts
 
 
-async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(ask, clock, metrics):
+async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(
+    ask: Any, clock: clocks.ManualClock, metrics: metering.Metrics
+) -> None:
     upstream = Upstream(GOOD)
     with pytest.raises(errors.UpstreamUnreachable, match="no time") as caught:
         await ask(upstream.answer, retries=2, since=clock.monotonic() - 30)

@@ -1,5 +1,8 @@
 """When a token ends, whatever the clocks of both sides say."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from proxy.upstream import lifetimes
@@ -15,15 +18,15 @@ def seen(start: float | None, end: float | None) -> Times:
 
 
 @pytest.mark.parametrize("claim", [None, "soon", True, 10**400, [1], float("nan")])
-def test_a_claim_that_is_no_time_is_passed_over(make_jwt, claim):
+def test_a_claim_that_is_no_time_is_passed_over(make_jwt: Callable[..., str], claim: Any) -> None:
     assert lifetimes.read(make_jwt(exp=claim)) == (None, None)
 
 
-def test_a_token_that_is_no_jwt_has_no_times():
+def test_a_token_that_is_no_jwt_has_no_times() -> None:
     assert lifetimes.read("opaque") == (None, None)
 
 
-def test_without_iat_a_token_begins_with_nbf(make_jwt):
+def test_without_iat_a_token_begins_with_nbf(make_jwt: Callable[..., str]) -> None:
     assert lifetimes.read(make_jwt(nbf=1, exp=2)) == (1.0, 2.0)
     assert lifetimes.read(make_jwt(nbf=1, iat=0, exp=2)) == (0.0, 2.0)
 
@@ -57,7 +60,7 @@ def test_without_iat_a_token_begins_with_nbf(make_jwt):
         (seen(50, 40), None, 40),
     ],
 )
-def test_the_end_is_where_both_sides_would_still_call_it_good(times, told, end):
+def test_the_end_is_where_both_sides_would_still_call_it_good(times: Any, told: Any, end: Any) -> None:
     assert lifetimes.end(times, told, NOW) == (None if end is None else NOW + end)
 
 
@@ -77,5 +80,5 @@ def test_the_end_is_where_both_sides_would_still_call_it_good(times, told, end):
         (seen(None, -600), DAY, [("a token's own end is not where expires_in says", 87_000)]),
     ],
 )
-def test_the_operator_is_told_by_how_many_seconds_it_does_not_fit(times, told, doubts):
+def test_the_operator_is_told_by_how_many_seconds_it_does_not_fit(times: Any, told: Any, doubts: Any) -> None:
     assert list(lifetimes.doubts(times, told, NOW)) == doubts

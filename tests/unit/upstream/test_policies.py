@@ -1,11 +1,15 @@
 """When a service is asked again, and when it is left alone: decisions, by a clock that is turned."""
 
+import io
 import random
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from proxy import errors
+from proxy.kit import clock as clocks
+from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 
 NEVER_SENT = errors.UpstreamUnreachable("no connection")
@@ -38,15 +42,15 @@ def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> polic
         (errors.ServerError("a mistake in the program"), False),
     ],
 )
-def test_only_what_cannot_have_been_billed_is_sent_again(error, safe):
+def test_only_what_cannot_have_been_billed_is_sent_again(error: Any, safe: bool) -> None:
     assert (retry().wait(error, 0, 0.0) is not None) is safe
 
 
-def test_waits_grow_and_are_never_longer_than_the_longest():
+def test_waits_grow_and_are_never_longer_than_the_longest() -> None:
     assert [retry(10).wait(NEVER_SENT, n, 0.0) for n in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
 
 
-def test_a_crowd_does_not_come_back_together():
+def test_a_crowd_does_not_come_back_together() -> None:
     rng = random.Random(1)
     waits = [policies.Retry(1, 30.0, policies.Budget(), rng).wait(NEVER_SENT, 0, 0.0) or 0.0 for _ in range(1_000)]
     assert min(waits) < 0.005
@@ -54,32 +58,34 @@ def test_a_crowd_does_not_come_back_together():
     assert len(set(waits)) > 990
 
 
-def test_no_more_than_so_many_repetitions():
+def test_no_more_than_so_many_repetitions() -> None:
     assert retry(2).wait(NEVER_SENT, 1, 0.0) is not None
     assert retry(2).wait(NEVER_SENT, 2, 0.0) is None
     assert retry(0).wait(NEVER_SENT, 0, 0.0) is None
 
 
 @pytest.mark.parametrize("told, elapsed, wait", [(4, 0.0, 4.05), (4, 25.0, 4.05), (4, 26.0, None), (60, 0.0, None)])
-def test_what_the_service_asks_for_is_waited_if_the_caller_has_the_time(told, elapsed, wait):
+def test_what_the_service_asks_for_is_waited_if_the_caller_has_the_time(
+    told: int, elapsed: float, wait: float | None
+) -> None:
     error = errors.TooManyRequests("slow down", retry_after=told)
     assert retry(chance=0.5).wait(error, 0, elapsed) == wait
 
 
-def test_what_does_not_fit_into_the_callers_time_costs_no_repetition():
+def test_what_does_not_fit_into_the_callers_time_costs_no_repetition() -> None:
     policy = retry()
     for _ in range(50):
         assert policy.wait(NEVER_SENT, 0, 29.99) is None
     assert policy.wait(NEVER_SENT, 0, 0.0) is not None
 
 
-def test_what_is_left_of_the_callers_time():
+def test_what_is_left_of_the_callers_time() -> None:
     assert retry(seconds=30).left(12) == 18
     assert retry(seconds=30).left(31) <= 0
     assert retry().wait(NEVER_SENT, 0, 31) is None
 
 
-def test_when_everything_fails_a_fifth_more_is_sent():
+def test_when_everything_fails_a_fifth_more_is_sent() -> None:
     policy = retry()
     repeated = 0
     for _ in range(10_000):
@@ -88,7 +94,7 @@ def test_when_everything_fails_a_fifth_more_is_sent():
     assert repeated == pytest.approx(10_000 * policies.SHARE + policies.RESERVE, abs=1)
 
 
-def test_good_times_save_up_only_so_much():
+def test_good_times_save_up_only_so_much() -> None:
     budget = policies.Budget()
     for _ in range(10_000):
         budget.deposit()
@@ -103,11 +109,11 @@ def is_open(breaker: policies.Breaker) -> bool:
     return False
 
 
-def state(metrics) -> float:
+def state(metrics: Any) -> float:
     return metrics.breaker_state["graphql",]
 
 
-def test_a_breaker_opens_after_failures_in_a_row(make_breaker, metrics):
+def test_a_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: metering.Metrics) -> None:
     breaker = make_breaker(failures=3)
     assert state(metrics) == policies.CLOSED
     for report in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
@@ -118,7 +124,7 @@ def test_a_breaker_opens_after_failures_in_a_row(make_breaker, metrics):
     assert state(metrics) == policies.OPEN
 
 
-def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker, clock):
+def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breaker = make_breaker(failures=1, pause=5.0)
     breaker.failed()
     clock.advance(1.5)
@@ -128,7 +134,9 @@ def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker, c
     assert (found.value.status, found.value.retry_after, found.value.may_be_billed) == (503, 4, False)
 
 
-def test_after_the_pause_one_request_tries_and_a_good_answer_closes(make_breaker, metrics, clock, logged):
+def test_after_the_pause_one_request_tries_and_a_good_answer_closes(
+    make_breaker: Any, metrics: metering.Metrics, clock: clocks.ManualClock, logged: io.StringIO
+) -> None:
     breaker = make_breaker(failures=1)
     breaker.failed()
     clock.advance(5)
@@ -143,7 +151,9 @@ def test_after_the_pause_one_request_tries_and_a_good_answer_closes(make_breaker
     ]
 
 
-def test_a_failed_trial_is_followed_by_another_pause(make_breaker, metrics, clock):
+def test_a_failed_trial_is_followed_by_another_pause(
+    make_breaker: Any, metrics: metering.Metrics, clock: clocks.ManualClock
+) -> None:
     breaker = make_breaker(failures=2)
     breaker.failed()
     breaker.failed()
@@ -156,7 +166,7 @@ def test_a_failed_trial_is_followed_by_another_pause(make_breaker, metrics, cloc
     assert not is_open(breaker)
 
 
-def test_a_trial_that_never_ends_does_not_hold_the_breaker_open(make_breaker, clock):
+def test_a_trial_that_never_ends_does_not_hold_the_breaker_open(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breaker = make_breaker(failures=1)
     breaker.failed()
     clock.advance(5)
@@ -165,7 +175,7 @@ def test_a_trial_that_never_ends_does_not_hold_the_breaker_open(make_breaker, cl
     assert not is_open(breaker)
 
 
-def test_failures_of_what_was_under_way_do_not_prolong_the_pause(make_breaker, clock):
+def test_failures_of_what_was_under_way_do_not_prolong_the_pause(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breaker = make_breaker(failures=1)
     breaker.failed()
     clock.advance(4.9)
@@ -174,7 +184,7 @@ def test_failures_of_what_was_under_way_do_not_prolong_the_pause(make_breaker, c
     assert not is_open(breaker)
 
 
-def test_pauses_of_many_machines_are_spread(make_breaker, clock):
+def test_pauses_of_many_machines_are_spread(make_breaker: Any, clock: clocks.ManualClock) -> None:
     breakers = [make_breaker(failures=1, rng=random.Random(seed)) for seed in range(100)]
     for breaker in breakers:
         breaker.failed()
@@ -186,7 +196,7 @@ def test_pauses_of_many_machines_are_spread(make_breaker, clock):
     assert not any(map(is_open, breakers))
 
 
-def test_a_breaker_of_no_failures_never_opens(make_breaker):
+def test_a_breaker_of_no_failures_never_opens(make_breaker: Any) -> None:
     breaker = make_breaker(failures=0)
     for _ in range(1_000):
         breaker.failed()

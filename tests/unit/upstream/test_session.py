@@ -6,7 +6,9 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from support.certificates import Authority
@@ -17,17 +19,17 @@ from proxy.upstream import wire
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> Authority:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="module")
-def server_files(authority):
+def server_files(authority: Authority) -> Any:
     return authority.issue("server")
 
 
 @pytest.fixture
-def serve_tls(authority, server_files):
+def serve_tls(authority: Authority, server_files: Any) -> Any:
     """`async with serve_tls() as url`: answers every POST with "ok"; `asks` for a client's certificate."""
 
     @asynccontextmanager
@@ -59,36 +61,61 @@ def request(url: str) -> wire.Request:
     return wire.Request(url, "the service", b"body", {}, True)
 
 
-async def ask(session, url: str, through: Callable[..., wire.Poster] = lambda session, _: session) -> str:
+async def ask(session: Any, url: str, through: Callable[..., wire.Poster] = lambda session, _: session) -> str:
     return (await wire.post(through(session, url), request(url))).body.decode()
 
 
-async def test_a_certificate_of_an_unknown_authority_is_not_trusted(serve_tls, open_session, through):
+async def test_a_certificate_of_an_unknown_authority_is_not_trusted(
+    serve_tls: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
             await ask(session, url, through)
     assert not found.value.may_be_billed
 
 
-async def test_ca_file_makes_it_trusted(serve_tls, open_session, authority, through):
+async def test_ca_file_makes_it_trusted(
+    serve_tls: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    authority: Authority,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         assert await ask(session, url, through) == "ok"
 
 
-async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(serve_tls, open_session, authority, through):
+async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(
+    serve_tls: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    authority: Authority,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
             await ask(session, url.replace("127.0.0.1", "localhost"))
 
 
-async def test_a_service_that_asks_for_a_certificate_is_shown_it(serve_tls, open_session, authority, through):
+async def test_a_service_that_asks_for_a_certificate_is_shown_it(
+    serve_tls: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    authority: Authority,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
         assert await ask(session, url, through) == "ok"
 
 
-async def test_one_file_can_hold_certificate_and_key(serve_tls, open_session, authority, tmp_path, through):
+async def test_one_file_can_hold_certificate_and_key(
+    serve_tls: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    authority: Authority,
+    tmp_path: Path,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
     both.write_bytes(cert.read_bytes() + key.read_bytes())
@@ -97,20 +124,27 @@ async def test_one_file_can_hold_certificate_and_key(serve_tls, open_session, au
         assert await ask(session, url, through) == "ok"
 
 
-async def test_without_one_it_breaks_off(serve_tls, open_session, authority, through):
+async def test_without_one_it_breaks_off(
+    serve_tls: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    authority: Authority,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
             await ask(session, url, through)
 
 
-def test_a_ca_file_without_a_certificate_is_a_mistake(tmp_path):
+def test_a_ca_file_without_a_certificate_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no certificate")
     with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.ca_file: .*notes\.txt holds no certificate"):
         sessions.tls_context(tls(ca_file=tmp_path / "notes.txt"))
 
 
 @pytest.mark.parametrize("passphrase", [None, b"a passphrase"])
-def test_a_key_that_does_not_fit_or_has_a_passphrase_is_a_mistake(authority, server_files, passphrase):
+def test_a_key_that_does_not_fit_or_has_a_passphrase_is_a_mistake(
+    authority: Authority, server_files: Any, passphrase: bytes | None
+) -> None:
     cert, key = authority.issue("other", passphrase)
     cert = cert if passphrase else server_files[0]
     with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.client_cert: .* and without a passphrase"):
@@ -171,7 +205,9 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         await writer.drain()
 
 
-async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(serve_tls, open_session, authority):
+async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(
+    serve_tls: Any, open_session: Callable[..., aiohttp.ClientSession], authority: Authority
+) -> None:
     proxy = Proxy()
     async with serve_tls() as url, proxy.running() as address:
         through = config.ProxyAddress(f"http://{address}")
@@ -182,7 +218,9 @@ async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(serve_tls, 
     assert "Proxy-Authorization" not in head
 
 
-async def test_the_name_and_password_of_a_proxy_are_shown_to_it(open_session):
+async def test_the_name_and_password_of_a_proxy_are_shown_to_it(
+    open_session: Callable[..., aiohttp.ClientSession],
+) -> None:
     proxy = Proxy()
     async with proxy.running() as address:
         through = config.ProxyAddress(f"http://me:the%20word@{address}")
@@ -193,7 +231,9 @@ async def test_the_name_and_password_of_a_proxy_are_shown_to_it(open_session):
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:the word').decode()}\r\n" in head
 
 
-async def test_a_proxy_that_refuses_is_named_with_its_status(open_session):
+async def test_a_proxy_that_refuses_is_named_with_its_status(
+    open_session: Callable[..., aiohttp.ClientSession],
+) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     async with (
         proxy.running() as address,
@@ -205,7 +245,9 @@ async def test_a_proxy_that_refuses_is_named_with_its_status(open_session):
     assert "hidden" not in found.value.message
 
 
-async def test_a_proxy_that_is_not_there_is_named(open_session, closed_port):
+async def test_a_proxy_that_is_not_there_is_named(
+    open_session: Callable[..., aiohttp.ClientSession], closed_port: int
+) -> None:
     through = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
     async with open_session(proxy=through) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="no connection to the proxy on the way") as found:
@@ -213,7 +255,9 @@ async def test_a_proxy_that_is_not_there_is_named(open_session, closed_port):
     assert not found.value.may_be_billed
 
 
-async def test_the_environment_names_no_proxy(open_session, serve, monkeypatch):
+async def test_the_environment_names_no_proxy(
+    open_session: Callable[..., aiohttp.ClientSession], serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
 
     async def ok(_: web.Request) -> web.Response:

@@ -3,12 +3,15 @@
 import asyncio
 import contextvars
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
+from proxy.telemetry import metrics as metering
 from proxy.upstream import policies, stalls, wire
 from proxy.upstream import session as sessions
 
@@ -29,7 +32,7 @@ def watcher() -> Watcher:
 
 
 @pytest.fixture
-async def requests(metrics) -> stalls.Stalls:
+async def requests(metrics: metering.Metrics) -> stalls.Stalls:
     """A request may take a second."""
     return stalls.Stalls(1.0, policies.Budget(), metrics)
 
@@ -50,7 +53,9 @@ def receive(sending: stalls.Sending, received: int) -> None:
     attempt.content = SimpleNamespace(total_bytes=received)
 
 
-async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told_once(requests, watcher, metrics):
+async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told_once(
+    requests: stalls.Stalls, watcher: Watcher, metrics: metering.Metrics
+) -> None:
     sending = begin(requests, watcher)
     requests.look(0.9)
     assert watcher.told == []
@@ -60,19 +65,21 @@ async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told
     assert metrics.stalls["op",] == 1
 
 
-async def test_who_has_not_asked_to_watch_costs_nothing(requests):
+async def test_who_has_not_asked_to_watch_costs_nothing(requests: stalls.Stalls) -> None:
     assert requests.begin("op") is None
     requests.end("op", 0.1, None)
 
 
-async def test_what_has_ended_never_stalls(requests, watcher):
+async def test_what_has_ended_never_stalls(requests: stalls.Stalls, watcher: Watcher) -> None:
     sending = begin(requests, watcher)
     requests.end("op", 0.5, sending)
     requests.look(5.0)
     assert watcher.told == []
 
 
-async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_longer(requests, watcher):
+async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_longer(
+    requests: stalls.Stalls, watcher: Watcher
+) -> None:
     for _ in range(50):
         requests.end("op", 3.0, None)
     sending = begin(requests, watcher)
@@ -86,7 +93,9 @@ async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_lo
     assert watcher.told == [sending]
 
 
-async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usual(requests, watcher):
+async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usual(
+    requests: stalls.Stalls, watcher: Watcher
+) -> None:
     for _ in range(50):
         requests.end("op", 3.0, None)
     limit = requests.limit("op")
@@ -100,7 +109,7 @@ async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usua
     assert watcher.told == [sending]
 
 
-async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_moment(requests):
+async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_moment(requests: stalls.Stalls) -> None:
     for _ in range(50):
         requests.end("op", 0.1, None)
     assert requests.limit("op") == 1.0
@@ -111,7 +120,7 @@ async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_mome
     assert requests.limit("op") == 1.0
 
 
-async def test_where_most_requests_take_long_none_has_stalled(requests, watcher):
+async def test_where_most_requests_take_long_none_has_stalled(requests: stalls.Stalls, watcher: Watcher) -> None:
     sent = [begin(requests, watcher) for _ in range(5)]
     requests.look(1.5)
     assert watcher.told == []
@@ -121,7 +130,7 @@ async def test_where_most_requests_take_long_none_has_stalled(requests, watcher)
     assert set(watcher.told) == set(sent[:2])
 
 
-async def test_a_request_that_waits_for_a_connection_has_not_stalled(requests, watcher):
+async def test_a_request_that_waits_for_a_connection_has_not_stalled(requests: stalls.Stalls, watcher: Watcher) -> None:
     sending = begin(requests, watcher)
     sending.attempt.sent = False
     requests.look(30.0)
@@ -132,7 +141,9 @@ async def test_a_request_that_waits_for_a_connection_has_not_stalled(requests, w
     assert watcher.told == [sending]
 
 
-async def test_a_repetition_is_taken_from_the_budget_once_for_each_stalled_request(metrics, watcher):
+async def test_a_repetition_is_taken_from_the_budget_once_for_each_stalled_request(
+    metrics: metering.Metrics, watcher: Watcher
+) -> None:
     budget = policies.Budget()
     while budget.withdraw():
         pass
@@ -158,7 +169,9 @@ class Looks(stalls.Stalls):
         super().look(passed)
 
 
-async def test_time_in_which_the_event_loop_did_not_run_does_not_count(metrics, watcher):
+async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
+    metrics: metering.Metrics, watcher: Watcher
+) -> None:
     """The responses may be there and unread."""
     requests = Looks(0.4, policies.Budget(), metrics)
     begin(requests, watcher)
@@ -172,7 +185,7 @@ async def test_time_in_which_the_event_loop_did_not_run_does_not_count(metrics, 
     assert requests.count >= 3
 
 
-async def test_the_timer_runs_only_while_there_are_requests(metrics, watcher):
+async def test_the_timer_runs_only_while_there_are_requests(metrics: metering.Metrics, watcher: Watcher) -> None:
     requests = Looks(0.04, policies.Budget(), metrics)
     first, second = begin(requests, watcher), begin(requests, watcher)
     requests.end("op", 0.01, first)
@@ -186,7 +199,11 @@ async def test_the_timer_runs_only_while_there_are_requests(metrics, watcher):
     assert requests.count == count
 
 
-async def test_it_is_seen_how_much_of_a_response_has_come(serve, open_session, through):
+async def test_it_is_seen_how_much_of_a_response_has_come(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     go_on = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -3,14 +3,19 @@
 import contextlib
 import json
 import random
+from collections.abc import Callable
+from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from unit.upstream import answers
 
 from proxy import errors
+from proxy.kit import clock as clocks
+from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import policies, taped
+from proxy.upstream import policies, taped, tokens
 
 DOCUMENT = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits results { part { mpn } } } }"
 RICHER = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits results { part { mpn sku: id(of: $q) } } } }"
@@ -20,44 +25,44 @@ POORER = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits } }"
 class Tokens:
     """As many as are asked for."""
 
-    async def get(self, credentials, seconds):
+    async def get(self, credentials: Any, seconds: Any) -> Any:
         return "a-token"
 
-    async def rejected(self, credentials, token):
+    async def rejected(self, credentials: Any, token: Any) -> None:
         pass
 
-    def taken(self, credentials, token):
+    def taken(self, credentials: Any, token: Any) -> None:
         pass
 
 
 class Upstream:
     """A GraphQL service that gives the answers it was told, the last one for ever."""
 
-    def __init__(self, *told):
+    def __init__(self, *told: Any) -> None:
         self.told = list(told)
 
-    async def answer(self, request):
+    async def answer(self, request: Any) -> Any:
         status, body = self.told.pop(0) if len(self.told) > 1 else self.told[0]
         return web.json_response(body, status=status)
 
 
-def asking(document=DOCUMENT, **variables):
+def asking(document: Any = DOCUMENT, **variables: Any) -> Any:
     payload = {"operationName": "supSearchMpn", "query": document, "variables": variables}
     return answers.Operation(payload=json.dumps(payload).encode())
 
 
 @pytest.fixture
-def request_id():
+def request_id() -> Any:
     token = REQUEST_ID.set("call-1")
     yield "call-1"
     REQUEST_ID.reset(token)
 
 
 @pytest.fixture
-def client_of(clock, metrics, make_breaker):
+def client_of(clock: clocks.ManualClock, metrics: metering.Metrics, make_breaker: Any) -> Any:
     """A client of some kind, and what it needs; closed with the test."""
 
-    def make(kind, url="", session=None, **named):
+    def make(kind: Any, url: str = "", session: Any = None, **named: Any) -> Any:
         retry = policies.Retry(0, 30.0, policies.Budget(), random.Random(1))
         return kind(session, url, Tokens(), retry=retry, breaker=make_breaker(), metrics=metrics, clock=clock, **named)
 
@@ -65,10 +70,16 @@ def client_of(clock, metrics, make_breaker):
 
 
 @pytest.fixture
-async def noted(client_of, open_session, serve, credentials, request_id):
+async def noted(
+    client_of: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    serve: Any,
+    credentials: tokens.Credentials,
+    request_id: Any,
+) -> Any:
     """Asks a service and gives the tape."""
 
-    async def ask(service, *operations):
+    async def ask(service: Any, *operations: Any) -> Any:
         tape = taped.Tape()
         async with serve(service.answer) as url, open_session() as session:
             client = client_of(taped.NotingGraphQLClient, url, session, tape=tape)
@@ -83,7 +94,7 @@ async def noted(client_of, open_session, serve, credentials, request_id):
 GOOD = (200, {"data": answers.GOOD})
 
 
-async def test_what_the_service_said_to_a_request_is_noted_once(noted, request_id):
+async def test_what_the_service_said_to_a_request_is_noted_once(noted: Any, request_id: Any) -> None:
     tape = await noted(Upstream(GOOD), asking(q="a", b=1), asking(b=1, q="a"), asking(q="z"))
     first, second = tape.take(request_id)
     assert (first.name, first.variables, first.status) == ("supSearchMpn", '{"b":1,"q":"a"}', 200)
@@ -93,30 +104,35 @@ async def test_what_the_service_said_to_a_request_is_noted_once(noted, request_i
     assert tape.take(request_id) == ()
 
 
-async def test_of_a_refused_token_and_the_answer_after_it_the_answer_counts(noted, request_id):
+async def test_of_a_refused_token_and_the_answer_after_it_the_answer_counts(noted: Any, request_id: Any) -> None:
     tape = await noted(Upstream((401, {}), GOOD), asking(q="a"))
     (only,) = tape.take(request_id)
     assert only.status == 200
 
 
-async def test_a_refusal_is_noted_as_it_came(noted, request_id):
+async def test_a_refusal_is_noted_as_it_came(noted: Any, request_id: Any) -> None:
     tape = await noted(Upstream((200, {"errors": [answers.fault("no such spec")], "data": None})), asking(q="a"))
     (only,) = tape.take(request_id)
     assert b"no such spec" in only.body
 
 
-async def test_what_has_no_variables_is_noted_for_everybody(noted, request_id):
+async def test_what_has_no_variables_is_noted_for_everybody(noted: Any, request_id: Any) -> None:
     tape = await noted(Upstream(GOOD), asking())
     assert tape.take(request_id) == ()
     assert [each.name for each in tape.take_shared()] == ["supSearchMpn"]
     assert tape.take_shared() == ()
 
 
-def note(document=DOCUMENT, variables='{"q":"a"}', body=b'{"data": {"supSearchMpn": {"hits": 1}}}', status=200):
+def note(
+    document: Any = DOCUMENT,
+    variables: str = '{"q":"a"}',
+    body: bytes = b'{"data": {"supSearchMpn": {"hits": 1}}}',
+    status: int = 200,
+) -> Any:
     return taped.Noted("supSearchMpn", variables, document, status, body)
 
 
-async def play(client_of, credentials, operation, *notes, shared=()):
+async def play(client_of: Any, credentials: Any, operation: Any, *notes: Any, shared: Any = ()) -> Any:
     player = taped.Player()
     for each in shared:
         player.share(each)
@@ -129,13 +145,17 @@ async def play(client_of, credentials, operation, *notes, shared=()):
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, POORER])
-async def test_a_recorded_answer_is_played_to_whoever_asks_for_no_more(client_of, credentials, request_id, document):
+async def test_a_recorded_answer_is_played_to_whoever_asks_for_no_more(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any, document: Any
+) -> None:
     data, lacking = await play(client_of, credentials, asking(document, q="a"), note())
     assert data.supSearchMpn == {"hits": 1}
     assert lacking is None
 
 
-async def test_a_field_that_was_not_recorded_is_named(client_of, credentials, request_id):
+async def test_a_field_that_was_not_recorded_is_named(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any
+) -> None:
     error, lacking = await play(client_of, credentials, asking(RICHER, q="a"), note())
     assert isinstance(error, errors.UpstreamUnreadable)
     assert lacking == str(error)
@@ -144,23 +164,31 @@ async def test_a_field_that_was_not_recorded_is_named(client_of, credentials, re
     )
 
 
-async def test_another_question_than_was_recorded_is_named(client_of, credentials, request_id):
+async def test_another_question_than_was_recorded_is_named(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any
+) -> None:
     _, lacking = await play(client_of, credentials, asking(q="b"), note())
     assert lacking == "the mappings ask for more than was recorded (supSearchMpn): record again"
 
 
-async def test_of_two_notes_the_one_that_suffices_is_played(client_of, credentials, request_id):
+async def test_of_two_notes_the_one_that_suffices_is_played(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any
+) -> None:
     richer = note(RICHER, body=b'{"data": {"supSearchMpn": {"hits": 2}}}')
     data, _ = await play(client_of, credentials, asking(RICHER, q="a"), richer, note())
     assert data.supSearchMpn == {"hits": 2}
 
 
-async def test_what_is_for_everybody_is_played_to_everybody(client_of, credentials, request_id):
+async def test_what_is_for_everybody_is_played_to_everybody(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any
+) -> None:
     data, _ = await play(client_of, credentials, asking(), shared=[note(variables="{}")])
     assert data.supSearchMpn == {"hits": 1}
 
 
-async def test_another_requests_notes_are_not_played(client_of, credentials, request_id):
+async def test_another_requests_notes_are_not_played(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any
+) -> None:
     player = taped.Player()
     player.load("call-2", (note(),))
     client = client_of(taped.PlayedGraphQLClient, player=player)
@@ -168,13 +196,15 @@ async def test_another_requests_notes_are_not_played(client_of, credentials, req
         await client.ask(asking(q="a"), credentials)
 
 
-async def test_a_part_limit_of_then_locks_nobody_out_now(client_of, credentials, request_id):
+async def test_a_part_limit_of_then_locks_nobody_out_now(
+    client_of: Any, credentials: tokens.Credentials, request_id: Any
+) -> None:
     body = json.dumps({"errors": [answers.fault(answers.PART_LIMIT)], "data": None}).encode()
     error, _ = await play(client_of, credentials, asking(q="a"), note(body=body))
     assert type(error) is errors.QueryRefused
 
 
-def test_fields_know_aliases_arguments_and_fragments():
+def test_fields_know_aliases_arguments_and_fragments() -> None:
     document = (
         """query x($c: String) { a(n: 1) { b: c(currency: $c) { d } ... on E { f } ...G } } fragment G on E { h }"""
     )

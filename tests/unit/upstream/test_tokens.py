@@ -1,16 +1,22 @@
 """The life of tokens in one worker, with a clock that is turned and an identity service that does as told."""
 
 import asyncio
+import io
+from typing import Any
 
 import aiohttp
 import pytest
 from unit.upstream.identity_service import DAY, URL, background
 
 from proxy import errors
+from proxy.kit import clock as clocks
+from proxy.telemetry import metrics as metering
 from proxy.upstream import pauses, tokens
 
 
-async def test_the_client_credentials_are_sent_as_a_form(store, service, credentials):
+async def test_the_client_credentials_are_sent_as_a_form(
+    store: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     await store.get(credentials)
     assert service.asked == [
@@ -23,14 +29,16 @@ async def test_the_client_credentials_are_sent_as_a_form(store, service, credent
     ]
 
 
-async def test_a_token_is_asked_for_once_by_many(store, service, credentials):
+async def test_a_token_is_asked_for_once_by_many(store: Any, service: Any, credentials: tokens.Credentials) -> None:
     service.grant()
     found = await asyncio.gather(*(store.get(credentials) for _ in range(20)))
     assert len(set(found)) == 1
     assert len(service.asked) == 1
 
 
-async def test_a_token_is_kept_until_its_renewal_is_due(store, service, clock, credentials):
+async def test_a_token_is_kept_until_its_renewal_is_due(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant()
     first = await store.get(credentials)
     clock.advance(DAY - 601)
@@ -39,7 +47,9 @@ async def test_a_token_is_kept_until_its_renewal_is_due(store, service, clock, c
     assert len(service.asked) == 1
 
 
-async def test_it_is_renewed_in_the_background_before_it_ends(store, service, clock, credentials):
+async def test_it_is_renewed_in_the_background_before_it_ends(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
     clock.advance(DAY - 300)
@@ -49,7 +59,9 @@ async def test_it_is_renewed_in_the_background_before_it_ends(store, service, cl
     assert await store.get(credentials) != first
 
 
-async def test_renewals_of_several_applications_are_spread(store, service, clock, credentials):
+async def test_renewals_of_several_applications_are_spread(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     others = [tokens.Credentials(f"a{n}", f"id{n}", credentials.client_secret) for n in range(20)]
     service.grant(times=40)
     for other in others:
@@ -61,7 +73,9 @@ async def test_renewals_of_several_applications_are_spread(store, service, clock
     assert 25 <= len(service.asked) <= 35
 
 
-async def test_a_short_life_has_a_short_lead(store, service, clock, credentials):
+async def test_a_short_life_has_a_short_lead(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant(life=40, times=2)
     await store.get(credentials)
     clock.advance(19.9)
@@ -74,7 +88,9 @@ async def test_a_short_life_has_a_short_lead(store, service, clock, credentials)
     assert len(service.asked) == 2
 
 
-async def test_a_token_is_never_used_after_its_end(store, service, clock, credentials):
+async def test_a_token_is_never_used_after_its_end(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant()
     first = await store.get(credentials)
     clock.advance(DAY)
@@ -82,7 +98,9 @@ async def test_a_token_is_never_used_after_its_end(store, service, clock, creden
     assert await store.get(credentials) != first
 
 
-async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(store, service, clock, credentials):
+async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant()
     first = await store.get(credentials)
     clock.advance(DAY - 300)
@@ -99,14 +117,14 @@ async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(store,
     assert await store.get(credentials) != first
 
 
-async def test_a_rejected_token_is_forgotten(store, service, credentials):
+async def test_a_rejected_token_is_forgotten(store: Any, service: Any, credentials: tokens.Credentials) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
     await store.rejected(credentials, first)
     assert await store.get(credentials) != first
 
 
-async def test_only_the_exact_token_is_forgotten(store, service, credentials):
+async def test_only_the_exact_token_is_forgotten(store: Any, service: Any, credentials: tokens.Credentials) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
     await store.rejected(credentials, first)
@@ -116,14 +134,18 @@ async def test_only_the_exact_token_is_forgotten(store, service, credentials):
     assert len(service.asked) == 2
 
 
-async def test_refused_credentials_are_named_without_the_secret(store, service, credentials):
+async def test_refused_credentials_are_named_without_the_secret(
+    store: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret is wrong"})
     with pytest.raises(errors.CredentialsRefused) as found:
         await store.get(credentials)
     assert found.value.message == "the identity service refuses application demo: invalid_client"
 
 
-async def test_refused_credentials_are_not_tried_again_for_a_while(store, service, clock, credentials, metrics):
+async def test_refused_credentials_are_not_tried_again_for_a_while(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials, metrics: metering.Metrics
+) -> None:
     service.refuse(400, {"error": "invalid_client"})
     for _ in range(5):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
@@ -137,7 +159,9 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(store, servic
     assert 'token_requests_total{application="demo",outcome="ok"} 1.0' in text
 
 
-async def test_a_clock_that_is_put_back_makes_no_pause_longer(store, start, service, clock, credentials):
+async def test_a_clock_that_is_put_back_makes_no_pause_longer(
+    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.refuse(400, {"error": "invalid_client"})
     with pytest.raises(errors.CredentialsRefused):
         await store.get(credentials)
@@ -146,7 +170,9 @@ async def test_a_clock_that_is_put_back_makes_no_pause_longer(store, start, serv
     assert await start().get(credentials) == await store.get(credentials)
 
 
-async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(store, service, credentials):
+async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(
+    store: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     token = await store.get(credentials)
     await store.rejected(credentials, token)
@@ -157,7 +183,9 @@ async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(sto
     assert len(service.asked) == 1
 
 
-async def test_that_nothing_is_taken_is_known_until_something_is(store, start, service, clock, credentials):
+async def test_that_nothing_is_taken_is_known_until_something_is(
+    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     other = start()
     service.grant()
     assert store.refusal(credentials) is None
@@ -176,7 +204,9 @@ async def test_that_nothing_is_taken_is_known_until_something_is(store, start, s
         assert worker.refusal(credentials) is None
 
 
-async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(store, service, credentials):
+async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(
+    store: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     service.grant()
     token = await store.get(credentials)
@@ -188,7 +218,9 @@ async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(
     assert len(service.asked) == 2
 
 
-async def test_a_429_is_believed_and_its_retry_after_counts_down(store, service, clock, credentials):
+async def test_a_429_is_believed_and_its_retry_after_counts_down(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
     with pytest.raises(errors.TokenLimit) as first:
         await store.get(credentials)
@@ -209,7 +241,9 @@ async def test_a_429_is_believed_and_its_retry_after_counts_down(store, service,
         (302, None, errors.UpstreamUnreadable),
     ],
 )
-async def test_any_other_answer_is_an_error_of_its_own(store, service, credentials, status, body, error):
+async def test_any_other_answer_is_an_error_of_its_own(
+    store: Any, service: Any, credentials: tokens.Credentials, status: int, body: str | None, error: Any
+) -> None:
     service.refuse(status, body)
     with pytest.raises(error, match="the identity service"):
         await store.get(credentials)
@@ -223,13 +257,17 @@ async def test_any_other_answer_is_an_error_of_its_own(store, service, credentia
         (TimeoutError(), "did not answer in time: not whole within"),
     ],
 )
-async def test_no_connection_is_unreachable(store, service, credentials, exception, message):
+async def test_no_connection_is_unreachable(
+    store: Any, service: Any, credentials: tokens.Credentials, exception: Any, message: str
+) -> None:
     service.fail(exception)
     with pytest.raises(errors.UpstreamUnreachable, match=message):
         await store.get(credentials)
 
 
-async def test_an_outage_of_hours_uses_up_no_window(store, service, clock, credentials):
+async def test_an_outage_of_hours_uses_up_no_window(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     """Else the service would be back and the windows on this side still full."""
     service.mock.post(URL, exception=TimeoutError(), repeat=True)
     for _ in range(13 * 720):
@@ -242,7 +280,9 @@ async def test_an_outage_of_hours_uses_up_no_window(store, service, clock, crede
     assert await store.get(credentials)
 
 
-async def test_a_third_request_within_a_second_waits(store, service, clock, credentials):
+async def test_a_third_request_within_a_second_waits(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant(times=3)
     started = clock.now()
     for _ in range(3):
@@ -251,7 +291,9 @@ async def test_a_third_request_within_a_second_waits(store, service, clock, cred
     assert clock.now() - started == pytest.approx(1.0)
 
 
-async def test_a_long_wait_for_a_window_is_an_error(store, service, clock, credentials):
+async def test_a_long_wait_for_a_window_is_an_error(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     service.grant(times=200)
     for _ in range(200):
         await store.rejected(credentials, await store.get(credentials))
@@ -262,7 +304,9 @@ async def test_a_long_wait_for_a_window_is_an_error(store, service, clock, crede
     assert len(service.asked) == 200
 
 
-async def test_windows_are_those_of_the_client_id(store, service, clock, credentials):
+async def test_windows_are_those_of_the_client_id(
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+) -> None:
     other = tokens.Credentials("other", "other-id", credentials.client_secret)
     service.grant(times=3)
     started = clock.now()
@@ -272,13 +316,15 @@ async def test_windows_are_those_of_the_client_id(store, service, clock, credent
     assert clock.now() == started
 
 
-async def test_an_application_without_credentials_cannot_ask(store, service):
+async def test_an_application_without_credentials_cannot_ask(store: Any, service: Any) -> None:
     with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
         await store.get(tokens.Credentials("bare", None, None))
     assert not service.asked
 
 
-async def test_a_caller_that_leaves_does_not_take_the_token_along(store, service, credentials):
+async def test_a_caller_that_leaves_does_not_take_the_token_along(
+    store: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     service.grant()
     leaving = asyncio.create_task(store.get(credentials))
     staying = asyncio.create_task(store.get(credentials))
@@ -288,7 +334,9 @@ async def test_a_caller_that_leaves_does_not_take_the_token_along(store, service
     assert len(service.asked) == 1
 
 
-async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(store, service, credentials):
+async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(
+    store: Any, service: Any, credentials: tokens.Credentials
+) -> None:
     go = asyncio.Event()
     service.grant_when(go)
     for seconds in (0.05, -1.0):
@@ -300,7 +348,9 @@ async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(store, serv
     assert len(service.asked) == 1
 
 
-async def test_nothing_secret_is_logged(store, service, credentials, logged):
+async def test_nothing_secret_is_logged(
+    store: Any, service: Any, credentials: tokens.Credentials, logged: io.StringIO
+) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
     with pytest.raises(errors.CredentialsRefused):
         await store.get(credentials)

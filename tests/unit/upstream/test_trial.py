@@ -9,7 +9,7 @@ from proxy.kit import shipped
 from proxy.upstream.trial import TRIAL
 
 
-def test_it_is_a_question_of_the_schema_and_returns_no_part():
+def test_it_is_a_question_of_the_schema_and_returns_no_part() -> None:
     text = shipped.path("mappings/schema.graphql").read_text(encoding="utf-8")
     schema = graphql.build_schema(text.replace("{site}", "octopart"))
     body = json.loads(TRIAL.payload)
@@ -21,5 +21,5 @@ def test_it_is_a_question_of_the_schema_and_returns_no_part():
 @pytest.mark.parametrize(
     "body, taken", [(b'{"data":{"supCategories":[{"id":"4161"}]}}', True), (b'{"data":null,"errors":[]}', False)]
 )
-def test_data_is_told_from_none(body, taken):
+def test_data_is_told_from_none(body: bytes, taken: bool) -> None:
     assert (TRIAL.decode(body).data is not None) is taken

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -64,7 +65,9 @@ async def post(through: Callable[..., wire.Poster], session: aiohttp.ClientSessi
     return await wire.post(through(session, asked.url), asked)
 
 
-async def test_a_stale_connection_is_replaced_once(open_session, through):
+async def test_a_stale_connection_is_replaced_once(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).body == b"ok"
@@ -72,7 +75,9 @@ async def test_a_stale_connection_is_replaced_once(open_session, through):
     assert raw.requests == 3
 
 
-async def test_the_second_try_takes_no_other_idle_connection_that_may_be_closed_too(open_session, through):
+async def test_the_second_try_takes_no_other_idle_connection_that_may_be_closed_too(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([OK, BREAK], [OK, BREAK], [OK, OK])
     async with raw.running() as url, open_session() as session:
         await asyncio.gather(*(post(through, session, request(url)) for _ in range(2)))
@@ -81,7 +86,9 @@ async def test_the_second_try_takes_no_other_idle_connection_that_may_be_closed_
     assert raw.requests == 5
 
 
-async def test_a_connection_that_was_new_is_not_tried_again(open_session, through):
+async def test_a_connection_that_was_new_is_not_tried_again(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
@@ -90,7 +97,11 @@ async def test_a_connection_that_was_new_is_not_tried_again(open_session, throug
     assert found.value.may_be_billed
 
 
-async def test_a_connection_that_ends_after_a_while_was_not_stale(open_session, through, monkeypatch):
+async def test_a_connection_that_ends_after_a_while_was_not_stale(
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The service may have worked until then, and have billed it."""
     monkeypatch.setattr(wire, "STALE_SECONDS", 0.0)
     raw = Raw([OK, BREAK], [OK])
@@ -102,7 +113,9 @@ async def test_a_connection_that_ends_after_a_while_was_not_stale(open_session, 
     assert found.value.may_be_billed
 
 
-async def test_the_second_break_is_the_last(open_session, through):
+async def test_the_second_break_is_the_last(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([OK, BREAK], [BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         await post(through, session, request(url))
@@ -120,7 +133,12 @@ async def test_the_second_break_is_the_last(open_session, through):
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "something that is not HTTP"),
     ],
 )
-async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(open_session, answer, message, through):
+async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(
+    open_session: Callable[..., aiohttp.ClientSession],
+    answer: bytes,
+    message: str,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
         await post(through, session, request(url))
@@ -143,9 +161,15 @@ def limits(**seconds: float) -> config.Timeouts:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(first_byte=0.05), "no further byte within 0.05 s"),
     ],
 )
-async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session, answer, timeouts, limit, through):
+async def test_silence_is_unreachable_and_says_which_limit_it_broke(
+    open_session: Callable[..., aiohttp.ClientSession],
+    answer: Any,
+    timeouts: Any,
+    limit: str,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     class Silent(Raw):
-        async def _serve(self, reader, writer):
+        async def _serve(self, reader: Any, writer: Any) -> None:
             writer.write(answer)
             await reader.read()
 
@@ -166,10 +190,14 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(open_session
     ],
 )
 async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_limit(
-    open_session, through, timeouts, seconds, fair
-):
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    timeouts: Any,
+    seconds: float,
+    fair: bool,
+) -> None:
     class Silent(Raw):
-        async def _serve(self, reader, writer):
+        async def _serve(self, reader: Any, writer: Any) -> None:
             await reader.read()
 
     raw = Silent()
@@ -180,11 +208,13 @@ async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_lim
     assert isinstance(found.value, errors.OutOfTime) is not fair
 
 
-async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_session, through):
+async def test_a_connection_that_never_stands_is_named_and_was_not_billed(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     """The other side accepts, and never takes its part in the TLS handshake."""
 
     class Silent(Raw):
-        async def _serve(self, reader, writer):
+        async def _serve(self, reader: Any, writer: Any) -> None:
             await reader.read()
 
     raw = Silent()
@@ -194,11 +224,13 @@ async def test_a_connection_that_never_stands_is_named_and_was_not_billed(open_s
     assert not found.value.may_be_billed
 
 
-async def test_who_waits_for_a_free_connection_was_not_billed(open_session, through):
+async def test_who_waits_for_a_free_connection_was_not_billed(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     arrived = asyncio.Event()
 
     class Silent(Raw):
-        async def _serve(self, reader, writer):
+        async def _serve(self, reader: Any, writer: Any) -> None:
             arrived.set()
             await reader.read()
 
@@ -214,7 +246,9 @@ async def test_who_waits_for_a_free_connection_was_not_billed(open_session, thro
     assert (found.value.may_be_billed, second.value.may_be_billed) == (True, False)
 
 
-async def test_what_costs_nothing_cannot_have_been_billed(open_session, through):
+async def test_what_costs_nothing_cannot_have_been_billed(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([BREAK], [b"SSH-2.0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         for kind in (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
@@ -223,14 +257,22 @@ async def test_what_costs_nothing_cannot_have_been_billed(open_session, through)
             assert not found.value.may_be_billed
 
 
-async def test_a_closed_port_is_unreachable(open_session, closed_port, through):
+async def test_a_closed_port_is_unreachable(
+    open_session: Callable[..., aiohttp.ClientSession],
+    closed_port: int,
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     async with open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
             await post(through, session, request(f"http://127.0.0.1:{closed_port}/"))
     assert not found.value.may_be_billed
 
 
-async def test_a_compressed_answer_arrives_plain(serve, open_session, through):
+async def test_a_compressed_answer_arrives_plain(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
 
@@ -238,7 +280,11 @@ async def test_a_compressed_answer_arrives_plain(serve, open_session, through):
         assert (await post(through, session, request(url))).body == b"plain"
 
 
-async def test_no_cookie_is_kept(serve, open_session, through):
+async def test_no_cookie_is_kept(
+    serve: Any,
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+) -> None:
     cookies = []
 
     async def baking(got: web.Request) -> web.Response:
@@ -253,7 +299,9 @@ async def test_no_cookie_is_kept(serve, open_session, through):
     assert cookies == [{}, {}]
 
 
-async def test_a_connection_is_used_again(open_session, through):
+async def test_a_connection_is_used_again(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([OK, OK, OK])
     async with raw.running() as url, open_session() as session:
         for _ in range(3):
@@ -261,28 +309,34 @@ async def test_a_connection_is_used_again(open_session, through):
     assert raw.requests == 3
 
 
-async def test_an_answer_that_ends_with_its_connection_is_whole(open_session, through):
+async def test_an_answer_that_ends_with_its_connection_is_whole(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([b"HTTP/1.0 200 OK\r\n\r\nall of it"], [OK])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).body == b"all of it"
         assert (await post(through, session, request(url))).body == b"ok"
 
 
-async def test_early_hints_are_not_the_answer(open_session, through):
+async def test_early_hints_are_not_the_answer(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + OK, OK])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).body == b"ok"
         assert (await post(through, session, request(url))).body == b"ok"
 
 
-async def test_a_redirect_is_an_answer(open_session, through):
+async def test_a_redirect_is_an_answer(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     raw = Raw([b"HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).status == 307
     assert raw.requests == 1
 
 
-async def test_both_ways_send_the_same(serve, open_session):
+async def test_both_ways_send_the_same(serve: Any, open_session: Callable[..., aiohttp.ClientSession]) -> None:
     seen = []
 
     async def noting(got: web.Request) -> web.Response:
@@ -296,7 +350,11 @@ async def test_both_ways_send_the_same(serve, open_session):
     assert seen[0] == seen[1]
 
 
-async def test_a_header_cannot_begin_another(open_session, through, serve):
+async def test_a_header_cannot_begin_another(
+    open_session: Callable[..., aiohttp.ClientSession],
+    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    serve: Any,
+) -> None:
     async def never(_: web.Request) -> web.Response:
         raise AssertionError
 
@@ -306,11 +364,13 @@ async def test_a_header_cannot_begin_another(open_session, through, serve):
             await post(through, session, broken)
 
 
-async def test_who_gives_up_leaves_no_connection_that_holds_the_rest(open_session, through):
+async def test_who_gives_up_leaves_no_connection_that_holds_the_rest(
+    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+) -> None:
     arrived = asyncio.Event()
 
     class Slow(Raw):
-        async def _serve(self, reader, writer):
+        async def _serve(self, reader: Any, writer: Any) -> None:
             if not arrived.is_set():
                 arrived.set()
                 await reader.read()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -26,5 +27,5 @@ async def end_after(turns: int) -> bytes:
 
 
 @pytest.mark.parametrize("turns", range(8))
-def test_a_connection_without_a_request_is_closed_at_the_end_however_new_it_is(turns):
+def test_a_connection_without_a_request_is_closed_at_the_end_however_new_it_is(turns: Any) -> None:
     assert looping.run(end_after(turns)) == b""

@@ -1,5 +1,7 @@
 """What is counted of wrong API keys is bounded, however many addresses they come from."""
 
+from typing import Any
+
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
@@ -14,22 +16,22 @@ KEY = "the-right-key"
 
 
 @pytest.fixture
-def keys():
+def keys() -> Any:
     served = Applications({"demo": config.Application(apikeys=(config.Apikey(config.digest(KEY)),))})
     addresses = client_address.ClientAddresses(["127.0.0.1"])
     clock = ManualClock()
     return wrong_keys.WrongKeys(served, 1, addresses, Metrics(CollectorRegistry(), clock)), clock
 
 
-def request(address):
+def request(address: Any) -> Any:
     class Transport:
-        def get_extra_info(self, name, default=None):
+        def get_extra_info(self, name: Any, default: Any = None) -> Any:
             return ("127.0.0.1", 1) if name == "peername" else default
 
     return make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
 
 
-def test_a_flood_from_many_addresses_fills_no_memory(keys, monkeypatch):
+def test_a_flood_from_many_addresses_fills_no_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     guarded, _ = keys
     monkeypatch.setattr(wrong_keys, "ADDRESSES_MAX", 50)
     guarded._counted = wrong_keys.cachetools.LRUCache(50)
@@ -40,13 +42,13 @@ def test_a_flood_from_many_addresses_fills_no_memory(keys, monkeypatch):
     assert max(len(guarded._counted), len(guarded._refused), len(guarded._addresses._known)) == 50
 
 
-def test_a_long_header_is_read_and_not_kept(keys):
+def test_a_long_header_is_read_and_not_kept(keys: Any) -> None:
     guarded, _ = keys
     origin = guarded._addresses.of(request("1.1.1.1, " * 1500 + "192.0.2.1"))
     assert (origin.address, len(guarded._addresses._known)) == ("192.0.2.1", 0)
 
 
-def test_a_key_is_remembered_for_a_while_after_it_was_used(keys):
+def test_a_key_is_remembered_for_a_while_after_it_was_used(keys: Any) -> None:
     guarded, clock = keys
     guarded.client(request("192.0.2.1"), KEY)
     for number, works in enumerate((True, True, False)):

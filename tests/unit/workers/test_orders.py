@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,31 +41,31 @@ def sent() -> Iterator[Callable[[bytes], int]]:
         os.close(pipe)
 
 
-def test_an_order_arrives_with_its_secrets_and_digests(sent):
+def test_an_order_arrives_with_its_secrets_and_digests(sent: Callable[[bytes], int]) -> None:
     order = orders.read_order(sent(orders.write_order(ORDER)))
     assert order == ORDER
     assert order.settings.applications["demo"].client_secret.reveal() == "a-secret"
 
 
-def test_the_word_after_the_order_is_left_in_the_pipe(sent):
+def test_the_word_after_the_order_is_left_in_the_pipe(sent: Callable[[bytes], int]) -> None:
     pipe = sent(orders.write_order(ORDER) + orders.STOP)
     orders.read_order(pipe)
     assert os.read(pipe, 100) == orders.STOP
 
 
 @pytest.mark.parametrize("length", [0, 5, 8, 100])
-def test_an_order_that_is_cut_is_the_supervisors_end(sent, length):
+def test_an_order_that_is_cut_is_the_supervisors_end(sent: Callable[[bytes], int], length: int) -> None:
     with pytest.raises(EOFError):
         orders.read_order(sent(orders.write_order(ORDER)[:length]))
 
 
 @pytest.mark.parametrize("report", [orders.Report(url="http://127.0.0.1:1"), orders.Report(mistake="Ω: no")])
-def test_a_report_is_one_line(report):
+def test_a_report_is_one_line(report: Any) -> None:
     line = orders.write_report(report)
     assert line.count(b"\n") == 1
     assert orders.read_report(line) == report
 
 
 @pytest.mark.parametrize("line", [b"", b'{"url": "ht'])
-def test_a_worker_that_ended_first_has_reported_nothing(line):
+def test_a_worker_that_ended_first_has_reported_nothing(line: bytes) -> None:
     assert orders.read_report(line) is None

@@ -1,5 +1,7 @@
 """What the shadow's rooms are tested with: a clock that stands, a store in memory, the metrics of a process."""
 
+from typing import Any
+
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -9,15 +11,15 @@ from proxy.telemetry.metrics import Metrics
 
 
 @pytest.fixture
-def clock():
+def clock() -> Any:
     return ManualClock()
 
 
 @pytest.fixture
-def store(clock):
+def store(clock: Any) -> Any:
     return MemoryStore(clock)
 
 
 @pytest.fixture
-def metrics(clock):
+def metrics(clock: Any) -> Any:
     return Metrics(CollectorRegistry(), clock)

@@ -1,5 +1,7 @@
 """Places in the store: one a worker, taken over with what is noted there, never two on one."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -10,26 +12,26 @@ from proxy.compare.shadow.gathering import LEASE_SECONDS, Gathering
 from proxy.compare.tally import Tally
 
 
-def counted(*clients):
+def counted(*clients: Any) -> Any:
     tally = Tally()
     for client in clients:
         tally.add(Comparison(Call("/parts/match", client=client), 1.0))
     return msgspec.json.encode(tally).decode()
 
 
-async def clients(store):
+async def clients(store: Any) -> Any:
     tally = await shadow_results.read(store)
     return None if tally is None else sorted((row.client, row.compared) for row in tally.rows.values())
 
 
-async def worker(store, name):
+async def worker(store: Any, name: Any) -> Any:
     """A worker with a place; and what was noted there."""
     made = Gathering(store, name)
     await made.look()
     return made, await made.resume()
 
 
-async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(store):
+async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(store: Any) -> None:
     one, nothing = await worker(store, "one")
     two, _ = await worker(store, "two")
     assert nothing == ""
@@ -42,7 +44,7 @@ async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(st
 
 
 @pytest.mark.parametrize("dies", [True, False])
-async def test_who_takes_a_place_goes_on_from_its_note(store, clock, dies):
+async def test_who_takes_a_place_goes_on_from_its_note(store: Any, clock: Any, dies: bool) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
     if dies:
@@ -56,7 +58,7 @@ async def test_who_takes_a_place_goes_on_from_its_note(store, clock, dies):
     assert len(await store.notes(shadow_results.GATHERED)) == 1
 
 
-async def test_a_place_that_is_looked_after_is_nobody_elses(store, clock):
+async def test_a_place_that_is_looked_after_is_nobody_elses(store: Any, clock: Any) -> None:
     one, _ = await worker(store, "one")
     for _ in range(3):
         clock.advance(LEASE_SECONDS - 1)
@@ -66,7 +68,7 @@ async def test_a_place_that_is_looked_after_is_nobody_elses(store, clock):
     assert (one.placed, set(await store.notes(shadow_results.GATHERED))) == (True, {"1"})
 
 
-async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store, clock):
+async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store: Any, clock: Any) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
     clock.advance(LEASE_SECONDS + 1)
@@ -81,7 +83,7 @@ async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store, cl
     assert await clients(store) == [("a", 1), ("b", 1), ("c", 1)]
 
 
-async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store):
+async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store: Any) -> None:
     one, _ = await worker(store, "one")
     await one.put(counted("a"))
     await shadow_results.forget(store)
@@ -93,7 +95,7 @@ async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store):
     assert await clients(store) == [("b", 1)]
 
 
-async def test_every_worker_is_told_the_switch(store):
+async def test_every_worker_is_told_the_switch(store: Any) -> None:
     one = Gathering(store, "one")
     told = [(await one.look()).on]
     for on in (False, True):

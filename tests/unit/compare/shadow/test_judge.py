@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.faulty import until
@@ -37,14 +38,14 @@ STAYS = OBEDIENT + "\nimport time; time.sleep(600)"
 
 
 @pytest.fixture
-async def process():
+async def process() -> Any:
     """Makes a judging process of a program."""
     made = []
 
-    async def order():
+    async def order() -> Any:
         return messages.Order(None, "octopart", f"{len(made)}:")
 
-    def make(program, seconds=60.0):
+    def make(program: Any, seconds: float = 60.0) -> Any:
         made.append(judge.JudgingProcess(order, (sys.executable, "-c", program), seconds))
         return made[-1]
 
@@ -53,7 +54,7 @@ async def process():
         await each.close()
 
 
-async def test_it_is_started_with_the_first_job_and_goes_on(process):
+async def test_it_is_started_with_the_first_job_and_goes_on(process: Any) -> None:
     one = process(OBEDIENT)
     assert (one.pid, await one.gathered()) == (None, None)
     assert (await one.judge(JOB)).outcome == "equivalent"
@@ -63,7 +64,7 @@ async def test_it_is_started_with_the_first_job_and_goes_on(process):
 
 
 @pytest.mark.parametrize("program", [ENDS, SAYS_NONSENSE], ids=["ends", "nonsense"])
-async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(process, program):
+async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(process: Any, program: Any) -> None:
     one = process(program)
     for _ in range(2):
         with pytest.raises(errors.ServerError, match="the judging process is gone"):
@@ -72,14 +73,14 @@ async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(proc
     assert one.judged == 0
 
 
-async def test_one_that_does_not_answer_is_ended(process):
+async def test_one_that_does_not_answer_is_ended(process: Any) -> None:
     one = process(SAYS_NOTHING, 0.3)
     with pytest.raises(errors.ServerError, match=r"the judging process is gone \(TimeoutError\)"):
         await one.judge(JOB)
     assert one.pid is None
 
 
-async def test_one_that_does_not_end_is_killed(process, monkeypatch):
+async def test_one_that_does_not_end_is_killed(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "END_SECONDS", 0.1)
     one = process(STAYS)
     await one.judge(JOB)
@@ -87,7 +88,7 @@ async def test_one_that_does_not_end_is_killed(process, monkeypatch):
     assert one.pid is None
 
 
-async def test_bodies_of_any_size_pass(process):
+async def test_bodies_of_any_size_pass(process: Any) -> None:
     one = process(OBEDIENT)
     large = Reply(200, b"x" * 5_000_000, 0.1)
     assert (await one.judge(messages.Job(JOB.call, 1.0, large, large))).outcome == "equivalent"
@@ -110,7 +111,7 @@ asyncio.run(main())
 """
 
 
-async def test_it_does_not_outlive_a_worker_that_is_killed():
+async def test_it_does_not_outlive_a_worker_that_is_killed() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ASKS_AND_STAYS, stdout=asyncio.subprocess.PIPE, env=environment
@@ -123,7 +124,7 @@ async def test_it_does_not_outlive_a_worker_that_is_killed():
     await until(lambda: _gone(int(pid)))
 
 
-def _gone(pid):
+def _gone(pid: Any) -> Any:
     """Whether it runs no more; one that nobody has waited for is dead all the same."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -2,6 +2,8 @@
 
 import io
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,33 +16,33 @@ CALL = Call("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
 
 
 @pytest.fixture
-def desk(tmp_path, clock):
+def desk(tmp_path: Path, clock: Any) -> Any:
     rules = tmp_path / "rules.yaml"
     rules.write_text("noise: {share: 0}\nrules: []\nshipped_rules: false\n")
     return process.Desk(messages.Order(str(rules), "octopart", ""), clock)
 
 
-def reply(value, status=200, **more):
+def reply(value: Any, status: int = 200, **more: Any) -> Any:
     body = value if isinstance(value, bytes) else json.dumps(value).encode()
     return Reply(status, body, 0.1, "application/json", **more)
 
 
-def job(old, new, call=CALL, **more):
+def job(old: Any, new: Any, call: Any = CALL, **more: Any) -> Any:
     return messages.Job(call, 1.0, reply(old), reply(new), secrets=(KEY,), **more)
 
 
-def gathered(desk):
+def gathered(desk: Any) -> Any:
     return json.loads(desk.answer(messages.Wanted()).text)
 
 
-def test_a_pair_is_judged_and_added_up(desk):
+def test_a_pair_is_judged_and_added_up(desk: Any) -> None:
     assert desk.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
     assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
     (row,) = gathered(desk)["rows"].values()
     assert (row["client"], row["compared"], row["differing"]) == ("shop/1", 2, 1)
 
 
-def test_a_difference_is_asked_for_again_before_it_is_counted(desk):
+def test_a_difference_is_asked_for_again_before_it_is_counted(desk: Any) -> None:
     asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
     assert desk.answer(asked).outcome == "again"
     assert gathered(desk)["rows"] == {}
@@ -49,7 +51,7 @@ def test_a_difference_is_asked_for_again_before_it_is_counted(desk):
     assert desk.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
 
 
-def test_a_side_without_an_answer_is_named(desk):
+def test_a_side_without_an_answer_is_named(desk: Any) -> None:
     troubled = Reply(0, b"", 0.1, trouble="cannot be reached")
     for side, pair in (("old", (troubled, reply({}))), ("new", (reply({}), troubled))):
         verdict = desk.answer(messages.Job(CALL, 1.0, *pair))
@@ -60,7 +62,7 @@ def test_a_side_without_an_answer_is_named(desk):
     }
 
 
-def test_no_key_is_in_what_it_tells(desk):
+def test_no_key_is_in_what_it_tells(desk: Any) -> None:
     call = Call("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
     desk.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, call))
     text = desk.answer(messages.Wanted()).text
@@ -80,7 +82,7 @@ def test_no_key_is_in_what_it_tells(desk):
     ],
     ids=["half a character", "deep", "no UTF-8", "huge number", "control", "twice"],
 )
-def test_nobodys_data_brings_it_down(desk, old):
+def test_nobodys_data_brings_it_down(desk: Any, old: bytes) -> None:
     assert desk.answer(messages.Job(CALL, 1.0, reply(old), reply({"a": "x" * 1_000_000}))).outcome in (
         "different",
         "trouble",
@@ -88,8 +90,10 @@ def test_nobodys_data_brings_it_down(desk, old):
     json.loads(desk.answer(messages.Wanted()).text)
 
 
-def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(desk, monkeypatch):
-    def breaks(*_, **__):
+def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(
+    desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError(KEY)
 
     monkeypatch.setattr("proxy.compare.judging.Judge.compare", breaks)
@@ -98,7 +102,7 @@ def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(desk, monk
     assert [each["reason"] for each in gathered(desk)["troubles"].values()] == ["inside: RuntimeError"]
 
 
-def test_it_goes_on_from_what_was_gathered(desk, clock):
+def test_it_goes_on_from_what_was_gathered(desk: Any, clock: Any) -> None:
     desk.answer(job({}, {}))
     text = desk.answer(messages.Wanted()).text
     other = process.Desk(messages.Order(None, "octopart", text), clock)
@@ -107,7 +111,7 @@ def test_it_goes_on_from_what_was_gathered(desk, clock):
     assert row["compared"] == 2
 
 
-def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path, clock):
+def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path: Path, clock: Any) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("shipped_rules: false\nrules: [{path: hits, ignore: all, reason: a while, expires: 2023-11-14}]\n")
     desk = process.Desk(messages.Order(str(rules), "octopart", ""), clock)
@@ -116,7 +120,7 @@ def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path, clock):
     assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
 
 
-def test_it_serves_until_its_input_ends(clock):
+def test_it_serves_until_its_input_ends(clock: Any) -> None:
     order = messages.Order(None, "octopart", "")
     source = io.BytesIO(b"".join(map(messages.encode, (order, job({}, {}), messages.Wanted()))))
     sink = io.BytesIO()

@@ -1,6 +1,7 @@
 """HAR files, whole, cut and broken."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from proxy import errors
 from proxy.compare.sources import har
 
 
-def entries(number):
+def entries(number: Any) -> Any:
     """Requests as a browser saves them, answers and cookies among them."""
     return [
         {
@@ -25,13 +26,13 @@ def entries(number):
     ]
 
 
-def document(number=3):
+def document(number: int = 3) -> Any:
     return json.dumps(
         {"log": {"version": "1.2", "creator": {"name": "Firefox"}, "pages": [], "entries": entries(number)}}
     )
 
 
-def test_every_entry_is_a_call(read):
+def test_every_entry_is_a_call(read: Any) -> None:
     found = read("saved.har", document())
     assert found.targets == [f"/parts/search?q=part%20{n}" for n in range(3)]
     assert [call.origin for call in found.calls] == [f"saved.har:entry {n}" for n in (1, 2, 3)]
@@ -40,13 +41,13 @@ def test_every_entry_is_a_call(read):
 
 @pytest.mark.parametrize("name", ["saved", "saved.json", "saved.txt"])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_har_is_known_by_what_is_in_it(read, name, indent):
+def test_a_har_is_known_by_what_is_in_it(read: Any, name: str, indent: int | None) -> None:
     found = read(name, "\ufeff" + json.dumps(json.loads(document()), indent=indent))
     assert (found.source.kind, len(found.calls)) == ("har", 3)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.9])
-def test_of_a_har_that_is_cut_all_before_the_cut_is_read(read, share):
+def test_of_a_har_that_is_cut_all_before_the_cut_is_read(read: Any, share: float) -> None:
     text = document(9)
     found = read("saved.har", text[: int(len(text) * share)])
     number = len(found.calls)
@@ -56,19 +57,19 @@ def test_of_a_har_that_is_cut_all_before_the_cut_is_read(read, share):
     ]
 
 
-def test_a_har_that_is_cut_at_once_says_so(read):
+def test_a_har_that_is_cut_at_once_says_so(read: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"read as har: saved\.har:entry 1: the file is cut here"):
         read("saved.har", document()[:200])
 
 
-def test_of_a_har_that_is_broken_all_before_is_read(read):
+def test_of_a_har_that_is_broken_all_before_is_read(read: Any) -> None:
     text = document()
     begin = text.index('{"startedDateTime": "2024-05-01T00:00:02')
     found = read("saved.har", text[:begin] + "oops" + text[begin:])
     assert (len(found.calls), len(found.junk)) == (2, 1)
 
 
-def test_an_entry_without_a_url_is_counted(read):
+def test_an_entry_without_a_url_is_counted(read: Any) -> None:
     some = [
         *entries(1),
         {"request": {}},
@@ -83,12 +84,12 @@ def test_an_entry_without_a_url_is_counted(read):
     assert found.junk == [(har.NONE, 4, "saved.har:entry 2")]
 
 
-def test_pages_beside_the_api_are_skipped(read):
+def test_pages_beside_the_api_are_skipped(read: Any) -> None:
     some = [*entries(1), {"request": {"method": "GET", "url": "https://octopart.com/static/app.js"}}]
     found = read("saved.har", json.dumps({"log": {"entries": some}}))
     assert (len(found.calls), len(found.skipped)) == (1, 1)
 
 
-def test_a_har_without_entries_has_nothing_in_it(read):
+def test_a_har_without_entries_has_nothing_in_it(read: Any) -> None:
     with pytest.raises(errors.SourceError, match="there is nothing in it"):
         read("saved.har", '{"log": {"entries": []}}')

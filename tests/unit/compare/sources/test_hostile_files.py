@@ -3,6 +3,7 @@
 import contextlib
 import json
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -30,7 +31,7 @@ JSON = st.recursive(
 )
 
 
-def attempt(read, content, kind):
+def attempt(read: Any, content: Any, kind: Any) -> None:
     """What comes of it holds together."""
     with contextlib.suppress(errors.SourceError):
         for call in read("file", content, kind).calls:
@@ -42,14 +43,14 @@ def attempt(read, content, kind):
 @pytest.mark.parametrize("kind", [None, *sources.KINDS])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(content=st.binary(max_size=300))
-def test_any_bytes_are_calls_or_a_clear_error(read, kind, content):
+def test_any_bytes_are_calls_or_a_clear_error(read: Any, kind: Any, content: Any) -> None:
     attempt(read, content, kind)
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
 @given(seed=st.integers(0, 2**32))
-def test_a_good_file_with_something_amiss_is_calls_or_a_clear_error(read, kind, good, seed):
+def test_a_good_file_with_something_amiss_is_calls_or_a_clear_error(read: Any, kind: Any, good: Any, seed: Any) -> None:
     random = Random(seed)
     content = bytearray((good * random.randint(1, 3)).encode())
     for _ in range(random.randint(1, 6)):
@@ -60,19 +61,19 @@ def test_a_good_file_with_something_amiss_is_calls_or_a_clear_error(read, kind, 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(values=st.lists(JSON, min_size=1, max_size=4))
-def test_any_json_is_calls_or_a_clear_error(read, values):
+def test_any_json_is_calls_or_a_clear_error(read: Any, values: Any) -> None:
     text = "\n".join(map(json.dumps, values))
     for kind in ("json", "har", "recording", None):
         attempt(read, text, kind)
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
-def test_the_good_files_are_good(read, kind, good):
+def test_the_good_files_are_good(read: Any, kind: Any, good: Any) -> None:
     found = read("file", good)
     assert (found.source.kind, len(found.calls), found.junk) == (kind, 1, [])
 
 
 @pytest.mark.parametrize("moment", [10**400, -(10**400), 1e308, -1, 0, 1e30])
-def test_a_time_beyond_all_times_is_none(read, moment):
+def test_a_time_beyond_all_times_is_none(read: Any, moment: Any) -> None:
     lines = [json.dumps({"url": "/v3/brands/x", "ts": each}) for each in (moment, 1.7e9)]
     assert read("file", "\n".join(lines)).source.seconds is None

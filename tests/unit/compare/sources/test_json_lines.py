@@ -1,6 +1,7 @@
 """JSON lines of servers, shippers and people."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -26,18 +27,18 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_request_is_found_in_every_shape(read, line):
+def test_the_request_is_found_in_every_shape(read: Any, line: Any) -> None:
     found = read("requests.jsonl", json.dumps(line))
     assert [(call.path, call.query) for call in found.calls] == [WANTED]
     assert found.source.kind == "json"
 
 
-def test_a_key_that_stands_apart_is_the_client_s(read):
+def test_a_key_that_stands_apart_is_the_client_s(read: Any) -> None:
     found = read("r.jsonl", json.dumps({"url": TARGET, "apikey": "abc123"}))
     assert found.clients.key(found.calls[0].client, "old") == "abc123"
 
 
-def test_another_method_inside_is_seen(read):
+def test_another_method_inside_is_seen(read: Any) -> None:
     found = read(
         "r.jsonl", json.dumps({"url": TARGET}) + "\n" + json.dumps({"url": TARGET, "http": {"method": "post"}})
     )
@@ -56,12 +57,12 @@ def test_another_method_inside_is_seen(read):
         ({"time": True}, {"time": None}, None),
     ],
 )
-def test_timestamps_are_numbers_or_text(read, first, last, seconds):
+def test_timestamps_are_numbers_or_text(read: Any, first: Any, last: Any, seconds: float | None) -> None:
     lines = [json.dumps({"url": TARGET, **more}) for more in (first, last)]
     assert read("r.jsonl", "\n".join(lines)).source.seconds == seconds
 
 
-def test_lines_that_are_no_requests_are_counted(read):
+def test_lines_that_are_no_requests_are_counted(read: Any) -> None:
     lines = [
         json.dumps({"url": TARGET}),
         "{",
@@ -82,11 +83,11 @@ def test_lines_that_are_no_requests_are_counted(read):
     ]
 
 
-def test_half_a_character_is_no_mistake(read):
+def test_half_a_character_is_no_mistake(read: Any) -> None:
     assert read("r.jsonl", r'{"url": "/v3/brands/search?q=\ud800"}').calls[0].query == (("q", "?"),)
 
 
-def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same(read):
+def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same(read: Any) -> None:
     found = read("answers", json.dumps({"url": TARGET, "body": "x" * 200_000}))
     assert (found.source.kind, len(found.calls)) == ("json", 1)
 
@@ -99,6 +100,6 @@ def test_a_first_line_that_is_longer_than_what_is_looked_at_is_json_all_the_same
         {"request": {"url": TARGET, "headers": {"User-Agent": ["kicost/1.1"]}}},
     ],
 )
-def test_the_program_that_asked_is_known_where_the_log_names_it(read, more):
+def test_the_program_that_asked_is_known_where_the_log_names_it(read: Any, more: Any) -> None:
     found = read("r.jsonl", json.dumps({"url": TARGET + "&apikey=K", **more}))
     assert [key.agent for key in found.clients.unnamed()] == ["kicost/1.1"]

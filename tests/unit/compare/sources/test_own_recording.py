@@ -1,5 +1,7 @@
 """What a run has recorded is a file of requests."""
 
+from pathlib import Path
+
 from support.scripted_side import call_of
 
 from proxy.compare.clients import Clients
@@ -10,7 +12,7 @@ from proxy.compare.sources import open_source
 from proxy.upstream.taped import Noted
 
 
-def test_every_call_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path):
+def test_every_call_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
     recorder = Recorder(file, Header(made=1.0, old="a", new="b", source="c"), Redaction([]))
     calls = [call_of(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]

@@ -1,7 +1,9 @@
 """Lists of URLs, as people keep them."""
 
+from typing import Any
 
-def test_urls_targets_and_request_lines_are_read(read):
+
+def test_urls_targets_and_request_lines_are_read(read: Any) -> None:
     lines = [
         "# asked last week",
         "https://octopart.com/api/v3/parts/search?q=a+b&apikey=K",
@@ -18,17 +20,17 @@ def test_urls_targets_and_request_lines_are_read(read):
     assert (found.source.kind, found.junk, found.source.seconds) == ("urls", [], None)
 
 
-def test_counts_of_uniq_are_kept(read):
+def test_counts_of_uniq_are_kept(read: Any) -> None:
     found = read("urls.txt", "     12 /v3/brands/search?q=x\n      1 /v3/brands/search?q=y\n")
     assert [call.times for call in found.calls] == [12, 1]
 
 
-def test_raw_queries_survive_with_blanks_and_quotes(read):
+def test_raw_queries_survive_with_blanks_and_quotes(read: Any) -> None:
     (call,) = read("urls.txt", 'http://h/v3/parts/match?queries=[{"mpn":"X 1","sku":"a\\"b"}]&apikey=K').calls
     assert call.query == (("queries", '[{"mpn":"X 1","sku":"a\\"b"}]'),)
 
 
-def test_what_is_no_url_is_junk_and_what_is_not_v3_s_is_skipped(read):
+def test_what_is_no_url_is_junk_and_what_is_not_v3_s_is_skipped(read: Any) -> None:
     found = read(
         "urls.txt", "/v3/brands/search?q=x\nhello world\nhttps://example.com/\nhttps://example.com?a=/v3/brands/x\n"
     )
@@ -36,7 +38,7 @@ def test_what_is_no_url_is_junk_and_what_is_not_v3_s_is_skipped(read):
     assert sum(times for _, times, _ in found.skipped) == 2
 
 
-def test_utf_16_of_windows_is_read(read):
+def test_utf_16_of_windows_is_read(read: Any) -> None:
     assert read("urls.txt", "/v3/brands/search?q=Ω\r\n/v3/brands/x\r\n".encode("utf-16")).targets == [
         "/brands/search?q=%CE%A9",
         "/brands/x",
