@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from proxy import config
 from proxy.kit import clock
 from proxy.telemetry import merging
-from proxy.web import app, connections, outside, server
+from proxy.web import app, connections, server, upstream_services
 from proxy.workers import listening, open_files
 
 
 @asynccontextmanager
 async def running(
-    settings: config.Config, place: merging.Place | None = None, client: outside.ClientKind | None = None
+    settings: config.Config, place: merging.Place | None = None, client: upstream_services.ClientFactory | None = None
 ) -> AsyncIterator[str]:
     """Answer while the block runs; gives the base URL. Raises ConfigError and MappingError.
 

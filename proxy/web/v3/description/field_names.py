@@ -8,7 +8,7 @@ from typing import Literal
 
 from proxy.mapping import loader
 from proxy.planning import spec_fields
-from proxy.web.v3.description import shapes
+from proxy.web.v3.description import object_schemas
 from proxy.web.v3.description.parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
@@ -24,11 +24,11 @@ def named(book: loader.Rulebook, name: str, parameter: Parameter) -> list[str]:
         case "include[]":
             return [field for field in book.rules[name].fields if field in book.includable(name)]
         case "show[]" | "hide[]":
-            return shapes.paths_of(book, name)
+            return object_schemas.paths_of(book, name)
         case "sortby":
             return ["score", *usable(book, name, "sort")]
         case slices if slices == f"slice[{FIELD}]":
-            return shapes.lists_of(book, name)
+            return object_schemas.lists_of(book, name)
     use = USES.get(parameter.head)
     return usable(book, name, use) if use else []
 
@@ -52,4 +52,4 @@ def _can(can: object, use: Use) -> bool:
 
 
 def _is_number(book: loader.Rulebook, name: str, field: str) -> bool:
-    return shapes.field(book, name, field).get("type") in ("integer", "number")
+    return object_schemas.field(book, name, field).get("type") in ("integer", "number")
