@@ -1,4 +1,4 @@
-"""docs/operating.md is true: the metrics are those of the code, the checks answer so, the settings load."""
+"""docs/how-to/operate.md is true: the metrics are those of the code, the checks answer so, the settings load."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from proxy.telemetry import metrics
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/operating.md"]
+    return pages["docs/how-to/operate.md"]
 
 
 def _row(measure: Any) -> Any:
