@@ -14,8 +14,8 @@ from proxy import errors, model
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
-from proxy.planning.library import ATTRIBUTES, Catalogue
 from proxy.planning.listing import Listing
+from proxy.planning.projection_cache import ATTRIBUTES, Catalogue
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
 
