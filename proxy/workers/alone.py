@@ -39,7 +39,7 @@ async def running(
 
 
 def _settle() -> None:
-    """What is here now stays: the collector need not look at it again (see docs/performance.md)."""
+    """What is here now stays: the collector need not look at it again (see docs/explanation/performance.md)."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
