@@ -1,4 +1,4 @@
-"""Scenarios: each brings about what an attack, a crash or a fault would, and checks what docs/limits.md promises."""
+"""Scenarios: each provokes an attack, a crash or a fault, and checks what docs/reference/limits.md promises."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""docs/costs.md, measured: what the sandbox's counter and its traffic say of each row."""
+"""docs/explanation/costs.md, measured: what the sandbox's counter and its traffic say of each row."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from proxy.sandbox import accounts, app, settings
 from proxy.sandbox.catalog import store
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/costs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/explanation/costs.md").read_text(encoding="utf-8")
 OTHER_KEY, OTHER_APPLICATION_KEY = "ANOTHER_KEY", "KEY_OF_ANOTHER_APPLICATION"
 ONE = 'queries=[{"mpn":"SN74S74N"}]'
 OPERATIONS = ("supSearchMpn", "supMultiMatch")
@@ -104,7 +104,7 @@ def opens(catalog: store.Catalog) -> Opens:
 @pytest.fixture(scope="module")
 def rows(pages: Any) -> Any:
     """The rows of a table of the page."""
-    return pages["docs/costs.md"].table
+    return pages["docs/explanation/costs.md"].table
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -92,7 +92,7 @@ def test_every_room_of_the_package_has_its_row_in_the_architecture(pages: Any) -
 
 
 def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:
-    page = pages["docs/pointing-clients.md"]
+    page = pages["docs/how-to/point-clients.md"]
     text = page.text.partition("## Client by client")[0].lower()
     ways = {word.strip() for row in page.table("client") for word in row[1].split(",")}
     assert len(page.table("client")) >= 13

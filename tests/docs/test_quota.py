@@ -1,4 +1,4 @@
-"""docs/quota.md states the code's own figures and names."""
+"""docs/explanation/quota.md states the code's own figures and names."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
 
 @pytest.fixture(scope="module")
 def words(pages: Any) -> Any:
-    return " ".join(pages["docs/quota.md"].text.split())
+    return " ".join(pages["docs/explanation/quota.md"].text.split())
 
 
 def test_the_figures_are_the_codes(words: Any) -> None:
@@ -32,7 +32,7 @@ def test_the_figures_are_the_codes(words: Any) -> None:
 
 
 def test_every_header_that_is_named_is_sent(pages: Any) -> None:
-    named = {row[0].strip("`") for row in pages["docs/quota.md"].table("header")}
+    named = {row[0].strip("`") for row in pages["docs/explanation/quota.md"].table("header")}
     assert named == set(re.findall(r'"(X-Parts-[A-Z][a-z]+)"', REPLIES.read_text(encoding="utf-8")))
 
 
@@ -44,7 +44,7 @@ def test_every_gauge_that_is_named_is_one(words: Any) -> None:
 
 def test_the_examples_give_the_accounts_that_the_text_names(pages: Any, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    first, second = (block.text for block in pages["docs/quota.md"].blocks("yaml"))
+    first, second = (block.text for block in pages["docs/explanation/quota.md"].blocks("yaml"))
     file.write_text(first)
     (name, application), *_ = config.load(file, {}).applications.items()
     keys = plans.accounts(name, application)

@@ -1,6 +1,6 @@
 """Faults of the two services, survived: what is asked again and what never, and a service that is left alone.
 
-The facts of docs/faults.md. The upstream is scripted; everything goes over sockets.
+The facts of docs/explanation/faults.md. The upstream is scripted; everything goes over sockets.
 """
 
 import asyncio

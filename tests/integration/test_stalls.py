@@ -1,6 +1,6 @@
 """Stalled upstream requests: who waits gets a stale response or shares one fresh attempt, and every part is booked.
 
-The facts of docs/faults.md. The sandbox stalls; its bill is held against the proxy's ledger.
+The facts of docs/explanation/faults.md. The sandbox stalls; its bill is held against the proxy's ledger.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The JSON report and docs/compare.schema.json describe the same thing."""
+"""The JSON report and docs/reference/compare.schema.json describe the same thing."""
 
 import json
 from pathlib import Path
