@@ -110,7 +110,7 @@ class Answers:
         try:
             items = reading.items(outcome.parts, question.context)
         except errors.UpstreamUnreadable as failure:  # of this one: what else was asked for is paid for, too
-            log.warning("an answer cannot be translated", exc_info=failure)
+            log.warning("response translation failed", exc_info=failure)
             return self._instead(inquiry, question, failure) or Answer.failed(failure)
         answer = Answer(items, outcome.hits, beside=outcome.beside)
         return answer if self._kept is None else self._kept.keep(question, reading, outcome.parts, answer)
@@ -121,7 +121,7 @@ class Answers:
             return None
         stale = self.stale(inquiry, question)
         if stale is not None:
-            log.warning("an old answer stands in", exc_info=failure)
+            log.warning("stale response served", exc_info=failure)
         return stale
 
     def stale(self, inquiry: Inquiry, question: Question) -> Answer | None:

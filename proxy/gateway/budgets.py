@@ -54,11 +54,12 @@ class Watch:
         self._told.add(told)
         if first:
             log.warning(
-                f"{threshold} % of the parts are used",
-                account=account.name,
+                "quota threshold reached",
+                quota_account=account.name,
+                percent=threshold,
                 period=state.line.period,
                 used=state.used,
-                doubtful=state.doubtful,
+                uncertain=state.doubtful,
                 limit=account.limit,
             )
 

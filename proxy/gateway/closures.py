@@ -50,7 +50,7 @@ class Closures:
             return
         closure = Closure(account.name, self._until(account, dates), error.message)
         error.retry_after = self._wait(closure)
-        log.warning("the part limit is used up, says the service", account=account.name, until=_date(closure))
+        log.warning("quota exhausted", quota_account=account.name, until=_date(closure))
         self._closed[account.name] = self._unsaved[account.name] = closure
         await self.save()
 

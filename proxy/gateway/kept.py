@@ -1,7 +1,8 @@
-"""Answers kept in memory for a while, bounded by their bytes, and how they are read for a view.
+"""Answers kept in memory for a while, bounded by their bytes, and how they are read for a projection.
 
-Kept are a query's records as JSON, and the v3 items made of them for every view that was asked for: an answer that
-comes again is copied out, neither decoded nor mapped. A view that shows less than the records hold is made from them.
+Kept are a query's records as JSON, and the v3 items made of them for every projection that was asked for: an answer
+that comes again is copied out, neither decoded nor mapped. A projection that shows less than the records hold is made
+from them.
 """
 
 from collections.abc import Hashable
@@ -27,7 +28,7 @@ class Question(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How records become v3 items in one view; `key` stands for the view."""
+    """How records become v3 items in one projection; `key` stands for the projection."""
 
     key: Hashable
     part: Compiled
@@ -60,7 +61,7 @@ class Answer(NamedTuple):
 
 
 class _Variant(NamedTuple):
-    """One selection's records, and the items made of them by view."""
+    """One selection's records, and the items made of them by projection."""
 
     fields: frozenset[str]
     records: bytes
@@ -88,7 +89,8 @@ class KeptAnswers:
         )
 
     def get(self, question: Question, reading: Reading, *, stale: bool = False) -> Answer | None:
-        """The answer, fresh unless a `stale` one will do; a failure where this view shows what cannot be translated."""
+        """The answer, fresh unless a `stale` one will do; a failure where this projection shows what cannot be
+        translated."""
         now = self._clock.monotonic()
         variants = self._kept.get(question.key, ())
         for variant in variants:

@@ -100,16 +100,16 @@ class Journaled:
         """Leave what is not settled to whoever opens the store next, and say what nobody will find."""
         if self._journal is not None:
             if unsettled:
-                log.warning("usage is in the journal until the store is opened again")
+                log.warning("unsettled usage left in journal")
             self._journal.close()
         if missed := {f"{line.account} {line.period}": parts for line, parts in self._missed.items() if parts}:
-            log.error("usage could not be booked; what is recorded of it becomes uncertain usage", parts=missed)
+            log.error("usage booking failed", parts=missed)
 
     def _refused(self, error: OSError) -> None:
         """Said once, until it can be written."""
         if self._writable:
             self._writable = False
-            log.error("the journal beside the store cannot be written", exc_info=error)
+            log.error("journal write failed", exc_info=error)
 
 
 class Ledger:
@@ -186,7 +186,7 @@ class Ledger:
         """The store cannot be reached. Said once, until it can."""
         if self._reachable:
             self._reachable = False
-            log.error("the store cannot be used; parts are kept here and booked later", exc_info=error)
+            log.error("store became unavailable", exc_info=error)
 
     async def close(self) -> None:
         """Write what is left."""
@@ -294,4 +294,4 @@ class Ledger:
     def _found(self) -> None:
         if not self._reachable:
             self._reachable = True
-            log.info("the store can be used again")
+            log.info("store became available")

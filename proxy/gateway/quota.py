@@ -195,7 +195,7 @@ class Quota:
             try:
                 await self.look()
             except Exception as error:  # a look that fails must not be the last one
-                log.error("the ledger could not be looked at", exc_info=error)
+                log.error("ledger refresh failed", exc_info=error)
 
     async def _record(self, accounts: Accounts, parts: int, lines: "_Lines") -> Reservation:
         """Nothing is held. The journal is the quicker record; a store that is away holds nobody up."""

@@ -83,14 +83,14 @@ class Reconciler:
             except errors.StoreUnavailable:
                 return  # quota.py has told of it
             except errors.BridgeError as error:
-                log.warning("the service's count could not be read", account=each.account.name, exc_info=error)
+                log.warning("usage reconciliation failed", quota_account=each.account.name, exc_info=error)
 
     async def _keep_looking(self) -> None:
         while True:
             try:
                 await self.look()
             except Exception as error:  # a look that fails must not be the last one
-                log.error("the ledger could not be reconciled", exc_info=error)
+                log.error("usage reconciliation failed", exc_info=error)
             await asyncio.sleep(self._every)
 
     def _token(self, each: Watched) -> config.Secret | None:
@@ -100,7 +100,7 @@ class Reconciler:
             token = each.source.token.read()
         except ValueError as error:
             if name not in self._without_token:
-                log.warning(f"cannot reconcile: the token {error}", account=name)
+                log.warning("usage reconciliation skipped", quota_account=name, reason=f"the token {error}")
             self._without_token.add(name)
             return None
         self._without_token.discard(name)
@@ -111,30 +111,34 @@ class Reconciler:
         (before,) = await self._store.states([line])
         counts = await self._counts.of(each.source.application_id, token)
         if counts is None:
-            log.warning("the service counts no parts for this application_id", account=each.account.name)
+            log.warning(
+                "usage reconciliation skipped",
+                quota_account=each.account.name,
+                reason="the upstream counts no parts for this application_id",
+            )
         elif line == each.account.line(self._calendar.today()):  # else the period has turned meanwhile
             await self._adjust(each.account, line, before, counts)
 
     async def _adjust(self, account: Account, line: Line, before: State, counts: Counts) -> None:
         await self._store.adjust(line, counts.used, before.doubtful)
         log.info(
-            "reconciled with the service's count",
-            account=account.name,
+            "usage reconciled",
+            quota_account=account.name,
             period=line.period,
             ledger=before.used,
-            doubtful=before.doubtful,
-            service=counts.used,
+            uncertain=before.doubtful,
+            upstream=counts.used,
             difference=counts.used - before.used,
-            service_limit=counts.limit,
+            upstream_limit=counts.limit,
         )
         if account.limit is not None and account.limit != counts.limit:
             log.warning(
-                "the configured part limit is not the service's",
-                account=account.name,
+                "part limit mismatch detected",
+                quota_account=account.name,
                 configured=account.limit,
-                service=counts.limit,
+                upstream=counts.limit,
             )
         closed = {closure.account for closure in await self._store.closures()}
         if account.name in closed and counts.used < counts.limit:
             await self._store.reopen(account.name)
-            log.info("the service has room again: opened", account=account.name)
+            log.info("exhausted quota cleared", quota_account=account.name)

@@ -15,7 +15,7 @@ from proxy.gateway import answers, applications, directory, kept, load_shedding,
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library
+from proxy.planning import projection_cache
 from proxy.stores import open as opening
 from proxy.stores.base import Store
 from proxy.telemetry import merging, tracing
@@ -57,7 +57,7 @@ async def _compose(
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
     rulebook = _rulebook(settings, upstream.site)
     served = applications.Applications(settings.applications)
-    views = _views(rulebook, served)
+    projections = _projections(rulebook, served)
     spans = _tracing(settings.tracing, opened)
     metrics = metering.Metrics(CollectorRegistry(), clock)
     load = _shedding(settings.overload, metrics, opened)
@@ -70,14 +70,14 @@ async def _compose(
         upstream, sharing, store=tokens, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
     )
     limit = upstream.timeouts.total_seconds
-    lists = directory.Directory(views.catalogues(), services.client, settings.lists.seconds, limit, clock)
+    lists = directory.Directory(projections.catalogues(), services.client, settings.lists.seconds, limit, clock)
     opened.push_async_callback(lists.close)
     calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
     _reconcile(reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock), opened)
     way = pipeline.Pipeline(
-        views=views,
+        projections=projections,
         answers=_answers(settings, load, clock, metrics, opened),
         quota=spending,
         rates=rates.Rates(store),
@@ -122,13 +122,13 @@ async def _spending(
     return spending
 
 
-def _views(rulebook: loader.Rulebook, served: applications.Applications) -> library.Library:
+def _projections(rulebook: loader.Rulebook, served: applications.Applications) -> projection_cache.ProjectionCache:
     """What is asked for most is compiled before anybody asks, and a mistake is found in whatever can be."""
-    views = library.Library(rulebook)
-    views.check(config.FEATURES)
+    projections = projection_cache.ProjectionCache(rulebook)
+    projections.check(config.FEATURES)
     for application in served.applications.values():
-        views.match(model.View(features=application.features))
-    return views
+        projections.match(model.Projection(features=application.features))
+    return projections
 
 
 def _answers(

@@ -54,7 +54,7 @@ async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(p
 
 
 async def test_the_fields_of_a_request_are_those_of_the_table(page: Any) -> None:
-    documented = {name for row in page.table("field of `request`") for name in re.findall(r"`(\w+)`", row[0])}
+    documented = {name for row in page.table("field of `request completed`") for name in re.findall(r"`(\w+)`", row[0])}
     async with scripted_upstream.running() as upstream:
         upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         with log_lines.collected() as written:
@@ -62,7 +62,7 @@ async def test_the_fields_of_a_request_are_those_of_the_table(page: Any) -> None
             async with running_proxy.running(settings) as client:
                 await client.match('[{"mpn":"X"}]')
                 await client.get("/v3/parts/match")
-    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request"]
+    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request completed"]
     assert set().union(*lines) - {"event", "level", "timestamp", "request"} == documented
 
 

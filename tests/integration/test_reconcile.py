@@ -68,16 +68,17 @@ async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench,
     bench.bill(40)
     await bench.made().look()
     assert await bench.state() == (40, 0)
-    (line,) = said(written, "reconciled")
+    (line,) = said(written, "usage reconciled")
     assert {
-        name: line[name] for name in ("account", "ledger", "doubtful", "service", "difference", "service_limit")
+        name: line[name]
+        for name in ("quota_account", "ledger", "uncertain", "upstream", "difference", "upstream_limit")
     } == {
-        "account": "demo",
+        "quota_account": "demo",
         "ledger": 10,
-        "doubtful": 5,
-        "service": 40,
+        "uncertain": 5,
+        "upstream": 40,
         "difference": 30,
-        "service_limit": 1000,
+        "upstream_limit": 1000,
     }
 
 
@@ -117,17 +118,18 @@ async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> Non
 
 async def test_a_limit_that_differs_is_told_of_and_kept(bench: Bench, written: io.StringIO) -> None:
     await bench.made(parts=1_000).look()
-    assert said(written, "the configured part limit") == []
+    assert said(written, "part limit mismatch") == []
     bench.house.time.advance(DAY)
     await bench.log_in()
     await bench.made(parts=500).look()
-    (line,) = said(written, "the configured part limit")
-    assert (line["configured"], line["service"]) == (500, 1000)
+    (line,) = said(written, "part limit mismatch")
+    assert (line["configured"], line["upstream"]) == (500, 1000)
 
 
 async def test_an_unknown_application_is_told_of(bench: Bench, written: io.StringIO) -> None:
     await bench.made(application_id="00000000-0000-4000-8000-000000000000").look()
-    assert len(said(written, "the service")) == 1
+    (line,) = said(written, "usage reconciliation skipped")
+    assert line["reason"] == "the upstream counts no parts for this application_id"
     assert await bench.state() == (0, 0)
 
 
@@ -136,7 +138,8 @@ async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: B
     worker = bench.made()
     for _ in range(3):
         await worker.look()
-    assert len(said(written, "cannot reconcile: the token the file")) == 1
+    (line,) = said(written, "usage reconciliation skipped")
+    assert line["reason"].startswith("the token the file")
     bench.bill(7)
     await bench.log_in()
     await worker.look()
@@ -146,8 +149,8 @@ async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: B
 async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, written: io.StringIO) -> None:
     bench.file.write_text("t0kenPLANTED")
     await bench.made().look()
-    (line,) = said(written, "the service's count could not be read")
-    assert line["account"] == "demo"
+    (line,) = said(written, "usage reconciliation failed")
+    assert line["quota_account"] == "demo"
     assert "t0kenPLANTED" not in written.getvalue()
     assert await bench.state() == (0, 0)
 

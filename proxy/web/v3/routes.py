@@ -181,7 +181,7 @@ class Surface:
         shape = asked.parameters.shape(application.features, self._rulebook, endpoint.object)
         context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
         self._metrics.lap("parse", asked.started)
-        return Caller(asked.client, shape.view, context, asked.receipt)
+        return Caller(asked.client, shape.projection, context, asked.receipt)
 
     def _msec(self, asked: Asked) -> int:
         return int((self._clock.monotonic() - asked.started) * 1000)

@@ -1,4 +1,5 @@
-"""A store that can be away, a quota on it whose rounds a test makes by itself, and views of parts, compiled once."""
+"""A store that can be away, a quota on it whose rounds a test makes by itself, and projections of parts, compiled
+once."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -83,14 +84,14 @@ def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> C
 
 @pytest.fixture(scope="session")
 def reading() -> Callable[..., Reading]:
-    """How parts are read in a view of these top fields."""
+    """How parts are read in a projection of these top fields."""
     book = loader.load(shipped.path("mappings"))
     known: dict[tuple[str, ...], Reading] = {}
 
     def read(*fields: str) -> Reading:
         if fields not in known:
-            view = model.View(show=frozenset((field,) for field in fields))
-            known[fields] = Reading(view, compiler.compile_object(book, "Part", view))
+            projection = model.Projection(show=frozenset((field,) for field in fields))
+            known[fields] = Reading(projection, compiler.compile_object(book, "Part", projection))
         return known[fields]
 
     return read

@@ -17,7 +17,7 @@ TO_DECEMBER = 1_388_800
 
 def warnings(written: Any) -> Any:
     lines = map(json.loads, written.getvalue().splitlines())
-    return [(line["event"].split()[0], line["account"]) for line in lines if "of the parts are used" in line["event"]]
+    return [(line["percent"], line["quota_account"]) for line in lines if line["event"] == "quota threshold reached"]
 
 
 async def spend(worker: Any, plan: Any, parts: Any) -> None:
@@ -49,9 +49,9 @@ async def test_each_threshold_is_told_once_with_its_figures(
     worker = quotas(plan)
     for parts in (49, 1, 29, 1, 15, 1):
         await spend(worker, plan, parts)
-    assert warnings(written) == [("50", "demo"), ("80", "demo"), ("95", "demo")]
-    first = next(line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith("50"))
-    assert (first["level"], first["used"], first["doubtful"], first["limit"]) == ("warning", 50, 0, 100)
+    assert warnings(written) == [(50, "demo"), (80, "demo"), (95, "demo")]
+    first = next(line for line in map(json.loads, written.getvalue().splitlines()) if line.get("percent") == 50)
+    assert (first["level"], first["used"], first["uncertain"], first["limit"]) == ("warning", 50, 0, 100)
     assert first["period"] == "2023-11"
 
 
@@ -61,7 +61,7 @@ async def test_a_keys_own_share_is_told_of_by_its_name(
     plan = accounts(parts=1_000, own=10)
     worker = quotas(plan)
     await spend(worker, plan, 8)
-    assert warnings(written) == [("50", "demo/erp"), ("80", "demo/erp")]
+    assert warnings(written) == [(50, "demo/erp"), (80, "demo/erp")]
 
 
 async def test_other_workers_and_later_ones_do_not_tell_again(
@@ -70,7 +70,7 @@ async def test_other_workers_and_later_ones_do_not_tell_again(
     plan = accounts(parts=100)
     for owner, parts in (("one", 60), ("other", 1), ("after a restart", 1)):
         await spend(quotas(plan, owner=owner), plan, parts)
-    assert warnings(written) == [("50", "demo")]
+    assert warnings(written) == [(50, "demo")]
 
 
 async def test_the_next_month_is_told_of_anew(
@@ -82,7 +82,7 @@ async def test_the_next_month_is_told_of_anew(
     time.advance(TO_DECEMBER)
     await worker.look()
     await spend(worker, plan, 60)
-    assert warnings(written) == [("50", "demo")] * 2
+    assert warnings(written) == [(50, "demo")] * 2
 
 
 async def test_a_store_that_is_away_delays_a_warning(
@@ -100,4 +100,4 @@ async def test_a_store_that_is_away_delays_a_warning(
         await worker.reserve(plan, 60)
     store.away = False
     await worker.look()
-    assert warnings(written) == [("50", "demo")]
+    assert warnings(written) == [(50, "demo")]

@@ -11,13 +11,13 @@ from proxy.gateway import directory
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library
+from proxy.planning import projection_cache
 from proxy.upstream import tokens
 
 DAY = 86_400.0
 WHOLE = 30.0  # seconds that a caller has
 WHO = tokens.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
-CATALOGUES = library.Library(loader.load(shipped.path("mappings"), "octopart")).catalogues()
+CATALOGUES = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).catalogues()
 
 
 class Upstream:

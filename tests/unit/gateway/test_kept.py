@@ -1,4 +1,4 @@
-"""Answers in memory: for their time, within their bytes, read for any view that shows no more."""
+"""Answers in memory: for their time, within their bytes, read for any projection that shows no more."""
 
 import json
 from collections.abc import Callable
@@ -109,13 +109,13 @@ def test_the_items_of_every_view_count(time: clock.ManualClock, reading: Reading
     assert kept.get(OTHER, reading("mpn")) is not None
 
 
-@pytest.mark.parametrize("views", [("mpn",), ("mpn", "uid")])
+@pytest.mark.parametrize("projections", [("mpn",), ("mpn", "uid")])
 def test_a_repeated_answer_is_the_very_bytes(
-    time: clock.ManualClock, reading: Readings, views: tuple[str, ...]
+    time: clock.ManualClock, reading: Readings, projections: tuple[str, ...]
 ) -> None:
     kept = memory(time)
     keep(kept, reading("mpn", "octopart_url", "uid"))
-    first, second = (kept.get(QUESTION, reading(*views)) for _ in range(2))
+    first, second = (kept.get(QUESTION, reading(*projections)) for _ in range(2))
     assert first is not None
     assert second is not None
     assert first.items is second.items

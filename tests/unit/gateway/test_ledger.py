@@ -111,8 +111,8 @@ async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
     assert await state(store) == (11, 5, 0)
     await book.book(cost(3))
     assert await state(store) == (14, 5, 0)
-    assert len(said(written, "the store cannot be used")) == 1
-    assert len(said(written, "the store can be used again")) == 1
+    assert len(said(written, "store became unavailable")) == 1
+    assert len(said(written, "store became available")) == 1
 
 
 async def test_while_it_is_away_nobody_waits_for_it(book: Any, store: Any) -> None:
@@ -218,7 +218,7 @@ async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(
     await book.book(cost(4))
     await book.book(cost(2, 1))
     await book.close()
-    (line,) = said(written, "usage could not be booked")
+    (line,) = said(written, "usage booking failed")
     assert line["parts"] == {"demo 2023-11": 7}
 
 

@@ -432,6 +432,6 @@ async def test_a_look_that_fails_is_not_the_last_one(
     worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
     await worker.start()
     monkeypatch.setattr(counted, "parts_used", None)
-    while written.getvalue().count("could not be looked at") < 2:
+    while written.getvalue().count("ledger refresh failed") < 2:
         await asyncio.sleep(0)
     await worker.close()

@@ -312,6 +312,6 @@ async def test_usage_that_is_in_the_journal_is_not_reported_as_lost(file: Path, 
     await book.book(ledger.Cost(LINES, 3, 0, "", book.open_intent(20, LINES)))
     await store.aclose()
     await book.close()
-    assert "usage could not be booked" not in written.getvalue()
-    assert "usage is in the journal until the store is opened again" in written.getvalue()
+    assert "usage booking failed" not in written.getvalue()
+    assert "unsettled usage left in journal" in written.getvalue()
     assert await reopened(file) == [(3, 0), (3, 0)]

@@ -1,6 +1,6 @@
-"""The documents and mappers of every view that was asked for, compiled once each.
+"""The documents and mappers of every projection that was asked for, compiled once each.
 
-Clients ask for few views and repeat them; a bounded number is kept. The pipeline is the only user.
+Clients ask for few projections and repeat them; a bounded number is kept. The pipeline is the only user.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,28 +10,28 @@ import cachetools
 import msgspec
 
 from proxy.mapping import compiler, loader, tables
-from proxy.model import Context, View
+from proxy.model import Context, Projection
 from proxy.planning import documents, exactness, match
 from proxy.planning.aggregations import AGGREGATIONS
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
 
-VIEWS_MAX = 512
+PROJECTIONS_MAX = 512
 ATTRIBUTES = "Attribute"  # no v3 object: the specs that there are
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
 T = TypeVar("T")
 
 
-class MatchView(NamedTuple):
-    """What parts/match needs in one view."""
+class CompiledMatch(NamedTuple):
+    """What parts/match needs in one projection."""
 
     documents: match.Documents
     part: compiler.Compiled
 
 
-class PartsView(NamedTuple):
-    """What parts by uid, or a search page, need in one view."""
+class CompiledParts(NamedTuple):
+    """What parts by uid, or a search page, need in one projection."""
 
     document: Document
     part: compiler.Compiled
@@ -44,18 +44,18 @@ class Catalogue(NamedTuple):
     build: Callable[[Any], Listing | tables.Tables]
 
 
-class Library:
+class ProjectionCache:
     """Compiles on first use. Not for use by several threads."""
 
     def __init__(self, rulebook: loader.Rulebook) -> None:
         self._rulebook = rulebook
-        self._views: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(VIEWS_MAX)
+        self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         self._count = documents.multi_match(None)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile everything that can be asked for. Raises MappingError, naming file and line of a mistake."""
         rules = self._rulebook.rules
-        every = View(frozenset().union(*map(self._rulebook.includable, rules)), features=frozenset(features))
+        every = Projection(frozenset().union(*map(self._rulebook.includable, rules)), features=frozenset(features))
         self._compile_match(every, skus=True)
         self._compile_parts(every)
         self._compile_page(every, frozenset(AGGREGATIONS))
@@ -63,29 +63,30 @@ class Library:
         for name in LISTS:
             compiler.compile_object(self._rulebook, name, every)
 
-    def match(self, view: View, skus: bool = False) -> MatchView:
-        """Documents and mapper for parts in this view. `skus`: matching looks at SKUs, whatever the view hides."""
-        return self._known(("match", view, skus), lambda: self._compile_match(view, skus))
+    def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
+        """Documents and mapper for parts in this projection. `skus`: matching looks at SKUs, whatever the projection
+        hides."""
+        return self._known(("match", projection, skus), lambda: self._compile_match(projection, skus))
 
-    def parts(self, view: View) -> PartsView:
+    def parts(self, projection: Projection) -> CompiledParts:
         """Parts by uid."""
-        return self._known(("parts", view), lambda: self._compile_parts(view))
+        return self._known(("parts", projection), lambda: self._compile_parts(projection))
 
-    def page(self, view: View, counted: frozenset[str]) -> PartsView:
+    def page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
         """A search's page with some aggregations."""
-        return self._known(("page", view, counted), lambda: self._compile_page(view, counted))
+        return self._known(("page", projection, counted), lambda: self._compile_page(projection, counted))
 
-    def numbered(self, view: View) -> PartsView:
+    def numbered(self, projection: Projection) -> CompiledParts:
         """A search's page of parts that are found by number."""
-        return self._known(("numbered", view), lambda: self._compile_numbered(view))
+        return self._known(("numbered", projection), lambda: self._compile_numbered(projection))
 
     def count(self, counted: frozenset[str]) -> Document:
         """A search for its hits and some aggregations alone."""
         return self._known(("count", counted), lambda: documents.count(counted))
 
-    def listed(self, name: str, view: View) -> compiler.Compiled:
+    def listed(self, name: str, projection: Projection) -> compiler.Compiled:
         """A brand, seller or category."""
-        return self._known((name, view), lambda: compiler.compile_object(self._rulebook, name, view))
+        return self._known((name, projection), lambda: compiler.compile_object(self._rulebook, name, projection))
 
     def catalogues(self) -> dict[str, Catalogue]:
         """How the lists of all brands, sellers, categories and attributes are fetched and built."""
@@ -93,40 +94,40 @@ class Library:
 
     def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         try:
-            known: T = self._views[key]
+            known: T = self._projections[key]
         except KeyError:
-            known = self._views[key] = make()
+            known = self._projections[key] = make()
         return known
 
-    def _compile_match(self, view: View, skus: bool) -> MatchView:
+    def _compile_match(self, projection: Projection, skus: bool) -> CompiledMatch:
         needs = ("mpn", exactness.SKUS) if skus else ("mpn",)
-        part = compiler.compile_object(self._rulebook, "Part", view, needs)
+        part = compiler.compile_object(self._rulebook, "Part", projection, needs)
         asked = match.Documents(
             documents.multi_match(part),
             documents.search("supSearchMpn", part),
             documents.search("supSearch", part),
             self._count,
         )
-        return MatchView(asked, part)
+        return CompiledMatch(asked, part)
 
-    def _compile_parts(self, view: View) -> PartsView:
-        part = compiler.compile_object(self._rulebook, "Part", view)
-        return PartsView(documents.parts(part), part)
+    def _compile_parts(self, projection: Projection) -> CompiledParts:
+        part = compiler.compile_object(self._rulebook, "Part", projection)
+        return CompiledParts(documents.parts(part), part)
 
-    def _compile_page(self, view: View, counted: frozenset[str]) -> PartsView:
-        part = compiler.compile_object(self._rulebook, "Part", view)
-        return PartsView(documents.page(part, counted), part)
+    def _compile_page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
+        part = compiler.compile_object(self._rulebook, "Part", projection)
+        return CompiledParts(documents.page(part, counted), part)
 
-    def _compile_numbered(self, view: View) -> PartsView:
+    def _compile_numbered(self, projection: Projection) -> CompiledParts:
         """With what the parts are picked and sorted by, and their snippets are made of."""
         read = {field.path for field in self._rulebook.tables.search.values() if field.path}
         needs = sorted({"mpn", "shortDescription", *read})
-        part = compiler.compile_object(self._rulebook, "Part", view, tuple(needs))
-        return PartsView(documents.multi_match(part, options=True), part)
+        part = compiler.compile_object(self._rulebook, "Part", projection, tuple(needs))
+        return CompiledParts(documents.multi_match(part, options=True), part)
 
     def _catalogue(self, name: str, root: str) -> Catalogue:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        every = View(include=self._rulebook.includable(name))
+        every = Projection(include=self._rulebook.includable(name))
         whole = compiler.compile_object(self._rulebook, name, every, needs)
         nowhere = Context("", "")
 

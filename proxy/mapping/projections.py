@@ -1,7 +1,7 @@
 """What include[], show[], hide[] and slice[] mean for a field at a path (contract v3-rest.md §2.3, §2.4).
 
-Pure questions about a view, asked by the compiler. Below a keyed object a path has one of its keys, or `*`: in a view
-it stands for every key, in the compiler's question for those that the view does not name.
+Pure questions about a projection, asked by the compiler. Below a keyed object a path has one of its keys, or `*`: in a
+projection it stands for every key, in the compiler's question for those that the projection does not name.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from itertools import product
 from typing import NamedTuple
 
 from proxy.mapping.rules import FieldRule
-from proxy.model import Path, View
+from proxy.model import Path, Projection
 
 ANY = "*"
 
 
 class Keys(NamedTuple):
-    """What a view says of a keyed object's keys: those it keeps (None: all) and drops, those whose objects differ from
-    the others', and the key that stands for the others."""
+    """What a projection says of a keyed object's keys: those it keeps (None: all) and drops, those whose objects differ
+    from the others', and the key that stands for the others."""
 
     picked: frozenset[str] | None
     dropped: frozenset[str]
@@ -25,45 +25,45 @@ class Keys(NamedTuple):
     others: str
 
 
-def shows(view: View, rule: FieldRule, at: Path) -> bool:
-    """Whether a reply in this view holds the field at all."""
-    if rule.include and at[-1] not in view.include:
+def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
+    """Whether a reply in this projection holds the field at all."""
+    if rule.include and at[-1] not in projection.include:
         return False
-    if _names(view.hide, at):
+    if _names(projection.hide, at):
         return False
-    return not view.show or _names(_beginnings(view.show), at) or _is_below(view.show, at)
+    return not projection.show or _names(_beginnings(projection.show), at) or _is_below(projection.show, at)
 
 
-def shows_class(view: View, at: Path) -> bool:
+def shows_class(projection: Projection, at: Path) -> bool:
     """Whether the object at this path keeps its `__class__`: not where show[] picks fields of it."""
-    return not view.show or _is_below(view.show, at)
+    return not projection.show or _is_below(projection.show, at)
 
 
-def keys(view: View, at: Path) -> Keys:
+def keys(projection: Projection, at: Path) -> Keys:
     """Of the keyed object at this path."""
     level = len(at)
-    picked = _keys(view.show, at, level + 1)
-    whole = _is_below(view.show, at)
-    dropped = frozenset(gone[level] for gone in view.hide if len(gone) == level + 1 and gone[:level] == at)
-    apart = _keys(view.show | view.hide | view.cut | view.emptied, at, level + 2)
+    picked = _keys(projection.show, at, level + 1)
+    whole = _is_below(projection.show, at)
+    dropped = frozenset(gone[level] for gone in projection.hide if len(gone) == level + 1 and gone[:level] == at)
+    apart = _keys(projection.show | projection.hide | projection.cut | projection.emptied, at, level + 2)
     if ANY in picked:
         apart |= picked
     apart -= {ANY}
     alike = sorted(picked - apart - {ANY})
     if ANY in dropped:
         return Keys(frozenset(), frozenset(), (), ANY)
-    everything = not view.show or whole or ANY in picked
+    everything = not projection.show or whole or ANY in picked
     return Keys(None if everything else picked, dropped, tuple(sorted(apart)), alike[0] if alike else ANY)
 
 
-def cut(view: View, at: Path) -> Path | None:
+def cut(projection: Projection, at: Path) -> Path | None:
     """The path under which a list field is cut, None where it is not. How far it is cut is the request's business."""
-    return max((path for path in _spellings(at) if path in view.cut), default=None)
+    return max((path for path in _spellings(at) if path in projection.cut), default=None)
 
 
-def emptied(view: View, at: Path) -> bool:
+def emptied(projection: Projection, at: Path) -> bool:
     """Whether a cut leaves nothing of the field, so that it need not be asked for."""
-    return _names(view.emptied, at)
+    return _names(projection.emptied, at)
 
 
 def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
@@ -72,17 +72,18 @@ def _keys(paths: frozenset[Path], at: Path, least: int) -> frozenset[str]:
 
 
 def _is_below(paths: frozenset[Path], at: Path) -> bool:
-    """Whether this path, or one that it begins with, is among a view's."""
+    """Whether this path, or one that it begins with, is among a projection's."""
     return bool(paths) and any(_names(paths, at[:length]) for length in range(len(at) + 1))
 
 
 def _names(paths: frozenset[Path], at: Path) -> bool:
-    """Whether this path is among a view's."""
+    """Whether this path is among a projection's."""
     return bool(paths) and any(path in paths for path in _spellings(at))
 
 
 def _spellings(at: Path) -> Iterator[Path]:
-    """What a view can write for a path: few, as no object is deep. So what is asked does not grow with the view."""
+    """What a projection can write for a path: few, as no object is deep. So what is asked does not grow with the
+    projection."""
     return product(*((step, ANY) for step in at))
 
 
