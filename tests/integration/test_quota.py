@@ -11,7 +11,7 @@ from support import running_proxy, scripted_upstream
 
 from proxy import config
 from proxy.kit import clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
@@ -157,6 +157,6 @@ async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtfu
             reply = await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
     assert reply.headers["x-parts-cost"] == str(doubtful)
     store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-    (state,) = await store.states([Line("demo", "lifetime")])
+    (state,) = await store.states([LedgerEntry("demo", "lifetime")])
     await store.aclose()
     assert (state.used, state.doubtful) == (0, doubtful)

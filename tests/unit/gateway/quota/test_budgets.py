@@ -9,8 +9,10 @@ import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import errors
-from proxy.gateway import budgets, quota
+from proxy.gateway.quota import budgets, reservations
 from proxy.kit import clock
+
+Quotas = Callable[..., reservations.Quota]
 
 TO_DECEMBER = 1_388_800
 
@@ -42,9 +44,7 @@ def test_a_threshold_is_reached_at_its_share(used: int, limit: int | None, expec
     assert budgets.passed(used, limit) == expected
 
 
-async def test_each_threshold_is_told_once_with_its_figures(
-    quotas: Callable[..., quota.Quota], written: io.StringIO
-) -> None:
+async def test_each_threshold_is_told_once_with_its_figures(quotas: Quotas, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     for parts in (49, 1, 29, 1, 15, 1):
@@ -55,27 +55,21 @@ async def test_each_threshold_is_told_once_with_its_figures(
     assert first["period"] == "2023-11"
 
 
-async def test_a_keys_own_share_is_told_of_by_its_name(
-    quotas: Callable[..., quota.Quota], written: io.StringIO
-) -> None:
+async def test_a_keys_own_share_is_told_of_by_its_name(quotas: Quotas, written: io.StringIO) -> None:
     plan = accounts(parts=1_000, own=10)
     worker = quotas(plan)
     await spend(worker, plan, 8)
     assert warnings(written) == [(50, "demo/erp"), (80, "demo/erp")]
 
 
-async def test_other_workers_and_later_ones_do_not_tell_again(
-    quotas: Callable[..., quota.Quota], written: io.StringIO
-) -> None:
+async def test_other_workers_and_later_ones_do_not_tell_again(quotas: Quotas, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     for owner, parts in (("one", 60), ("other", 1), ("after a restart", 1)):
         await spend(quotas(plan, owner=owner), plan, parts)
     assert warnings(written) == [(50, "demo")]
 
 
-async def test_the_next_month_is_told_of_anew(
-    quotas: Callable[..., quota.Quota], written: io.StringIO, time: clock.ManualClock
-) -> None:
+async def test_the_next_month_is_told_of_anew(quotas: Quotas, written: io.StringIO, time: clock.ManualClock) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await spend(worker, plan, 60)
@@ -85,9 +79,7 @@ async def test_the_next_month_is_told_of_anew(
     assert warnings(written) == [(50, "demo")] * 2
 
 
-async def test_a_store_that_is_away_delays_a_warning(
-    quotas: Callable[..., quota.Quota], store: Any, written: io.StringIO
-) -> None:
+async def test_a_store_that_is_away_delays_a_warning(quotas: Quotas, store: Any, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
     await worker.look()

@@ -14,42 +14,50 @@ import structlog
 
 from proxy import errors
 from proxy.kit.group_commit import GroupCommit
-from proxy.stores.base import Booking, Claim, Journal, Line, Settlement, State, Store
+from proxy.stores.protocols import (
+    EntryUsage,
+    Journal,
+    LedgerEntry,
+    ReservationRecord,
+    Settlement,
+    Store,
+    UsageIncrement,
+)
 
 PAUSE = 0.2  # seconds from a note beside the store to the settlement that holds it
 
 log = structlog.get_logger()
 
 
-class Cost(NamedTuple):
+class RequestUsage(NamedTuple):
     """What one call came to, on which lines, the claim that it held ("" for none), and its intent in the journal."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[LedgerEntry, ...]
     used: int
     doubtful: int
     claim: str
     intent: int | None = None
 
 
-NOTHING = Cost((), 0, 0, "")  # more than what was noted
+NOTHING = RequestUsage((), 0, 0, "")  # more than what was noted
 
 
 class Look(NamedTuple):
     """A wish to see how these lines stand, after everything that was wanted before it."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[LedgerEntry, ...]
 
 
-class Journaled:
+class JournaledUsage:
     """The journal of a worker, if its store has one, and what is only in memory because the journal did not take it."""
 
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
         self._writable = True
         self._intents: list[int] = []
-        self._missed: dict[Line, int] = defaultdict(int)
+        self._missed: dict[LedgerEntry, int] = defaultdict(int)
 
-    def open_intent(self, parts: int, lines: tuple[Line, ...]) -> int | None:
+    def open_intent(self, parts: int, lines: tuple[LedgerEntry, ...]) -> int | None:
         """The number of the intent; None where there is no journal, or it cannot be written."""
         if self._journal is None:
             return None
@@ -61,7 +69,7 @@ class Journaled:
         self._writable = True
         return intent
 
-    def note(self, sequence: int, cost: Cost) -> bool:
+    def note(self, sequence: int, cost: RequestUsage) -> bool:
         """Whether the cost is noted for the settlement of that number. Its intent is over then."""
         if self._journal is None:
             return False
@@ -76,7 +84,7 @@ class Journaled:
             self._journal.close_intent(cost.intent)
         return True
 
-    def missed(self, cost: Cost) -> None:
+    def missed(self, cost: RequestUsage) -> None:
         """A cost is only in memory until the next settlement; its intent stays open until then."""
         if cost.intent is not None:
             self._intents.append(cost.intent)
@@ -118,29 +126,29 @@ class Ledger:
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._journal = Journaled(store.journal(owner))
+        self._journal = JournaledUsage(store.journal(owner))
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.Task[None] | None = None
-        self._writing: GroupCommit[Cost | Look, None] = GroupCommit("bookings", self._commit)
-        self._claiming: GroupCommit[Claim, Line | None] = GroupCommit("claims", self._hold)
-        self._standing: dict[Line, State] = {}
-        self._since: dict[int, Cost] = {}
+        self._writing: GroupCommit[RequestUsage | Look, None] = GroupCommit("bookings", self._commit)
+        self._claiming: GroupCommit[ReservationRecord, LedgerEntry | None] = GroupCommit("claims", self._hold)
+        self._standing: dict[LedgerEntry, EntryUsage] = {}
+        self._since: dict[int, RequestUsage] = {}
         self._returned: list[str] = []
         self._unsure: Settlement | None = None
         self._sequence = 0
         self._unanswered: set[str] = set()
         self._reachable = True
 
-    def standing(self, line: Line) -> State:
+    def standing(self, line: LedgerEntry) -> EntryUsage:
         """How a line stands, as far as is known here: a moment old for what others spend, exact for its own."""
-        return self._standing.get(line) or State(line, 0, 0, 0)
+        return self._standing.get(line) or EntryUsage(line, 0, 0, 0)
 
-    def spent(self, line: Line) -> int:
+    def spent(self, line: LedgerEntry) -> int:
         """Parts used or in doubt, as far as is known here."""
         state = self._standing.get(line)
         return 0 if state is None else state.used + state.doubtful
 
-    async def hold(self, claim: Claim) -> Line | None:
+    async def hold(self, claim: ReservationRecord) -> LedgerEntry | None:
         """None where the claim is held, or the line that has no room for it. Raises StoreUnavailable."""
         self._unanswered.add(claim.id)
         try:
@@ -152,11 +160,11 @@ class Ledger:
                 self._returned.append(claim.id)
             raise
 
-    def open_intent(self, parts: int, lines: tuple[Line, ...]) -> int | None:
+    def open_intent(self, parts: int, lines: tuple[LedgerEntry, ...]) -> int | None:
         """Record in the journal what a request may cost, before it is sent; None where that cannot be."""
         return self._journal.open_intent(parts, lines)
 
-    async def record(self, claim: Claim) -> bool:
+    async def record(self, claim: ReservationRecord) -> bool:
         """Record a claim without budgets, where there is no journal for it. Whether the store has it."""
         if not self._reachable:
             return False
@@ -166,7 +174,7 @@ class Ledger:
             self.lost(error)
             return False
 
-    async def book(self, cost: Cost) -> None:
+    async def book(self, cost: RequestUsage) -> None:
         """Lasting when this returns: noted beside the store or written, or kept here until the store can be reached.
 
         What holds a claim is written at once, so that others can have what is left of it.
@@ -174,11 +182,11 @@ class Ledger:
         if cost.claim or not self._note(cost):
             await self._writing.run(cost)
 
-    async def look(self, lines: Sequence[Line]) -> None:
+    async def look(self, lines: Sequence[LedgerEntry]) -> None:
         """Try again to write what could not be written, and see how these lines stand."""
         await self._writing.run(Look(tuple(lines)))
 
-    async def states(self, lines: Sequence[Line]) -> list[State]:
+    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
         """How lines stand in the store at this moment. Raises StoreUnavailable."""
         return await self._store.states(lines)
 
@@ -199,7 +207,7 @@ class Ledger:
         await self._writing.close()
         self._journal.close(unsettled=bool(self._unsure or self._since))
 
-    def _note(self, cost: Cost) -> bool:
+    def _note(self, cost: RequestUsage) -> bool:
         """Whether a cost is noted; it is written soon."""
         if not self._journal.note(self._sequence + 1, cost):
             return False
@@ -212,7 +220,7 @@ class Ledger:
         self._timer = None
         self._flush = asyncio.create_task(self._writing.run(NOTHING), name="bookings that were noted")
 
-    async def _hold(self, claims: Sequence[Claim]) -> Sequence[Line | None]:
+    async def _hold(self, claims: Sequence[ReservationRecord]) -> Sequence[LedgerEntry | None]:
         ids = {claim.id for claim in claims}
         try:
             return await self._store.reserve(claims)
@@ -220,11 +228,11 @@ class Ledger:
             self._returned += ids - self._unanswered  # their callers have gone
             self._unanswered -= ids
 
-    async def _commit(self, pieces: Sequence[Cost | Look]) -> Sequence[None]:
+    async def _commit(self, pieces: Sequence[RequestUsage | Look]) -> Sequence[None]:
         """One at a time, so that what is looked up holds exactly what was booked before."""
         looks = [piece for piece in pieces if isinstance(piece, Look)]
         for piece in pieces:
-            if isinstance(piece, Cost):
+            if isinstance(piece, RequestUsage):
                 self._count(piece)
                 self._journal.missed(piece)
         if self._reachable or looks:
@@ -241,7 +249,7 @@ class Ledger:
                 self._found()
         return [None] * len(pieces)
 
-    def _count(self, cost: Cost) -> None:
+    def _count(self, cost: RequestUsage) -> None:
         if cost.claim:
             self._returned.append(cost.claim)
         if not (cost.used or cost.doubtful):
@@ -251,14 +259,14 @@ class Ledger:
         if before is None:
             self._since[place] = cost
         else:
-            self._since[place] = Cost(cost.lines, before.used + cost.used, before.doubtful + cost.doubtful, "")
+            self._since[place] = RequestUsage(cost.lines, before.used + cost.used, before.doubtful + cost.doubtful, "")
         self._add(cost)
 
-    def _add(self, cost: Cost) -> None:
+    def _add(self, cost: RequestUsage) -> None:
         """To how lines stand here."""
         for line in cost.lines:
             if known := self._standing.get(line):
-                self._standing[line] = State(
+                self._standing[line] = EntryUsage(
                     line, known.used + cost.used, known.doubtful + cost.doubtful, known.reserved
                 )
 
@@ -279,12 +287,12 @@ class Ledger:
         """All that is not yet in the store, summed up by line."""
         if not (self._since or self._returned):
             return None
-        sums: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
+        sums: dict[LedgerEntry, list[int]] = defaultdict(lambda: [0, 0])
         for cost in self._since.values():
             for line in cost.lines:
                 sums[line][0] += cost.used
                 sums[line][1] += cost.doubtful
-        bookings = tuple(Booking(line, used, doubtful) for line, (used, doubtful) in sums.items())
+        bookings = tuple(UsageIncrement(line, used, doubtful) for line, (used, doubtful) in sums.items())
         self._sequence += 1
         settlement = Settlement(self._owner, self._sequence, tuple(self._returned), bookings)
         self._since.clear()

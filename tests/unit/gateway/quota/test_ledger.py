@@ -12,21 +12,23 @@ import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import errors
-from proxy.gateway import ledger, quota
+from proxy.gateway.quota import ledger, reservations
 from proxy.kit import clock
-from proxy.stores.base import Budget, Claim, Line
+from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord
 from proxy.stores.sqlite import SqliteStore
 
-NOVEMBER = Line("demo", "2023-11")
+Quotas = Callable[..., reservations.Quota]
+
+NOVEMBER = LedgerEntry("demo", "2023-11")
 LINES = (NOVEMBER,)
 
 
 def cost(used: Any, doubtful: int = 0, claim: str = "") -> Any:
-    return ledger.Cost(LINES, used, doubtful, claim)
+    return ledger.RequestUsage(LINES, used, doubtful, claim)
 
 
 def claim(name: Any, parts: int = 10, limit: int = 100) -> Any:
-    return Claim(name, "worker", parts, (Budget(NOVEMBER, limit),), (NOVEMBER,))
+    return ReservationRecord(name, "worker", parts, (QuotaLimit(NOVEMBER, limit),), (NOVEMBER,))
 
 
 async def state(store: Any) -> Any:
@@ -222,9 +224,7 @@ async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(
     assert line["parts"] == {"demo 2023-11": 7}
 
 
-async def test_a_limited_account_is_not_served_while_the_store_is_away(
-    quotas: Callable[..., quota.Quota], store: Any
-) -> None:
+async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas: Quotas, store: Any) -> None:
     limited, free = accounts(parts=100), accounts(name="free")
     worker = quotas(limited, free)
     await worker.look()
@@ -236,13 +236,11 @@ async def test_a_limited_account_is_not_served_while_the_store_is_away(
     store.away = False
     await worker.look()
     assert await state(store) == (0, 0, 0)
-    assert (await store.states([Line("free", "2023-11")]))[0].used == 3
+    assert (await store.states([LedgerEntry("free", "2023-11")]))[0].used == 3
     await worker.reserve(limited, 100)
 
 
-async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_later(
-    quotas: Callable[..., quota.Quota], store: Any
-) -> None:
+async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_later(quotas: Quotas, store: Any) -> None:
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 3)
@@ -257,9 +255,7 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
         await worker.reserve(plan, 3)
 
 
-async def test_a_worker_can_start_before_its_store(
-    quotas: Callable[..., quota.Quota], store: Any, written: io.StringIO
-) -> None:
+async def test_a_worker_can_start_before_its_store(quotas: Quotas, store: Any, written: io.StringIO) -> None:
     plan = accounts(parts=10)
     worker = quotas(plan)
     store.away = True

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from proxy import config, model
-from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
 from proxy.kit import clock
 
 Readings = Callable[..., Reading]
@@ -17,11 +17,11 @@ OTHER = Question(("other", "SN74S74N"), model.Context("US", "USD"))
 PART = {"v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "octopartUrl": "https://octopart.com/x"}
 
 
-def memory(time: clock.ManualClock, **settings: Any) -> KeptAnswers:
-    return KeptAnswers(config.Answers(**{"seconds": 60, "stale_seconds": 600, **settings}), time)
+def memory(time: clock.ManualClock, **settings: Any) -> ResponseCache:
+    return ResponseCache(config.Answers(**{"seconds": 60, "stale_seconds": 600, **settings}), time)
 
 
-def keep(kept: KeptAnswers, reading: Reading, question: Question = QUESTION, beside: Any = None) -> Answer:
+def keep(kept: ResponseCache, reading: Reading, question: Question = QUESTION, beside: Any = None) -> Answer:
     records = msgspec.convert([PART], list[reading.part.record])  # type: ignore[name-defined]
     answer = Answer(reading.items(records, question.context), 7, beside=beside)
     return kept.keep(question, reading, records, answer)

@@ -1,4 +1,4 @@
-"""Accounts from the configuration, and the dates by which they are counted."""
+"""ChargedAccounts from the configuration, and the dates by which they are counted."""
 
 import datetime
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from proxy import config
-from proxy.gateway import plans
+from proxy.gateway.quota import accounts
 from proxy.kit import clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 
 
 def at(text: Any) -> Any:
@@ -24,17 +24,17 @@ def apikey(text: Any, **changes: Any) -> Any:
 
 
 def test_every_key_has_an_account_beside_the_applications() -> None:
-    keys = plans.accounts("demo", application(apikey("a"), apikey("b", name="erp", parts=5), parts=10))
+    keys = accounts.charged_accounts("demo", application(apikey("a"), apikey("b", name="erp", parts=5), parts=10))
     assert {name: (pair.application, pair.key) for name, pair in keys.items()} == {
-        "1": (plans.Account("demo", 10, "month"), plans.Account("demo/1", None, "month")),
-        "erp": (plans.Account("demo", 10, "month"), plans.Account("demo/erp", 5, "month")),
+        "1": (accounts.QuotaAccount("demo", 10, "month"), accounts.QuotaAccount("demo/1", None, "month")),
+        "erp": (accounts.QuotaAccount("demo", 10, "month"), accounts.QuotaAccount("demo/erp", 5, "month")),
     }
 
 
 def test_keys_have_the_period_of_their_application() -> None:
-    (pair,) = plans.accounts("demo", application(apikey("a", parts=5), period="lifetime")).values()
-    dates = plans.dates(at("2026-11-21T12:00:00Z"))
-    assert pair.key.line(dates) == Line("demo/1", "lifetime")
+    (pair,) = accounts.charged_accounts("demo", application(apikey("a", parts=5), period="lifetime")).values()
+    dates = accounts.billing_periods(at("2026-11-21T12:00:00Z"))
+    assert pair.key.line(dates) == LedgerEntry("demo/1", "lifetime")
     assert pair.key.reset(dates, 0.0) is None
 
 
@@ -49,17 +49,21 @@ def test_keys_have_the_period_of_their_application() -> None:
     ],
 )
 def test_dates_are_those_of_utc(now: str, day: str, month: str, left: Any) -> None:
-    dates = plans.dates(at(now))
+    dates = accounts.billing_periods(at(now))
     assert (dates.day, dates.month) == (day, month)
     assert dates.day_begins <= at(now) < dates.day_ends
-    account = plans.Account("demo", 1, "month")
+    account = accounts.QuotaAccount("demo", 1, "month")
     assert account.reset(dates, at(now)) == left
-    assert account.lines(dates) == (Line("demo", day), Line("demo", month), Line("demo", "lifetime"))
+    assert account.lines(dates) == (
+        LedgerEntry("demo", day),
+        LedgerEntry("demo", month),
+        LedgerEntry("demo", "lifetime"),
+    )
 
 
 def test_the_calendar_turns_with_the_clock_in_either_direction() -> None:
     time = clock.ManualClock(at("2026-11-30T23:59:59Z"))
-    calendar = plans.Calendar(time)
+    calendar = accounts.BillingCalendar(time)
     before = calendar.today()
     assert calendar.today() is before
     time.advance(1)
@@ -69,4 +73,4 @@ def test_the_calendar_turns_with_the_clock_in_either_direction() -> None:
 
 
 def test_the_last_days_end_with_today() -> None:
-    assert plans.last_days(at("2026-03-02T09:00:00Z"), 3) == ["2026-02-28", "2026-03-01", "2026-03-02"]
+    assert accounts.last_days(at("2026-03-02T09:00:00Z"), 3) == ["2026-02-28", "2026-03-01", "2026-03-02"]

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import structlog
 
 from proxy import errors
-from proxy.gateway import forecast
-from proxy.gateway.budgets import Watch
-from proxy.gateway.closures import WITHOUT_END_SECONDS, Closures
-from proxy.gateway.ledger import Cost, Ledger
-from proxy.gateway.plans import Account, Accounts, Calendar, Dates
+from proxy.gateway.quota import forecast
+from proxy.gateway.quota.accounts import BillingCalendar, BillingPeriods, ChargedAccounts, QuotaAccount
+from proxy.gateway.quota.budgets import Watch
+from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
+from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
-from proxy.stores.base import Budget, Claim, Line, State, Store
+from proxy.stores.protocols import EntryUsage, LedgerEntry, QuotaLimit, ReservationRecord, Store
 from proxy.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
@@ -33,7 +33,7 @@ LOOK_SECONDS = 1.0  # between two looks at what others have spent
 log = structlog.get_logger()
 
 
-class Standing(NamedTuple):
+class QuotaStatus(NamedTuple):
     """Of the budget with the least left, or of the application where nothing is limited: parts used or in doubt, the
     limit (None: unlimited), whole seconds until it begins anew (None: never)."""
 
@@ -46,9 +46,9 @@ class _Lines(NamedTuple):
     """What a call on two accounts is `booked` on, its `budgets`, and of what its client is `told`: of those, or where
     nothing is limited of the application."""
 
-    booked: tuple[Line, ...]
-    budgets: tuple[Budget, ...]
-    told: tuple[tuple[Account, Line], ...]
+    booked: tuple[LedgerEntry, ...]
+    budgets: tuple[QuotaLimit, ...]
+    told: tuple[tuple[QuotaAccount, LedgerEntry], ...]
 
 
 class Reservation:
@@ -57,7 +57,7 @@ class Reservation:
     __slots__ = ("_accounts", "_claim", "_intent", "_open", "_parts", "_quota")
 
     def __init__(
-        self, quota: "Quota", accounts: Accounts, parts: int, claim: str = "", intent: int | None = None
+        self, quota: "Quota", accounts: ChargedAccounts, parts: int, claim: str = "", intent: int | None = None
     ) -> None:
         self._quota = quota
         self._accounts = accounts
@@ -91,7 +91,7 @@ class Quota:
     def __init__(
         self,
         store: Store,
-        plans: Sequence[Accounts],
+        plans: Sequence[ChargedAccounts],
         owner: str,
         clock: Clock,
         metrics: Metrics,
@@ -105,14 +105,14 @@ class Quota:
         self._clock = clock
         self._lease = lease
         self._every = every
-        self._calendar = Calendar(clock)
+        self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
-        self._closures = Closures(store, clock)
+        self._closures = ExhaustedQuotas(store, clock)
         self._watch = Watch(store, metrics)
         self._numbers = count(1)
         self._dates = self._calendar.today()
-        self._pruned: Dates | None = None
-        self._lines: dict[Accounts, _Lines] = {}
+        self._pruned: BillingPeriods | None = None
+        self._lines: dict[ChargedAccounts, _Lines] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -128,7 +128,7 @@ class Quota:
             self._task = None
         await self._ledger.close()
 
-    async def reserve(self, accounts: Accounts, parts: int) -> Reservation:
+    async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         """To hold `parts`, the most that a call can cost. Raises PartLimitUsedUp and StoreUnavailable."""
         self._closures.check(accounts.application)
         lines = self._of(accounts, self._calendar.today())
@@ -144,22 +144,22 @@ class Quota:
             await self._refuse(next(account for account, line in lines.told if line == full), full, parts)
         return Reservation(self, accounts, parts, claim.id)
 
-    def standing(self, accounts: Accounts) -> Standing:
+    def standing(self, accounts: ChargedAccounts) -> QuotaStatus:
         """What a client is told with each reply. As of the last look, and what was spent here since."""
         now = self._clock.now()
         dates = self._calendar.at(now)
         told = self._of(accounts, dates).told
         used, account = self._spent(told[0]) if len(told) == 1 else min(map(self._spent, told), key=_left)
-        return Standing(used, account.limit, account.reset(dates, now))
+        return QuotaStatus(used, account.limit, account.reset(dates, now))
 
-    async def book(self, accounts: Accounts, used: int, doubtful: int, claim: str, intent: int | None) -> None:
+    async def book(self, accounts: ChargedAccounts, used: int, doubtful: int, claim: str, intent: int | None) -> None:
         """Onto the lines of both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
         if not (used or doubtful or claim or intent is not None):
             return
         lines = self._of(accounts, self._calendar.today()).booked
-        await self._ledger.book(Cost(lines, used, doubtful, claim, intent))
+        await self._ledger.book(RequestUsage(lines, used, doubtful, claim, intent))
 
-    async def used_up(self, accounts: Accounts, error: errors.PartLimitUsedUp) -> None:
+    async def used_up(self, accounts: ChargedAccounts, error: errors.PartLimitUsedUp) -> None:
         """The service's word for an application, for its reservation."""
         try:
             await self._closures.close(accounts.application, self._calendar.today(), error)
@@ -197,7 +197,7 @@ class Quota:
             except Exception as error:  # a look that fails must not be the last one
                 log.error("ledger refresh failed", exc_info=error)
 
-    async def _record(self, accounts: Accounts, parts: int, lines: "_Lines") -> Reservation:
+    async def _record(self, accounts: ChargedAccounts, parts: int, lines: "_Lines") -> Reservation:
         """Nothing is held. The journal is the quicker record; a store that is away holds nobody up."""
         intent = self._ledger.open_intent(parts, lines.booked)
         if intent is not None:
@@ -205,10 +205,12 @@ class Quota:
         claim = self._claim(parts, lines)
         return Reservation(self, accounts, parts, claim.id if await self._ledger.record(claim) else "")
 
-    def _claim(self, parts: int, lines: "_Lines") -> Claim:
-        return Claim(f"{self._owner}-{next(self._numbers)}", self._owner, parts, lines.budgets, lines.booked)
+    def _claim(self, parts: int, lines: "_Lines") -> ReservationRecord:
+        return ReservationRecord(
+            f"{self._owner}-{next(self._numbers)}", self._owner, parts, lines.budgets, lines.booked
+        )
 
-    def _of(self, accounts: Accounts, dates: Dates) -> "_Lines":
+    def _of(self, accounts: ChargedAccounts, dates: BillingPeriods) -> "_Lines":
         """The lines of a call, made once a day."""
         if dates is not self._dates:
             self._dates = dates
@@ -218,11 +220,11 @@ class Quota:
             lines = self._lines[accounts] = _lines(accounts, dates)
         return lines
 
-    def _spent(self, told: tuple[Account, Line]) -> tuple[int, Account]:
+    def _spent(self, told: tuple[QuotaAccount, LedgerEntry]) -> tuple[int, QuotaAccount]:
         account, line = told
         return self._ledger.spent(line), account
 
-    def _check(self, account: Account, state: State, parts: int) -> None:
+    def _check(self, account: QuotaAccount, state: EntryUsage, parts: int) -> None:
         """Raises PartLimitUsedUp where the parts are more than is left, whatever calls under way give back."""
         left = max(0, (account.limit or 0) - state.used - state.doubtful)
         if parts > left:
@@ -233,7 +235,7 @@ class Quota:
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
             )
 
-    async def _refuse(self, account: Account, line: Line, parts: int) -> None:
+    async def _refuse(self, account: QuotaAccount, line: LedgerEntry, parts: int) -> None:
         """The reason why the store has no room: used, or held by calls under way, of which some will give back."""
         (state,) = await self._ledger.states([line])
         self._check(account, state, parts)
@@ -251,13 +253,13 @@ def may_be_billed(error: BaseException) -> bool:
     return not isinstance(error, errors.BridgeError)
 
 
-def _lines(accounts: Accounts, dates: Dates) -> _Lines:
+def _lines(accounts: ChargedAccounts, dates: BillingPeriods) -> _Lines:
     booked = accounts.application.lines(dates) + accounts.key.lines(dates)
-    budgets = tuple(Budget(account.line(dates), account.limit or 0) for account in accounts.limited)
+    budgets = tuple(QuotaLimit(account.line(dates), account.limit or 0) for account in accounts.limited)
     told = accounts.limited or (accounts.application,)
     return _Lines(booked, budgets, tuple((account, account.line(dates)) for account in told))
 
 
-def _left(spent: tuple[int, Account]) -> int:
+def _left(spent: tuple[int, QuotaAccount]) -> int:
     used, account = spent
     return (account.limit or 0) - used

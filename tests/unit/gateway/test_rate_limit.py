@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proxy import config, errors
-from proxy.gateway import applications, rates
+from proxy.gateway import applications, rate_limit
 from proxy.kit import clock
 
 KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
@@ -18,7 +18,7 @@ def served() -> Any:
 
 
 async def test_a_key_may_ask_so_often_in_any_second(store: Any, served: Any, time: clock.ManualClock) -> None:
-    limits, client = rates.Rates(store), served.client("a")
+    limits, client = rate_limit.RateLimits(store), served.client("a")
     for _ in range(3):
         await limits.admit(client)
         time.advance(0.2)
@@ -31,7 +31,7 @@ async def test_a_key_may_ask_so_often_in_any_second(store: Any, served: Any, tim
 
 
 async def test_workers_share_it(store: Any, served: Any) -> None:
-    one, other = rates.Rates(store), rates.Rates(store)
+    one, other = rate_limit.RateLimits(store), rate_limit.RateLimits(store)
     for worker in (one, other, one):
         await worker.admit(served.client("a"))
     with pytest.raises(errors.TooManyRequests):
@@ -39,7 +39,7 @@ async def test_workers_share_it(store: Any, served: Any) -> None:
 
 
 async def test_a_key_without_its_own_has_the_applications(store: Any, served: Any) -> None:
-    limits = rates.Rates(store)
+    limits = rate_limit.RateLimits(store)
     await limits.admit(served.client("c"))
     with pytest.raises(errors.TooManyRequests, match="no more than 1 "):
         await limits.admit(served.client("c"))
@@ -47,11 +47,11 @@ async def test_a_key_without_its_own_has_the_applications(store: Any, served: An
 
 async def test_where_it_is_off_the_store_is_not_asked(store: Any, served: Any) -> None:
     for _ in range(50):
-        await rates.Rates(store).admit(served.client("d"))
+        await rate_limit.RateLimits(store).admit(served.client("d"))
     assert store.asked == []
 
 
 async def test_a_store_that_is_away_stops_nobody(store: Any, served: Any) -> None:
     store.away = True
     for _ in range(5):
-        await rates.Rates(store).admit(served.client("a"))
+        await rate_limit.RateLimits(store).admit(served.client("a"))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from proxy.kit.shared_work import SharedWork, Stall
+from proxy.gateway.cache.coalescing import SharedWork, Stall
 
 REFUSED, FAILED = "refused", "failed"
 

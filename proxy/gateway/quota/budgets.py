@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from proxy.gateway.plans import LIFETIME, Account
+from proxy.gateway.quota.accounts import LIFETIME, QuotaAccount
 from proxy.kit.windows import Window
-from proxy.stores.base import State, Store
+from proxy.stores.protocols import EntryUsage, Store
 from proxy.telemetry.metrics import Metrics
 
 THRESHOLDS = (50, 80, 95)  # per cent of a limit, used or in doubt
@@ -29,7 +29,7 @@ class Watch:
         self._metrics = metrics
         self._told: set[tuple[str, str, int]] = set()
 
-    def show(self, standings: Iterable[tuple[Account, State]]) -> None:
+    def show(self, standings: Iterable[tuple[QuotaAccount, EntryUsage]]) -> None:
         """Set the gauges."""
         for account, state in standings:
             label = (account.name,)
@@ -39,13 +39,13 @@ class Watch:
             if account.limit is not None:
                 self._metrics.parts_left[label] = max(0, account.limit - state.used - state.doubtful)
 
-    async def warn(self, standings: Sequence[tuple[Account, State]]) -> None:
+    async def warn(self, standings: Sequence[tuple[QuotaAccount, EntryUsage]]) -> None:
         """Log each threshold that was passed and of which nobody has told. Raises StoreUnavailable."""
         for account, state in standings:
             for threshold in passed(state.used + state.doubtful, account.limit):
                 await self._tell(account, state, threshold)
 
-    async def _tell(self, account: Account, state: State, threshold: int) -> None:
+    async def _tell(self, account: QuotaAccount, state: EntryUsage, threshold: int) -> None:
         told = (account.name, state.line.period, threshold)
         if told in self._told:
             return

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import config
-from proxy.gateway import forecast, plans
-from proxy.gateway.closures import FAR
-from proxy.stores.base import Closure, Line, State
+from proxy.gateway.quota import accounts as quota_accounts
+from proxy.gateway.quota import forecast
+from proxy.gateway.quota.exhaustion import FAR
+from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
 
 
-class Row(msgspec.Struct, frozen=True):
+class UsageRow(msgspec.Struct, frozen=True):
     """One account in its period. Moments are RFC 3339 in UTC.
 
     `key` is null in the application's own row, `limit`, `left` and `percent` are where nothing is limited, `resets` is
@@ -40,47 +41,50 @@ class Row(msgspec.Struct, frozen=True):
 
 def rows(
     applications: Mapping[str, config.Application],
-    states: Iterable[State],
-    closures: Iterable[Closure],
+    states: Iterable[EntryUsage],
+    closures: Iterable[ExhaustedQuota],
     now: float,
-) -> list[Row]:
+) -> list[UsageRow]:
     """A row for each application and one for each of its keys, in the order of the configuration."""
     known = _Known(
         {state.line: state for state in states},
         {closure.account: closure for closure in closures},
-        plans.dates(now),
+        quota_accounts.billing_periods(now),
         now,
     )
     found = []
     for name, entry in applications.items():
-        found.append(_row(plans.application(name, entry), name, None, known))
-        found += [_row(accounts.key, name, key, known) for key, accounts in plans.accounts(name, entry).items()]
+        found.append(_row(quota_accounts.application_account(name, entry), name, None, known))
+        found += [
+            _row(accounts.key, name, key, known)
+            for key, accounts in quota_accounts.charged_accounts(name, entry).items()
+        ]
     return found
 
 
 class _Known(NamedTuple):
     """What there is to know at one moment."""
 
-    states: Mapping[Line, State]
-    closures: Mapping[str, Closure]
-    dates: plans.Dates
+    states: Mapping[LedgerEntry, EntryUsage]
+    closures: Mapping[str, ExhaustedQuota]
+    dates: quota_accounts.BillingPeriods
     now: float
 
-    def state(self, line: Line) -> State:
-        return self.states.get(line) or State(line, 0, 0, 0)
+    def state(self, line: LedgerEntry) -> EntryUsage:
+        return self.states.get(line) or EntryUsage(line, 0, 0, 0)
 
     def spent(self, account: str, day: str) -> int:
-        state = self.state(Line(account, day))
+        state = self.state(LedgerEntry(account, day))
         return state.used + state.doubtful
 
 
-def _row(account: plans.Account, application: str, key: str | None, known: _Known) -> Row:
+def _row(account: quota_accounts.QuotaAccount, application: str, key: str | None, known: _Known) -> UsageRow:
     state = known.state(account.line(known.dates))
     spent = state.used + state.doubtful
     ends = known.dates.month_ends if account.period == "month" else None
-    days = [known.spent(account.name, day) for day in plans.last_days(known.now, forecast.DAYS)]
+    days = [known.spent(account.name, day) for day in quota_accounts.last_days(known.now, forecast.DAYS)]
     closure = known.closures.get(account.name)
-    return Row(
+    return UsageRow(
         application=application,
         key=key,
         period=state.line.period,

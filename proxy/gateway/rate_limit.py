@@ -8,10 +8,10 @@ import math
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.kit.wording import counted
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 
 
-class Rates:
+class RateLimits:
     """The keys' limits, counted in the store."""
 
     def __init__(self, store: Store) -> None:

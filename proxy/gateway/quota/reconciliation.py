@@ -13,11 +13,11 @@ from typing import NamedTuple
 import structlog
 
 from proxy import config, errors
-from proxy.gateway import plans
-from proxy.gateway.plans import Account, Calendar
+from proxy.gateway.quota import accounts as quota_accounts
+from proxy.gateway.quota.accounts import BillingCalendar, QuotaAccount
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores.base import Line, State, Store
+from proxy.stores.protocols import EntryUsage, LedgerEntry, Store
 from proxy.upstream.supply_counts import Counts, SupplyCounts
 
 DAILY = (Window(1, 86_400.0),)
@@ -26,17 +26,17 @@ LOOK_SECONDS = 60.0  # between two looks at whether the day is over
 log = structlog.get_logger()
 
 
-class Watched(NamedTuple):
+class ReconciledApplication(NamedTuple):
     """An application that can be reconciled: its account, and how the service is asked about it."""
 
-    account: Account
+    account: QuotaAccount
     source: config.Reconcile
 
 
-def watched(configured: Mapping[str, config.Application]) -> list[Watched]:
+def watched(configured: Mapping[str, config.Application]) -> list[ReconciledApplication]:
     """The applications that have a `reconcile` block."""
     return [
-        Watched(plans.application(name, entry), entry.reconcile)
+        ReconciledApplication(quota_accounts.application_account(name, entry), entry.reconcile)
         for name, entry in configured.items()
         if entry.reconcile is not None
     ]
@@ -48,7 +48,7 @@ class Reconciler:
     def __init__(
         self,
         store: Store,
-        watched: Sequence[Watched],
+        watched: Sequence[ReconciledApplication],
         counts: SupplyCounts,
         clock: Clock,
         *,
@@ -57,7 +57,7 @@ class Reconciler:
         self._store = store
         self._watched = tuple(watched)
         self._counts = counts
-        self._calendar = Calendar(clock)
+        self._calendar = BillingCalendar(clock)
         self._every = every
         self._without_token: set[str] = set()
         self._task: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class Reconciler:
                 log.error("usage reconciliation failed", exc_info=error)
             await asyncio.sleep(self._every)
 
-    def _token(self, each: Watched) -> config.Secret | None:
+    def _token(self, each: ReconciledApplication) -> config.Secret | None:
         """The user's token of this moment. That there is none is said once."""
         name = each.account.name
         try:
@@ -106,7 +106,7 @@ class Reconciler:
         self._without_token.discard(name)
         return token
 
-    async def _compare(self, each: Watched, token: config.Secret) -> None:
+    async def _compare(self, each: ReconciledApplication, token: config.Secret) -> None:
         line = each.account.line(self._calendar.today())
         (before,) = await self._store.states([line])
         counts = await self._counts.of(each.source.application_id, token)
@@ -119,7 +119,7 @@ class Reconciler:
         elif line == each.account.line(self._calendar.today()):  # else the period has turned meanwhile
             await self._adjust(each.account, line, before, counts)
 
-    async def _adjust(self, account: Account, line: Line, before: State, counts: Counts) -> None:
+    async def _adjust(self, account: QuotaAccount, line: LedgerEntry, before: EntryUsage, counts: Counts) -> None:
         await self._store.adjust(line, counts.used, before.doubtful)
         log.info(
             "usage reconciled",

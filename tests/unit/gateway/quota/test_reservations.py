@@ -9,12 +9,14 @@ import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import config, errors
-from proxy.gateway import quota, usage
+from proxy.gateway.quota import reservations, usage
 from proxy.kit import clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 from proxy.telemetry import metrics
 
-NOVEMBER, DECEMBER = Line("demo", "2023-11"), Line("demo", "2023-12")
+Quotas = Callable[..., reservations.Quota]
+
+NOVEMBER, DECEMBER = LedgerEntry("demo", "2023-11"), LedgerEntry("demo", "2023-12")
 TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
 USED_UP = "You have exceeded your part limit of 100."
 
@@ -37,7 +39,7 @@ def small() -> Any:
 
 
 @pytest.fixture
-async def worker(quotas: Callable[..., quota.Quota], small: Any) -> Any:
+async def worker(quotas: Quotas, small: Any) -> Any:
     made = quotas(small)
     await made.look()
     return made
@@ -55,7 +57,7 @@ async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worke
     await (await worker.reserve(small, 60)).settle(7)
     periods = ("2023-11", "2023-11-14", "lifetime")
     assert [(each.line, each.used) for each in await store.usage()] == [
-        (Line(account, period), 7) for account in ("demo", "demo/erp") for period in periods
+        (LedgerEntry(account, period), 7) for account in ("demo", "demo/erp") for period in periods
     ]
 
 
@@ -104,9 +106,7 @@ async def test_a_call_under_way_at_the_turn_is_booked_in_the_month_it_ends_in(
     assert (await state(store), await state(store, DECEMBER)) == ((0, 0, 0), (5, 0, 0))
 
 
-async def test_a_lifetime_does_not_begin_anew(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
-) -> None:
+async def test_a_lifetime_does_not_begin_anew(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
     plan = accounts(parts=100, period="lifetime")
     worker = quotas(plan)
     await (await worker.reserve(plan, 100)).settle(100)
@@ -115,10 +115,10 @@ async def test_a_lifetime_does_not_begin_anew(
     error = await refused(worker, plan)
     assert error.retry_after == 86_400
     assert "(lifetime)" in error.message
-    assert worker.standing(plan) == quota.Standing(100, 100, None)
+    assert worker.standing(plan) == reservations.QuotaStatus(100, 100, None)
 
 
-async def test_a_key_has_a_share_of_its_own(quotas: Callable[..., quota.Quota], store: Any) -> None:
+async def test_a_key_has_a_share_of_its_own(quotas: Quotas, store: Any) -> None:
     small, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
     worker = quotas(small, free)
     await (await worker.reserve(small, 20)).settle(20)
@@ -127,18 +127,14 @@ async def test_a_key_has_a_share_of_its_own(quotas: Callable[..., quota.Quota], 
     assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
 
 
-async def test_a_key_may_be_limited_where_the_application_is_not(
-    quotas: Callable[..., quota.Quota], store: Any
-) -> None:
+async def test_a_key_may_be_limited_where_the_application_is_not(quotas: Quotas, store: Any) -> None:
     plan = accounts(own=5)
     worker = quotas(plan)
     await (await worker.reserve(plan, 5)).settle(5)
     assert (await refused(worker, plan)).message.startswith("demo/erp has 0 of 5")
 
 
-async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(
-    quotas: Callable[..., quota.Quota], store: Any
-) -> None:
+async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(quotas: Quotas, store: Any) -> None:
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 10**9)
@@ -190,9 +186,7 @@ async def test_a_reservation_ends_once(worker: Any, small: Any, store: Any) -> N
     assert await state(store) == (7, 0, 0)
 
 
-async def test_workers_together_stay_within_the_limit(
-    quotas: Callable[..., quota.Quota], small: Any, store: Any
-) -> None:
+async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any, store: Any) -> None:
     workers = [quotas(small, owner=name) for name in ("one", "other")]
     for each in workers:
         await each.look()
@@ -213,12 +207,12 @@ async def test_workers_together_stay_within_the_limit(
 
 
 async def test_claims_of_a_worker_that_died_become_uncertain_usage(
-    quotas: Callable[..., quota.Quota], small: Any, store: Any, time: clock.ManualClock
+    quotas: Quotas, small: Any, store: Any, time: clock.ManualClock
 ) -> None:
     dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
     await dead.look()
     await dead.reserve(small, 60)
-    time.advance(quota.LEASE_SECONDS - 1)
+    time.advance(reservations.LEASE_SECONDS - 1)
     await other.look()
     assert await state(store) == (0, 0, 60)
     time.advance(1)
@@ -229,21 +223,19 @@ async def test_claims_of_a_worker_that_died_become_uncertain_usage(
 
 
 async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_is_limited(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+    quotas: Quotas, store: Any, time: clock.ManualClock
 ) -> None:
     plan = accounts()
     dead, other = quotas(plan, owner="dead"), quotas(plan, owner="other")
     await dead.look()
     await dead.reserve(plan, 60)
     await (await dead.reserve(plan, 60)).settle(7)
-    time.advance(quota.LEASE_SECONDS)
+    time.advance(reservations.LEASE_SECONDS)
     await other.look()
     assert await state(store) == (7, 60, 0)
 
 
-async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(
-    quotas: Callable[..., quota.Quota], store: Any
-) -> None:
+async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(quotas: Quotas, store: Any) -> None:
     plan = accounts()
     worker = quotas(plan)
     store.away = True
@@ -256,21 +248,19 @@ async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(
     assert await state(store) == (12, 0, 0)
 
 
-async def test_the_standing_is_of_the_budget_with_the_least_left(quotas: Callable[..., quota.Quota]) -> None:
+async def test_the_standing_is_of_the_budget_with_the_least_left(quotas: Quotas) -> None:
     plan, free = accounts(parts=100, own=20), accounts(key="free")
     worker = quotas(plan, free)
     await worker.look()
-    assert worker.standing(plan) == quota.Standing(0, 20, TO_DECEMBER)
+    assert worker.standing(plan) == reservations.QuotaStatus(0, 20, TO_DECEMBER)
     await (await worker.reserve(plan, 9)).settle(5)
-    assert worker.standing(plan) == quota.Standing(5, 20, TO_DECEMBER)
-    assert worker.standing(free) == quota.Standing(5, None, TO_DECEMBER)
+    assert worker.standing(plan) == reservations.QuotaStatus(5, 20, TO_DECEMBER)
+    assert worker.standing(free) == reservations.QuotaStatus(5, None, TO_DECEMBER)
     await (await worker.reserve(free, 9)).settle(85)
-    assert worker.standing(plan) == quota.Standing(90, 100, TO_DECEMBER)
+    assert worker.standing(plan) == reservations.QuotaStatus(90, 100, TO_DECEMBER)
 
 
-async def test_the_standing_learns_with_each_look_what_other_workers_spent(
-    quotas: Callable[..., quota.Quota], small: Any
-) -> None:
+async def test_the_standing_learns_with_each_look_what_other_workers_spent(quotas: Quotas, small: Any) -> None:
     one, other = quotas(small, owner="one"), quotas(small, owner="other")
     await one.look()
     await (await other.reserve(small, 9)).settle(5)
@@ -279,85 +269,7 @@ async def test_the_standing_learns_with_each_look_what_other_workers_spent(
     assert one.standing(small).used == 5
 
 
-async def test_the_services_refusal_closes_the_application_until_the_first(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
-) -> None:
-    plan = accounts()
-    worker = quotas(plan)
-    error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
-    await (await worker.reserve(plan, 3)).abandon(error)
-    assert error.retry_after == TO_DECEMBER
-    time.advance(TO_DECEMBER - 60)
-    again = await refused(worker, plan, 0)
-    assert (again.message, again.retry_after) == (USED_UP, 60)
-    time.advance(60)
-    await worker.reserve(plan, 3)
-    assert await state(store) == (0, 0, 0)
-
-
-async def test_other_workers_and_later_ones_know_of_it(quotas: Callable[..., quota.Quota], store: Any) -> None:
-    plan, other = accounts(), accounts(name="other")
-    first = quotas(plan, other)
-    await (await first.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
-    second = quotas(plan, other, owner="second")
-    await second.look()
-    await refused(second, plan)
-    await second.reserve(other, 3)
-
-
-async def test_it_can_be_opened_again_and_closed_again(quotas: Callable[..., quota.Quota], store: Any) -> None:
-    plan = accounts()
-    worker = quotas(plan)
-    for _ in range(2):
-        await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
-        await worker.look()
-        await refused(worker, plan)
-        await store.reopen("demo")
-        await worker.look()
-        await worker.reserve(plan, 3)
-
-
-async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
-) -> None:
-    plan = accounts(period="lifetime")
-    worker = quotas(plan)
-    error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
-    await (await worker.reserve(plan, 3)).abandon(error)
-    time.advance(400 * 86_400)
-    await worker.look()
-    assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
-
-
-async def test_the_month_after_a_refusal_can_be_refused_anew(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
-) -> None:
-    plan = accounts()
-    worker = quotas(plan)
-    await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
-    time.advance(TO_DECEMBER + 86_400)
-    await (await worker.reserve(plan, 3)).abandon(errors.PartLimitUsedUp(USED_UP))
-    assert (await refused(worker, plan)).retry_after == 30 * 86_400
-
-
-async def test_a_refusal_on_the_first_may_be_about_the_month_before(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
-) -> None:
-    plan = accounts()
-    worker = quotas(plan)
-    under_way = await worker.reserve(plan, 3), await worker.reserve(plan, 3)
-    time.advance(TO_DECEMBER)  # here; the service's month may turn a moment later, or in another time zone
-    for each in under_way:
-        error = errors.PartLimitUsedUp(USED_UP)
-        await each.abandon(error)
-        assert error.retry_after == (await refused(worker, plan)).retry_after <= 900
-        time.advance(60)
-    time.advance(840)
-    await (await worker.reserve(plan, 3)).settle(3)
-    assert await state(store, DECEMBER) == (3, 0, 0)
-
-
-async def test_gauges_show_every_account_by_name(quotas: Callable[..., quota.Quota], counted: metrics.Metrics) -> None:
+async def test_gauges_show_every_account_by_name(quotas: Quotas, counted: metrics.Metrics) -> None:
     plan = accounts(parts=100, own=20)
     worker = quotas(plan)
     await (await worker.reserve(plan, 9)).settle(5)
@@ -369,9 +281,7 @@ async def test_gauges_show_every_account_by_name(quotas: Callable[..., quota.Quo
         assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
 
 
-async def test_an_account_without_a_limit_has_nothing_left_to_show(
-    quotas: Callable[..., quota.Quota], counted: metrics.Metrics
-) -> None:
+async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas: Quotas, counted: metrics.Metrics) -> None:
     worker = quotas(accounts())
     await worker.look()
     assert ("demo",) in counted.parts_used
@@ -379,7 +289,7 @@ async def test_an_account_without_a_limit_has_nothing_left_to_show(
 
 
 async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(
-    quotas: Callable[..., quota.Quota], store: Any, time: clock.ManualClock
+    quotas: Quotas, store: Any, time: clock.ManualClock
 ) -> None:
     plan = accounts(parts=90)
     worker = quotas(plan)
@@ -396,7 +306,7 @@ async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_
     await worker.look()
     assert await shown() == before
     assert (before[0].used, before[0].runs_out[:10]) == (72, "2023-12-30")
-    assert len(await store.usage()) == 2 * (quota.DAYS_KEPT + 2 + 1)
+    assert len(await store.usage()) == 2 * (reservations.DAYS_KEPT + 2 + 1)
     store.asked.clear()
     await worker.look()
     assert "prune" not in store.asked
@@ -411,7 +321,7 @@ async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_
 async def test_it_goes_on_looking_until_it_is_closed(
     store: Any, time: clock.ManualClock, counted: metrics.Metrics, small: Any
 ) -> None:
-    worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
+    worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
     await worker.start()
     while store.asked.count("states") < 3:
         await asyncio.sleep(0)
@@ -429,7 +339,7 @@ async def test_a_look_that_fails_is_not_the_last_one(
     written: io.StringIO,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    worker = quota.Quota(store, [small], "worker", time, counted, every=0.0)
+    worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
     await worker.start()
     monkeypatch.setattr(counted, "parts_used", None)
     while written.getvalue().count("ledger refresh failed") < 2:

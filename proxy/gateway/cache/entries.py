@@ -74,7 +74,7 @@ class _Variant(NamedTuple):
         return OVERHEAD + len(self.records) + sum(map(len, self.items.values()))
 
 
-class KeptAnswers:
+class ResponseCache:
     """By question, as the settings say: for some seconds an answer is fresh, for some more it stands in where there is
     no other."""
 

@@ -1,7 +1,7 @@
-"""What applications and their keys may spend, and the dates by which it is counted (contract graphql.md §6). Pure.
+"""Quota accounts, and the billing periods in which their usage is counted (contract graphql.md §6). Pure.
 
-An account is an application (`demo`) or one of its keys (`demo/erp`); a call counts on both. Dates are those of UTC, as
-the service's are: parts are counted by day, by calendar month and for ever.
+A quota account is an application (`demo`) or one of its API keys (`demo/erp`); a request is charged to both. Periods
+are those of UTC, as upstream: usage is counted by day, by calendar month and for the lifetime of the account.
 """
 
 import math
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 
 LIFETIME = "lifetime"
 DAY_SECONDS = 86_400
 
 
-class Dates(NamedTuple):
+class BillingPeriods(NamedTuple):
     """The periods of a moment: their names, when the day begins, when day and month end, in seconds since 1970."""
 
     day: str
@@ -28,63 +28,63 @@ class Dates(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class QuotaAccount:
     """Who is counted, by which period, and the most parts in it (None: unlimited)."""
 
     name: str
     limit: int | None
     period: config.Period
 
-    def line(self, dates: Dates) -> Line:
+    def line(self, dates: BillingPeriods) -> LedgerEntry:
         """The line that the limit is about."""
-        return Line(self.name, dates.month if self.period == "month" else LIFETIME)
+        return LedgerEntry(self.name, dates.month if self.period == "month" else LIFETIME)
 
-    def reset(self, dates: Dates, now: float) -> int | None:
+    def reset(self, dates: BillingPeriods, now: float) -> int | None:
         """Whole seconds until it begins anew; None where it never does."""
         return max(1, math.ceil(dates.month_ends - now)) if self.period == "month" else None
 
-    def lines(self, dates: Dates) -> tuple[Line, ...]:
+    def lines(self, dates: BillingPeriods) -> tuple[LedgerEntry, ...]:
         """Every line that a part counts on."""
-        return tuple(Line(self.name, period) for period in (dates.day, dates.month, LIFETIME))
+        return tuple(LedgerEntry(self.name, period) for period in (dates.day, dates.month, LIFETIME))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Accounts:
+class ChargedAccounts:
     """The two accounts of a call. Made once for each apikey, and told apart by being another one."""
 
-    application: Account
-    key: Account
+    application: QuotaAccount
+    key: QuotaAccount
 
     @property
-    def both(self) -> tuple[Account, Account]:
+    def both(self) -> tuple[QuotaAccount, QuotaAccount]:
         """The application's first."""
         return self.application, self.key
 
     @property
-    def limited(self) -> tuple[Account, ...]:
+    def limited(self) -> tuple[QuotaAccount, ...]:
         """Those that have a limit."""
         return tuple(account for account in self.both if account.limit is not None)
 
 
-def application(name: str, entry: config.Application) -> Account:
+def application_account(name: str, entry: config.Application) -> QuotaAccount:
     """The account of a whole application."""
-    return Account(name, _limit(entry.parts), entry.period)
+    return QuotaAccount(name, _limit(entry.parts), entry.period)
 
 
-def accounts(name: str, entry: config.Application) -> dict[str, Accounts]:
+def charged_accounts(name: str, entry: config.Application) -> dict[str, ChargedAccounts]:
     """The accounts of each apikey of an application, by the key's name."""
-    whole = application(name, entry)
+    whole = application_account(name, entry)
     return {
-        key: Accounts(whole, Account(f"{name}/{key}", _limit(apikey.parts), entry.period))
+        key: ChargedAccounts(whole, QuotaAccount(f"{name}/{key}", _limit(apikey.parts), entry.period))
         for key, apikey in entry.clients.items()
     }
 
 
-def dates(now: float) -> Dates:
+def billing_periods(now: float) -> BillingPeriods:
     """The dates of a moment in seconds since 1970."""
     midnight = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     begins = midnight.timestamp()
-    return Dates(
+    return BillingPeriods(
         midnight.strftime("%Y-%m-%d"),
         midnight.strftime("%Y-%m"),
         begins,
@@ -99,21 +99,21 @@ def last_days(now: float, count: int) -> list[str]:
     return [(today - timedelta(days=back)).strftime("%Y-%m-%d") for back in reversed(range(count))]
 
 
-class Calendar:
+class BillingCalendar:
     """The dates of this moment, worked out once a day."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._dates = dates(clock.now())
+        self._dates = billing_periods(clock.now())
 
-    def today(self) -> Dates:
+    def today(self) -> BillingPeriods:
         """The same object all day long."""
         return self.at(self._clock.now())
 
-    def at(self, now: float) -> Dates:
+    def at(self, now: float) -> BillingPeriods:
         """The same, for who has asked the clock already."""
         if not self._dates.day_begins <= now < self._dates.day_ends:
-            self._dates = dates(now)
+            self._dates = billing_periods(now)
         return self._dates
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway import forecast
+from proxy.gateway.quota import forecast
 
 
 def at(text: Any) -> Any:

@@ -10,8 +10,8 @@ import prometheus_client
 import pytest
 
 from proxy import config, errors, model
-from proxy.gateway.answers import Answers, Inquiry
-from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
+from proxy.gateway.cache.lookup import Answers, Inquiry
 from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
 from proxy.kit import clock
@@ -26,7 +26,7 @@ class Source:
         settings = config.Answers(seconds=seconds, stale_seconds=600)
         self.metrics = Metrics(prometheus_client.CollectorRegistry())
         calm = LoadShedding(config.Overload(), self.metrics)
-        self.answers = Answers(KeptAnswers(settings, time) if seconds else None, shares, calm, self.metrics)
+        self.answers = Answers(ResponseCache(settings, time) if seconds else None, shares, calm, self.metrics)
         self.reading = reading
         self.asked: list[list[str]] = []
         self.failing: dict[str, errors.BridgeError | str] = {}

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import structlog
 
 from proxy import errors
-from proxy.gateway.kept import Answer, KeptAnswers, Question, Reading
+from proxy.gateway.cache.coalescing import SharedWork, Stall
+from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
 from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
-from proxy.kit.shared_work import SharedWork, Stall
 from proxy.planning.operations import Outcome
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
@@ -34,7 +34,7 @@ class Inquiry(NamedTuple):
 class Answers:
     """Answers by question. Without `kept` none are kept; unless it `shares`, equal questions are asked apart."""
 
-    def __init__(self, kept: KeptAnswers | None, shares: bool, load: LoadShedding, metrics: Metrics) -> None:
+    def __init__(self, kept: ResponseCache | None, shares: bool, load: LoadShedding, metrics: Metrics) -> None:
         self._kept = kept
         self._load = load
         self._under_way: SharedWork[Hashable, Answer] | None = SharedWork() if shares else None

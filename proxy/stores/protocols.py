@@ -13,21 +13,21 @@ DAY = 10  # characters of a period that is a day
 MONTH = 7  # of one that is a month
 
 
-class Line(NamedTuple):
+class LedgerEntry(NamedTuple):
     """One counter of the ledger: an account (`demo`, `demo/erp`) in a period (`2026-11-21`, `2026-11`, `lifetime`)."""
 
     account: str
     period: str
 
 
-class Budget(NamedTuple):
+class QuotaLimit(NamedTuple):
     """The most parts that a line may come to."""
 
-    line: Line
+    line: LedgerEntry
     limit: int
 
 
-class Claim(NamedTuple):
+class ReservationRecord(NamedTuple):
     """The most parts that a request can cost, held against all its budgets until it is settled.
 
     `owner` is the worker's id, `lines` are those that the request is booked on. A claim without budgets holds no
@@ -37,14 +37,14 @@ class Claim(NamedTuple):
     id: str
     owner: str
     parts: int
-    budgets: tuple[Budget, ...]
-    lines: tuple[Line, ...]
+    budgets: tuple[QuotaLimit, ...]
+    lines: tuple[LedgerEntry, ...]
 
 
-class Booking(NamedTuple):
+class UsageIncrement(NamedTuple):
     """What goes onto a line: parts that were returned, and parts that may have been."""
 
-    line: Line
+    line: LedgerEntry
     used: int
     doubtful: int
 
@@ -59,19 +59,19 @@ class Settlement(NamedTuple):
     owner: str
     sequence: int
     claims: tuple[str, ...]
-    bookings: tuple[Booking, ...]
+    bookings: tuple[UsageIncrement, ...]
 
 
-class State(NamedTuple):
+class EntryUsage(NamedTuple):
     """A line of the ledger: parts returned, parts that may have been, parts that calls under way hold."""
 
-    line: Line
+    line: LedgerEntry
     used: int
     doubtful: int
     reserved: int
 
 
-class Closure(NamedTuple):
+class ExhaustedQuota(NamedTuple):
     """The service's word that an account's parts are used up, until a moment."""
 
     account: str
@@ -86,13 +86,13 @@ class Journal(Protocol):
     when the owner dies are booked as uncertain usage by whoever opens the store next.
     """
 
-    def open_intent(self, parts: int, lines: Sequence[Line]) -> int:
+    def open_intent(self, parts: int, lines: Sequence[LedgerEntry]) -> int:
         """Record that a request is about to be sent, and return its number. Raises OSError, and then it is not."""
 
     def close_intent(self, number: int) -> None:
         """The request is booked."""
 
-    def note(self, sequence: int, lines: Sequence[Line], used: int, doubtful: int) -> None:
+    def note(self, sequence: int, lines: Sequence[LedgerEntry], used: int, doubtful: int) -> None:
         """These parts are in the settlement of that number. Raises OSError, and then they are not noted."""
 
     def settled(self, sequence: int) -> None:
@@ -123,7 +123,7 @@ class Store(Protocol):
     async def unlock(self, name: str, owner: str) -> None:
         """Give the lock back, if it is still the owner's."""
 
-    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
         """For each claim None where it is held, or the first line that has no room for it. In the order given.
 
         A claim that is held already is held once.
@@ -135,7 +135,7 @@ class Store(Protocol):
     def journal(self, owner: str) -> Journal | None:
         """A place beside the store that is quicker than it and as lasting; None where there is none."""
 
-    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
         """The service's own count: a line's parts used are at least so many, and so many are in doubt no longer."""
 
     async def alive(self, owner: str, seconds: float) -> None:
@@ -147,23 +147,23 @@ class Store(Protocol):
     async def check_writable(self) -> None:
         """Write to the store, to learn whether it can be written."""
 
-    async def states(self, lines: Sequence[Line]) -> list[State]:
+    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
         """How these lines stand, in the order given."""
 
-    async def usage(self) -> list[State]:
+    async def usage(self) -> list[EntryUsage]:
         """Every line that something was booked on, by account and period."""
 
     async def prune(self, days: int, months: int) -> None:
         """Forget lines of the past: of each account those of its last `days` days and `months` months stay, counted by
         what was booked and not by the clock, and its lifetime. So does a line that calls under way hold parts of."""
 
-    async def close_account(self, closure: Closure) -> None:
+    async def close_account(self, closure: ExhaustedQuota) -> None:
         """Remember that an account is closed; the last word counts."""
 
     async def reopen(self, account: str) -> None:
         """Forget it."""
 
-    async def closures(self) -> list[Closure]:
+    async def closures(self) -> list[ExhaustedQuota]:
         """The accounts that are closed at this moment."""
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
