@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from integration.house import House
-from support import running_proxy, sandbox_caller
+from support import running_proxy, sandbox_client
 
 from proxy import config
 from proxy.gateway.quota import accounts, reconciliation
@@ -42,7 +42,7 @@ class Bench:
 
     async def log_in(self) -> None:
         """A token of this moment, where the reconciler looks for it."""
-        caller = sandbox_caller.Caller(self.house.sandbox, self.session)
+        caller = sandbox_client.SandboxClient(self.house.sandbox, self.session)
         await caller.log_in()
         self.file.write_text(caller.token + "\n")
 

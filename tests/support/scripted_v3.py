@@ -1,4 +1,4 @@
-"""An old v3 service that answers what a test tells it, or does not: a real server on a loopback socket."""
+"""A v3 service whose behaviour a test sets, failures included: a real server on a loopback socket."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,30 +10,30 @@ from aiohttp import web
 Behaviour = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class OldService:
-    """`does` is what becomes of a request; `asked` are the targets so far."""
+class ScriptedV3Service:
+    """`behaviour` handles every request; `requests` are the request targets so far."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
-        self.does: Behaviour = says({})
+        self.behaviour: Behaviour = responding({})
         self.released = asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Remember it, and do as told."""
-        self.asked.append(request.raw_path)
+        """Record the request, and apply the behaviour."""
+        self.requests.append(request.raw_path)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
-        return await self.does(request)
+        return await self.behaviour(request)
 
     async def stall(self, request: web.Request) -> web.StreamResponse:
-        """Answer when the test is over, and not before."""
+        """Behaviour: respond when the test is over."""
         await self.released.wait()
         return web.json_response({})
 
 
-def says(body: Any, status: int = 200, **headers: str) -> Behaviour:
-    """Always the same: JSON, or bytes as they are."""
+def responding(body: Any, status: int = 200, **headers: str) -> Behaviour:
+    """Behaviour: one fixed response, JSON or bytes."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
         if isinstance(body, bytes):
@@ -43,15 +43,15 @@ def says(body: Any, status: int = 200, **headers: str) -> Behaviour:
     return answer
 
 
-async def crash(request: web.Request) -> web.StreamResponse:
-    """Break the connection off without a word."""
+async def abort_connection(request: web.Request) -> web.StreamResponse:
+    """Behaviour: abort the connection without a response."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
-async def cut(request: web.Request) -> web.StreamResponse:
-    """Begin an answer and break off."""
+async def truncate_response(request: web.Request) -> web.StreamResponse:
+    """Behaviour: abort the connection within the body."""
     response = web.StreamResponse(headers={"Content-Length": "1000000"})
     await response.prepare(request)
     await response.write(b'{"results": [')
@@ -60,8 +60,8 @@ async def cut(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def drip(request: web.Request) -> web.StreamResponse:
-    """An answer that never ends, a byte at a time."""
+async def drip_bytes(request: web.Request) -> web.StreamResponse:
+    """Behaviour: an endless response, one byte at a time."""
     response = web.StreamResponse()
     await response.prepare(request)
     while True:
@@ -70,9 +70,9 @@ async def drip(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[OldService]:
+async def running() -> AsyncIterator[ScriptedV3Service]:
     """Serve while the block runs."""
-    old = OldService()
+    old = ScriptedV3Service()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", old.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)

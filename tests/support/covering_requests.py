@@ -1,4 +1,4 @@
-"""Few calls that show every field which the old service has something for: parts and lists, by what they have."""
+"""A small set of v3 requests whose responses cover every field that the legacy service has values for."""
 
 import json
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import Any
 import aiohttp
 
 from proxy.compare.calls import Call
-from support import generated_calls
+from support import generated_requests
 
 PAGE = 100
-MOST_OFFERS = 40  # of a part: more of them show nothing more
-INCLUDED = tuple(("include[]", name) for name in generated_calls.INCLUDES)
+MOST_OFFERS = 40  # per part: more offers cover no more fields
+INCLUDED = tuple(("include[]", name) for name in generated_requests.INCLUDES)
 
 
-async def of(url: str) -> list[Call]:
-    """From the old service at a URL without `/v3`."""
-    stock = await generated_calls.Stock.of(url)
+async def covering_requests(url: str) -> list[Call]:
+    """The requests, chosen from the data of the legacy service at a URL without `/v3`."""
+    stock = await generated_requests.CatalogContents.of(url)
     parts = [part for part in await _parts(url) if len(part["offers"]) <= MOST_OFFERS]
     chosen = _covering(parts)
     rare = [part["uid"] for part in chosen]
@@ -37,11 +37,11 @@ async def of(url: str) -> list[Call]:
 
 async def _parts(url: str) -> list[Any]:
     """All parts, with everything that can be included."""
-    shown = "".join(f"&include[]={name}" for name in generated_calls.INCLUDES)
+    shown = "".join(f"&include[]={name}" for name in generated_requests.INCLUDES)
     async with aiohttp.ClientSession() as session:
         parts: list[Any] = []
         while True:
-            target = f"{url}/v3/parts/search?apikey={generated_calls.KEY}&limit={PAGE}&start={len(parts)}{shown}"
+            target = f"{url}/v3/parts/search?apikey={generated_requests.KEY}&limit={PAGE}&start={len(parts)}{shown}"
             async with session.get(target) as reply:
                 page = [result["item"] for result in (await reply.json())["results"]]
             parts += page
@@ -50,13 +50,13 @@ async def _parts(url: str) -> list[Any]:
 
 
 def _redirected(parts: list[Any]) -> tuple[tuple[str, str], ...]:
-    """The former uid of a part that has one: asked for, it leads to a part of another."""
+    """The former uid of a merged part, which leads to another part."""
     former = (uid for part in parts for uid in part["redirected_uids"])
     return tuple(("uid[]", uid) for uid in [next(former, None)] if uid)
 
 
 def _covering(items: list[Any]) -> list[Any]:
-    """The first that shows most, then whatever shows most of what those before do not."""
+    """Greedy set cover: the item with most facts, then repeatedly the one with most new facts."""
     shown = [(set(_facts(item, "")), item) for item in items]
     chosen, known = [], set[str]()
     while True:
@@ -68,7 +68,7 @@ def _covering(items: list[Any]) -> list[Any]:
 
 
 def _facts(value: Any, path: str) -> Iterator[str]:
-    """What a value shows: paths that have something, and paths with more than one element."""
+    """Facts of a value: paths with a value, and paths with more than one element."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _facts(inner, f"{path}.*" if path.endswith(".specs") else f"{path}.{name}")

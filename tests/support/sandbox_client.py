@@ -1,4 +1,4 @@
-"""A client of a running sandbox: gets tokens, asks questions, keeps what came back in one value."""
+"""HTTP client of a running sandbox: requests tokens, sends GraphQL queries, returns responses as one value."""
 
 import json
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import aiohttp
 from proxy.sandbox import app
 
 
-class Reply(NamedTuple):
-    """What came back of a request."""
+class JsonResponse(NamedTuple):
+    """A response with a JSON body."""
 
     status: int
     body: Any
@@ -20,25 +20,25 @@ class Reply(NamedTuple):
 
     @property
     def data(self) -> Any:
-        """The data of an answer that has no errors."""
+        """The data of a GraphQL response without errors."""
         assert "errors" not in self.body, self.body["errors"]
         return self.body["data"]
 
     @property
     def messages(self) -> list[str]:
-        """The messages of all errors."""
+        """The messages of all GraphQL errors."""
         return [error["message"] for error in self.body["errors"]]
 
 
-class Caller:
-    """A client of one sandbox, with the first account's credentials."""
+class SandboxClient:
+    """Client of one sandbox, with the credentials of its first application."""
 
     def __init__(self, sandbox: app.Sandbox, session: aiohttp.ClientSession) -> None:
         self.sandbox, self.session = sandbox, session
         self.token = ""
 
-    async def log_in(self, **form: str) -> Reply:
-        """A token by the form body; `form` overrides its fields."""
+    async def log_in(self, **form: str) -> JsonResponse:
+        """Request a token and keep it; `form` overrides fields of the token request."""
         account = self.sandbox.account
         asked = {
             "grant_type": "client_credentials",
@@ -50,16 +50,16 @@ class Caller:
         self.token = reply.body.get("access_token", self.token)
         return reply
 
-    async def post(self, url: str, **options: Any) -> Reply:
-        """Any POST whose reply is JSON."""
+    async def post(self, url: str, **options: Any) -> JsonResponse:
+        """Send a POST request whose response is JSON."""
         async with self.session.post(url, **options) as response:
             raw = await response.read()
-            return Reply(response.status, json.loads(raw), response.headers, raw)
+            return JsonResponse(response.status, json.loads(raw), response.headers, raw)
 
-    async def ask(self, query: str, variables: Any = None, **options: Any) -> Reply:
-        """A GraphQL request with the token that was got last."""
+    async def ask(self, query: str, variables: Any = None, **options: Any) -> JsonResponse:
+        """Send a GraphQL request with the latest token."""
         options.setdefault("headers", {"Authorization": f"Bearer {self.token}"})
         return await self.post(self.sandbox.graphql_url, json={"query": query, "variables": variables}, **options)
 
 
-Starts = Callable[..., AbstractAsyncContextManager[Caller]]
+StartSandbox = Callable[..., AbstractAsyncContextManager[SandboxClient]]

@@ -1,6 +1,6 @@
-"""v3 calls of every kind, made by a seed from what the old service has: parts, brands, sellers, categories, specs.
+"""Random v3 requests of every kind, reproducible by a seed, about objects that the legacy service has.
 
-`Stock.of` reads them over HTTP; `Maker` makes calls of them. What is asked for exists for the most part.
+`CatalogContents.of` reads the objects over HTTP; `RequestGenerator` makes requests, most of them for existing objects.
 """
 
 import json
@@ -23,8 +23,8 @@ PAGE = 100
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Stock(NamedTuple):
-    """What there is, as the old service shows it."""
+class CatalogContents(NamedTuple):
+    """All objects of the legacy service, as it shows them."""
 
     parts: list[Any]
     brands: list[Any]
@@ -32,7 +32,7 @@ class Stock(NamedTuple):
     categories: list[Any]
 
     @classmethod
-    async def of(cls, url: str) -> "Stock":
+    async def of(cls, url: str) -> "CatalogContents":
         """Read everything; `url` is without `/v3`."""
         async with aiohttp.ClientSession() as session:
             shown = "&include[]=specs&include[]=category_uids"
@@ -54,11 +54,11 @@ async def _all(session: aiohttp.ClientSession, url: str) -> list[Any]:
             return items
 
 
-class Maker:
-    """Calls by a seed: the same ones for the same stock."""
+class RequestGenerator:
+    """Generates requests: the same ones for the same contents and seed."""
 
-    def __init__(self, stock: Stock, seed: int, whole: bool = False) -> None:
-        """`whole`: without show[], hide[] and slice[], which take away what elements are known by."""
+    def __init__(self, stock: CatalogContents, seed: int, whole: bool = False) -> None:
+        """`whole`: without show[], hide[] and slice[], which remove the fields that identify elements."""
         self._stock = stock
         self._whole = whole
         self._rng = random.Random(seed)
@@ -74,7 +74,7 @@ class Maker:
         ]
 
     def calls(self, number: int) -> list[Call]:
-        """So many, no two alike."""
+        """That many different requests."""
         made: dict[str, Call] = {}
         weights, kinds = [weight for weight, _ in self._kinds], [kind for _, kind in self._kinds]
         while len(made) < number:
@@ -116,7 +116,7 @@ class Maker:
         return query
 
     def _spelt(self, mpn: str) -> str:
-        """As people write part numbers."""
+        """A spelling that clients use for the part number."""
         return self._rng.choice((mpn, mpn, mpn, mpn.lower(), mpn.replace("-", "")))
 
     def _search(self) -> tuple[str, Pairs]:
@@ -174,7 +174,7 @@ class Maker:
         )
 
     def _view(self) -> Pairs:
-        """include[], and at times show[], hide[] and slice[]."""
+        """include[], sometimes with show[], hide[] or slice[]."""
         pairs = [
             ("include[]", name) for name in self._rng.sample(INCLUDES, self._rng.choice((0, 0, 1, 3, len(INCLUDES))))
         ]
@@ -188,7 +188,7 @@ class Maker:
         return tuple(pairs)
 
     def _uid(self, name: str) -> str:
-        """Of something that there is, once in a while of nothing."""
+        """A uid, mostly of an existing object."""
         return (
             f"{self._rng.randrange(16**15):016x}" if self._chance(0.05) else self._rng.choice(self._named(name))["uid"]
         )

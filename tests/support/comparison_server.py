@@ -1,4 +1,4 @@
-"""A side of a comparison that does as it is told, on loopback, and calls to ask it."""
+"""Scripted servers for tests of comparisons, on loopback, and requests to send them."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,8 +13,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def serving(handler: Handler, port: int = 0) -> AsyncIterator[str]:
-    """Whatever path is asked for, the handler answers; gives the base URL, without /v3."""
+async def serve(handler: Handler, port: int = 0) -> AsyncIterator[str]:
+    """Serve every path by one handler; yields the base URL, without /v3."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
@@ -26,24 +26,24 @@ async def serving(handler: Handler, port: int = 0) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def call_of(target: str, **fields: Any) -> Call:
-    """A call from a request target."""
+def call_from_target(target: str, **fields: Any) -> Call:
+    """The request of a request target."""
     path, query, _ = read_target(target)
     return Call(path, query, **fields)
 
 
-class Side:
-    """Answers each request by a function of its query's `q`, and notes what it was asked."""
+class ComparisonServer:
+    """Responds with a function of the query parameter `q`, and records its requests."""
 
     def __init__(self, answer: Callable[[str], Any], parts: int | None = None) -> None:
         self.answer = answer
         self.parts = parts
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.keys: list[str | None] = []
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         q = request.query.get("q", "")
-        self.asked.append(q)
+        self.requests.append(q)
         self.keys.append(request.query.get("apikey"))
         made = self.answer(q)
         if isinstance(made, web.StreamResponse):

@@ -1,4 +1,4 @@
-"""The sandbox's old v3 service over a socket, asked as a v3 client does."""
+"""v3 client of the sandbox's legacy v3 service."""
 
 import json
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from proxy.sandbox import app
 KEY = "EXAMPLE_KEY"
 
 
-class Reply(NamedTuple):
-    """An answer, read."""
+class LegacyResponse(NamedTuple):
+    """A response with its body."""
 
     status: int
     headers: Any
@@ -28,22 +28,22 @@ class Reply(NamedTuple):
 
 
 @dataclass
-class OldService:
-    """The service, and a session for asking it."""
+class LegacyClient:
+    """The sandbox, and a session for requests to its legacy service."""
 
     sandbox: app.Sandbox
     session: aiohttp.ClientSession
 
-    async def get(self, target: str, key: str | None = KEY, method: str = "GET") -> Reply:
-        """The answer to a target under /v3, exactly as given; the key comes last."""
+    async def get(self, target: str, key: str | None = KEY, method: str = "GET") -> LegacyResponse:
+        """GET a target under /v3 exactly as given; the API key is appended."""
         path = target if target.startswith("/api") else f"/v3{target}"
         if key is not None:
             path += f"{'&' if '?' in path else '?'}apikey={key}"
         async with self.session.request(method, yarl.URL(self.sandbox.legacy_url + path, encoded=True)) as response:
-            return Reply(response.status, response.headers, await response.read())
+            return LegacyResponse(response.status, response.headers, await response.read())
 
     async def read(self, target: str) -> Any:
-        """The JSON of an answer that must be a 200."""
+        """The JSON of a response that must be a 200."""
         reply = await self.get(target)
         assert reply.status == 200, reply.body
         return reply.json
@@ -59,4 +59,4 @@ class OldService:
         return list(result["items"])
 
 
-Starts = Callable[..., AbstractAsyncContextManager[OldService]]
+StartLegacy = Callable[..., AbstractAsyncContextManager[LegacyClient]]

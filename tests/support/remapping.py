@@ -1,6 +1,6 @@
-"""A recording mapped again in the test's own process: the service of today, or of a folder of mappings, and its judge.
+"""Replays a recording through the current mappings, or those of another folder, in the test's own process.
 
-Costs a second of CPU, where the command takes some; what is judged and how is the command's own.
+Takes about a second of CPU, less than the command; the judging is that of the command.
 """
 
 import datetime
@@ -22,8 +22,8 @@ from proxy.upstream import taped
 AT = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp()
 
 
-class Mapped(NamedTuple):
-    """What came of it. `answers` are those of the new side, by call, without the time they took."""
+class RemappingResult(NamedTuple):
+    """Result of a replay. `answers` are the candidate's responses by request, without `msec`."""
 
     result: Result
     answers: dict[str, Any]
@@ -36,8 +36,8 @@ class Mapped(NamedTuple):
         }
 
 
-class Recording:
-    """A recording and the configuration that it is mapped with."""
+class RemappableRecording:
+    """A recording and the configuration to replay it with."""
 
     def __init__(self, path: Path, config: Path) -> None:
         self._recorded = Recorded(path)
@@ -45,11 +45,11 @@ class Recording:
         self._config = config
 
     def close(self) -> None:
-        """Forget it."""
+        """Close the recording's file."""
         self._recorded.close()
 
-    async def mapped(self, mappings: Path) -> Mapped:
-        """All of it, mapped again by a folder. Raises MappingError where the service does not start with that."""
+    async def mapped(self, mappings: Path) -> RemappingResult:
+        """Replay the recording with the mappings of a folder. Raises MappingError where the service does not start."""
         path = shipped.path
         with mock.patch.object(shipped, "path", lambda name: mappings if name == "mappings" else path(name)):
             try:
@@ -57,7 +57,7 @@ class Recording:
             finally:
                 gc.unfreeze()
 
-    async def _mapped(self) -> Mapped:
+    async def _mapped(self) -> RemappingResult:
         player, time = taped.Player(), clock.SystemClock()
         settings = loader.load(None, {})
         judged = judgement.of(settings, None, time, str)
@@ -75,11 +75,11 @@ class Recording:
                 tally.add(judged.judge.compare(call, AT, pair))
                 answers[call.id] = _answer(call, pair)
         about = summary.Run(started=AT, ended=AT, source="", old="old", new="new")
-        return Mapped(judged.summary.result(tally, about), answers)
+        return RemappingResult(judged.summary.result(tally, about), answers)
 
 
 def _answer(call: calls.Call, pair: judging.Pair) -> Any:
-    """The new side's, as JSON."""
+    """Status and JSON body of the candidate's response."""
     body = pair.new.body.decode()
     text = body[body.index("(") + 1 : body.rindex(")")] if any(call.values("callback")) else body
     read = json.loads(text) if text else pair.new.trouble

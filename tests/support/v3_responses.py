@@ -1,4 +1,4 @@
-"""v3 answers for properties: whole ones with what identifies their elements, and any JSON at all."""
+"""Hypothesis strategies for v3 responses: complete ones with identifiable elements, and arbitrary JSON."""
 
 import random
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def is_break(value: list[Any]) -> bool:
 
 
 WORDS = ["a", "SN74S74N", "1.50", "Ω", "x.y", "10 kΩ", "<b>", "0402"]
-ANSWERS = st.one_of(RANDOM.map(match), RANDOM.map(search), RANDOM.map(get_multi), RANDOM.map(part))
+RESPONSES = st.one_of(RANDOM.map(match), RANDOM.map(search), RANDOM.map(get_multi), RANDOM.map(part))
 
 
 def _word(rng: random.Random) -> str:
@@ -106,6 +106,6 @@ def _breaks(rng: random.Random) -> list[Any]:
 
 
 def containers(value: Any, kind: type) -> list[Any]:
-    """All lists or objects in a value, itself among them."""
+    """All lists or objects within a value, itself included."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [*([value] if type(value) is kind else ()), *(found for each in inner for found in containers(each, kind))]

@@ -1,4 +1,4 @@
-"""A user of a running sandbox who asks for design data, with a token of the password flow."""
+"""Client for design data of a running sandbox, signed in as a user by the password grant."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -8,7 +8,7 @@ import aiohttp
 
 from proxy.sandbox import accounts
 from proxy.sandbox.graphql import sockets
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 AURORA = "https://aurora-instruments.365.example"
 NORTHWIND = "https://northwind-robotics.365.example"
@@ -23,20 +23,20 @@ APPLICATION = accounts.Account(
 )
 
 
-class Designer(Caller):
-    """A caller who is a person."""
+class DesignClient(SandboxClient):
+    """Client with a user's token."""
 
     async def sign_in(self, name: str = "ada", scope: str = SCOPES) -> None:
-        """A token for one of the ready users."""
+        """Request a token for one of the default users."""
         form = {"username": f"{name}@sandbox.example", "password": f"sandbox-{name}", "scope": scope}
         await self.log_in(grant_type="password", **form)
 
     async def get(self, query: str, **variables: Any) -> Any:
-        """The data of an answer without errors."""
+        """The data of a response without errors."""
         return (await self.ask(query, variables)).data
 
     async def change(self, name: str, wanted: str, /, **given: Any) -> Any:
-        """The payload of a mutation, whose input type is called as it is."""
+        """The payload of a mutation; its input type has the mutation's name."""
         kind = name[0].upper() + name[1:]
         query = f"mutation($input: {kind}Input!) {{ {name}(input: $input) {{ {wanted} }} }}"
         return (await self.get(query, input=given))[name]
@@ -51,7 +51,7 @@ class Designer(Caller):
         return found
 
     def rest_calls(self) -> list[str]:
-        """What the design services were asked since the journal was cleared."""
+        """Requests to the design services since the journal was cleared."""
         entries = self.sandbox.journal.last(10_000)
         return [str(entry.operation) for entry in entries if entry.service == "design"]
 
@@ -61,4 +61,4 @@ class Designer(Caller):
         return self.session.ws_connect(self.sandbox.graphql_url, **options)
 
 
-StartsDesign = Callable[..., AbstractAsyncContextManager[Designer]]
+StartDesignSandbox = Callable[..., AbstractAsyncContextManager[DesignClient]]

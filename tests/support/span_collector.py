@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry spans on a loopback socket: takes OTLP over HTTP and keeps every payload as it came."""
+"""Collector of OpenTelemetry spans on a loopback socket: accepts OTLP over HTTP and keeps every payload."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -21,8 +21,8 @@ class Span(NamedTuple):
     attributes: dict[str, Any]
 
 
-class Collector:
-    """What was sent so far."""
+class SpanCollector:
+    """The payloads received so far."""
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
@@ -55,9 +55,9 @@ def _spans(payload: bytes) -> Iterator[Span]:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Collector]:
-    """Take spans while the block runs."""
-    collector = Collector()
+async def running() -> AsyncIterator[SpanCollector]:
+    """Accept spans while the block runs."""
+    collector = SpanCollector()
     app = web.Application()
     app.router.add_post("/v1/traces", collector._take)
     runner = web.AppRunner(app, access_log=None)

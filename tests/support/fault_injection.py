@@ -1,4 +1,4 @@
-"""A sandbox with faults as tests use it: declare them, ask it, see what was struck and billed."""
+"""Helpers for tests of faults: declare faults, send requests, read how many were injected and billed."""
 
 import asyncio
 import json
@@ -6,36 +6,36 @@ from collections.abc import Callable
 from typing import Any
 
 from proxy.sandbox.injection import declarations
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 PARTS = '{ supSearch(q: "", limit: 3) { results { part { mpn totalAvail } } } }'
 FREE = '{ supSellers(ids: ["459"]) { name } }'
 ANSWER = {"supSellers": [{"name": "Digi-Key"}]}
 
 
-def declare(caller: Caller, *texts: str) -> None:
-    """From now on these faults."""
+def declare(caller: SandboxClient, *texts: str) -> None:
+    """Replace the declared faults."""
     caller.sandbox.faults.replace([fault for text in texts for fault in declarations.parse(text)])
 
 
-def billed(caller: Caller) -> int:
+def billed(caller: SandboxClient) -> int:
     return caller.sandbox.accounting.used(caller.sandbox.account.application_id)
 
 
-def struck(caller: Caller) -> dict[str, int]:
-    """Strikes by kind, as the journal counts them."""
+def struck(caller: SandboxClient) -> dict[str, int]:
+    """Injected faults by kind, as the journal counts them."""
     return dict(caller.sandbox.journal.totals.faults)
 
 
-async def raw(caller: Caller, query: str = PARTS) -> tuple[int, bytes, Any]:
+async def raw(caller: SandboxClient, query: str = PARTS) -> tuple[int, bytes, Any]:
     """Status, body and headers, whatever the body is."""
     options = {"json": {"query": query}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
         return response.status, await response.read(), response.headers
 
 
-async def received(caller: Caller) -> bytes:
-    """Everything that comes over a connection that asks for parts, until the sandbox closes it."""
+async def received(caller: SandboxClient) -> bytes:
+    """All bytes received for a request for parts, until the sandbox closes the connection."""
     body = json.dumps({"query": PARTS})
     reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
     head = (
@@ -49,12 +49,12 @@ async def received(caller: Caller) -> bytes:
         writer.close()
 
 
-async def statuses(caller: Caller, count: int) -> list[int]:
+async def statuses(caller: SandboxClient, count: int) -> list[int]:
     return [(await raw(caller, FREE))[0] for _ in range(count)]
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something has become true; a test that waits in vain is ended by this."""
+    """Wait until a condition is true, 30 seconds at most."""
     async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.005)
