@@ -12,13 +12,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, kept, load_shedding, pipeline, quota, rates, reconcile
+from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway.cache import entries, lookup
+from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library
+from proxy.planning import projection_cache
 from proxy.stores import open as opening
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts, token_encryption
@@ -81,7 +83,7 @@ async def _compose(
     load = _start_load_shedding(base)
     store = await opening.open_store(settings.store, clock)
     base.resources.push_async_callback(store.aclose)
-    part_quota = await _start_quota(base, store, served)
+    quota = await _start_quota(base, store, served)
     services = upstream_services.connect(
         base.upstream,
         settings.sharing,
@@ -92,9 +94,7 @@ async def _compose(
         resources=base.resources,
         client_factory=client_factory,
     )
-    requests = _pipeline(
-        base, rulebook, served=served, store=store, part_quota=part_quota, services=services, load=load
-    )
+    requests = _pipeline(base, rulebook, served=served, store=store, quota=quota, services=services, load=load)
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
@@ -123,32 +123,32 @@ def _pipeline(
     *,
     served: applications.Applications,
     store: Store,
-    part_quota: quota.Quota,
+    quota: reservations.Quota,
     services: upstream_services.UpstreamServices,
     load: load_shedding.LoadShedding,
 ) -> pipeline.Pipeline:
     """The pipeline of a request, and what runs beside it: the catalogue lists and the reconciliation of usage."""
     settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
-    views = _compile_views(rulebook, served)
+    projections = _compile_projections(rulebook, served)
     lists = directory.Directory(
-        views.catalogues(), services.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
+        projections.catalogues(), services.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
     )
     base.resources.push_async_callback(lists.close)
     sharing = settings.sharing
     batches = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     base.resources.push_async_callback(batches.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
-    reconciler = reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock)
+    reconciler = reconciliation.Reconciler(store, reconciliation.watched(settings.applications), counts, clock)
     base.resources.push_async_callback(reconciler.close)
     reconciler.start()
-    memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
-    cache = answers.Answers(memory, sharing.enabled, load, metrics)
+    memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None
+    cache = lookup.Answers(memory, sharing.enabled, load, metrics)
     base.resources.push_async_callback(cache.close)
     return pipeline.Pipeline(
-        views=views,
+        projections=projections,
         answers=cache,
-        quota=part_quota,
-        rates=rates.Rates(store),
+        quota=quota,
+        rates=rate_limit.RateLimits(store),
         upstream=batches,
         directory=lists,
         book=rulebook.tables,
@@ -157,17 +157,21 @@ def _pipeline(
     )
 
 
-def _compile_views(rulebook: loader.Rulebook, served: applications.Applications) -> library.Library:
-    """Compile the default view of every application. A mistake in any mapping rule raises MappingError here."""
-    views = library.Library(rulebook)
-    views.check(config.FEATURES)
+def _compile_projections(
+    rulebook: loader.Rulebook, served: applications.Applications
+) -> projection_cache.ProjectionCache:
+    """Compile the default projection of every application. A mistake in any mapping rule raises MappingError here."""
+    projections = projection_cache.ProjectionCache(rulebook)
+    projections.check(config.FEATURES)
     for application in served.applications.values():
-        views.match(model.View(features=application.features))
-    return views
+        projections.match(model.Projection(features=application.features))
+    return projections
 
 
-async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> quota.Quota:
-    started = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), base.clock, base.metrics)
+async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
+    started = reservations.Quota(
+        store, [each.accounts for each in served.all], secrets.token_hex(8), base.clock, base.metrics
+    )
     base.resources.push_async_callback(started.close)
     await started.start()
     return started

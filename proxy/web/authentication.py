@@ -85,7 +85,7 @@ class Authenticator:
         if wait := counted.wait():
             self._remove_expired()
             self._refused[origin.group] = self._clock.monotonic() + wait
-            log.warning("wrong keys throttled", address=origin.address, limit=self._limit, seconds=math.ceil(wait))
+            log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
     def _wait(self, group: str) -> float:
         """Seconds until an address is no longer refused; 0.0 if it is not refused."""

@@ -86,9 +86,9 @@ class RequestMiddleware:
         self._metrics.request_seconds.observe(route, seconds)
         if route in operator_endpoints.PATHS:
             if self._logs_debug:
-                self._log.debug("request", **self._log_fields(request, status, route, kind, seconds))
+                self._log.debug("request completed", **self._log_fields(request, status, route, kind, seconds))
         elif self._logs_info:
-            self._log.info("request", **self._log_fields(request, status, route, kind, seconds))
+            self._log.info("request completed", **self._log_fields(request, status, route, kind, seconds))
 
     def _log_fields(
         self, request: web.Request, status: int, route: str, kind: str | None, seconds: float
@@ -99,12 +99,12 @@ class RequestMiddleware:
         """Log an exception, and convert it to the error that the client gets."""
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
-                self._log.warning("upstream trouble", exc_info=error)
+                self._log.warning("request failed", exc_info=error)
             return error
         if isinstance(error, web.HTTPException):
             return _from_http(error, request)
         # a bug: the client gets the request id, the log the exception's type and place
-        self._log.error("a request failed inside", exc_info=error)
+        self._log.error("internal error caught", exc_info=error)
         return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from proxy import errors
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.upstream import trial
 from proxy.upstream.tokens import Credentials
 from proxy.web.upstream_services import UpstreamServices

@@ -23,7 +23,7 @@ from proxy.compare.shadow.seen import Seen
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
@@ -72,7 +72,7 @@ def _observing(offered: shadow.Shadow, clock: Clock) -> Middleware:
                 ask_new = None if new_handler is None else partial(_new_response, new_handler, request, clock)
                 offered.offer(Seen(application, request.raw_path, reply, clock.now(), ask_new))
         except Exception as error:  # the client has its response: shadowing must not fail it
-            log.error("request not shadowed", exc_info=error)
+            log.error("shadow enqueue failed", exc_info=error)
         return response
 
     return around

@@ -1,5 +1,7 @@
-"""docs/faults.md states what the code does: its numbers, its messages, its metrics. What is asked again is in
-tests/integration/test_faults.py."""
+"""docs/explanation/faults.md matches the code: numbers, messages, metrics.
+
+Retries: tests/integration/test_faults.py.
+"""
 
 import asyncio
 import random
@@ -20,7 +22,7 @@ from proxy.upstream import acquisition, classify, http_post, pauses, policies, t
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/faults.md"]
+    return pages["docs/explanation/faults.md"]
 
 
 @pytest.fixture(scope="module")

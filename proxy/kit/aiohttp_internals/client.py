@@ -2,7 +2,7 @@
 
 An aiohttp session prepares every request for cookies, redirects, payload types and tracing, which took a sixth of a v3
 request's time. Connection pool, TLS, time limits and response parser are aiohttp's here, too. The tests of
-`upstream/wire.py` run against both clients. Requests through an HTTP proxy need the session.
+`upstream/http_post.py` run against both clients. Requests through an HTTP proxy need the session.
 """
 
 import asyncio

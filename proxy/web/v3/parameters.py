@@ -24,9 +24,9 @@ class ResponseFormat(NamedTuple):
 
 
 class RequestProjection(NamedTuple):
-    """Projection of a request: the view that a mapping is compiled for, and the slices of its lists."""
+    """Projection of a request: the fields that a mapping is compiled for, and the slices of its lists."""
 
-    view: model.View
+    projection: model.Projection
     slices: dict[model.Path, slice]
 
 
@@ -43,17 +43,17 @@ class Parameters(parameters.Parameters):
         return ResponseFormat(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
 
     def projection(self, features: frozenset[str], book: Rulebook, name: str) -> RequestProjection:
-        """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped here: compiled views are
-        cached, and must not be keyed by names that clients make up. Raises BadRequest for too many."""
-        bounds.VIEW.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
+        """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped here: projections are
+        cache keys, which clients must not be able to make up. Raises BadRequest for too many."""
+        bounds.PROJECTION.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
         include = frozenset(self.texts("include")) & book.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
-            return RequestProjection(model.View(include, features=features), {})
+            return RequestProjection(model.Projection(include, features=features), {})
         slices = ((path, cut) for path, cut in map(_slice, self._slices()) if book.knows(name, path))
         cuts = {spelled: cut for path, cut in slices for spelled in book.spelled(name, path)}
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
         show = frozenset(filter(None, self.texts("show")))
-        view = model.View(
+        projection = model.Projection(
             include,
             _paths(show, book, name) or (NOTHING if show else frozenset()),
             _paths(self.texts("hide"), book, name),
@@ -61,7 +61,7 @@ class Parameters(parameters.Parameters):
             emptied,
             features,
         )
-        return RequestProjection(view, cuts)
+        return RequestProjection(projection, cuts)
 
     def _slices(self) -> list[tuple[str, str]]:
         return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]

@@ -9,7 +9,7 @@ from aiohttp import web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.quota import Standing
+from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import Receipt
 from proxy.kit import encoding
 from proxy.kit.aiohttp_internals.response import PreparedResponse
@@ -68,17 +68,17 @@ def response(body: EncodedBody, status: int = 200) -> web.Response:
     return PreparedResponse(body=body.body, status=status, headers=body.headers)
 
 
-def add_usage_headers(response: web.Response, receipt: Receipt, standing: Standing) -> web.Response:
+def add_usage_headers(response: web.Response, receipt: Receipt, status: QuotaStatus) -> web.Response:
     """Add the request's cache status and cost, and the client's quota: in parts, and seconds to its reset."""
     headers = response.headers
     if receipt.source is not None:
         headers[X_CACHE] = receipt.source
     headers[X_COST] = str(receipt.cost)
-    headers[X_USED] = str(standing.used)
-    if standing.limit is not None:
-        headers[X_LIMIT] = str(standing.limit)
-    if standing.reset is not None:
-        headers[X_RESET] = str(standing.reset)
+    headers[X_USED] = str(status.used)
+    if status.limit is not None:
+        headers[X_LIMIT] = str(status.limit)
+    if status.reset is not None:
+        headers[X_RESET] = str(status.reset)
     return response
 
 

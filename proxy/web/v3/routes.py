@@ -10,9 +10,9 @@ from aiohttp import web
 from proxy import bounds, errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
-from proxy.gateway.kept import Answer
+from proxy.gateway.cache.entries import Answer
 from proxy.gateway.pipeline import Caller, Pipeline
-from proxy.gateway.quota import Standing
+from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 # For the log line, the error response and the shadow, which see the request after its handler.
 CLIENT = web.RequestKey("client", Client)
 RECEIPT = web.RequestKey("receipt", Receipt)
-USAGE = web.RequestKey("usage", tuple[Receipt, Standing])  # of a failed request that has used parts
+USAGE = web.RequestKey("usage", tuple[Receipt, QuotaStatus])  # of a failed request that has used parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ActionHandler = Callable[[Endpoint, "V3Request"], Awaitable[Any]]
@@ -195,7 +195,7 @@ class V3Routes:
         if projection.slices:
             context = msgspec.structs.replace(context, cuts=projection.slices)
         self._metrics.lap("parse", v3_request.started)
-        return Caller(v3_request.client, projection.view, context, v3_request.receipt)
+        return Caller(v3_request.client, projection.projection, context, v3_request.receipt)
 
     def _msec(self, v3_request: V3Request) -> int:
         return int((self._clock.monotonic() - v3_request.started) * 1000)
