@@ -97,7 +97,7 @@ class Answers:
         outcomes = await inquiry.ask(positions)
         began = self._metrics.clock.monotonic()
         answers = [self._answer(inquiry, n, outcome) for n, outcome in zip(positions, outcomes, strict=True)]
-        self._metrics.lap("translate", began)
+        self._metrics.observe_stage("translate", began)
         return answers
 
     def _answer(self, inquiry: Inquiry, position: int, outcome: Outcome) -> Answer:
@@ -133,7 +133,7 @@ class Answers:
 
     def _count(self, inquiry: Inquiry, source: str, number: int) -> None:
         inquiry.receipt.saw(source, number)
-        self._metrics.answers[source,] += number
+        self._metrics.queries[source,] += number
 
 
 class _Job:

@@ -158,7 +158,7 @@ class GraphQLClient:
         finally:
             seconds = self._clock.monotonic() - started
             self._metrics.upstream_seconds.observe(operation.name, seconds)
-            self._metrics.stages.observe("upstream", seconds)
+            self._metrics.stage_seconds.observe("upstream", seconds)
             self._stalls.end(operation.name, seconds, sending)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:

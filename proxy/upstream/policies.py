@@ -160,4 +160,4 @@ class Breaker:
 
     def _show(self, state: int) -> None:
         self._state = state
-        self._metrics.breaker_state[self._name,] = state
+        self._metrics.circuit_breaker_state[self._name,] = state

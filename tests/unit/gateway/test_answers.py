@@ -111,7 +111,7 @@ async def test_equal_questions_under_way_are_asked_once(source: Source) -> None:
     assert (numbers(ones), numbers(others)) == ([["a"], ["a"]], [["b"], ["a"]])
     assert source.asked == [["a"], ["b"]]
     assert receipt.source == "miss"
-    assert (source.metrics.answers["miss",], source.metrics.answers["shared",]) == (2, 2)
+    assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
 
 
 async def test_an_answer_that_somebody_else_asked_for_is_shared(source: Source) -> None:
@@ -150,7 +150,7 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: S
     answers, receipt = await source.get("a", "b")
     assert numbers(answers) == [["a"], []]
     assert [answer.failure for answer in answers] == [None, trouble]
-    assert (receipt.source, receipt.until, source.metrics.answers["stale",]) == ("stale", 0.0, 1)
+    assert (receipt.source, receipt.until, source.metrics.queries["stale",]) == ("stale", 0.0, 1)
     time.advance(600)
     answers, _ = await source.get("a")
     assert answers[0].failure is trouble

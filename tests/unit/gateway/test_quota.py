@@ -365,7 +365,7 @@ async def test_gauges_show_every_account_by_name(quotas: Callable[..., quota.Quo
     await worker.reserve(plan, 2)
     await worker.look()
     for account, left in (("demo", 92.0), ("demo/erp", 12.0)):
-        figures = (counted.parts_used, counted.parts_doubtful, counted.parts_reserved, counted.parts_left)
+        figures = (counted.parts_used, counted.parts_uncertain, counted.parts_reserved, counted.parts_remaining)
         assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
 
 
@@ -375,7 +375,7 @@ async def test_an_account_without_a_limit_has_nothing_left_to_show(
     worker = quotas(accounts())
     await worker.look()
     assert ("demo",) in counted.parts_used
-    assert ("demo",) not in counted.parts_left
+    assert ("demo",) not in counted.parts_remaining
 
 
 async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(
