@@ -101,7 +101,7 @@ def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:
 
 async def test_a_client_with_http_proxy_set_reaches_the_proxy_and_nothing_else() -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as client:
             asked = f'http://octopart.com/api/v3/parts/match?apikey={running_proxy.KEY}&queries=[{{"mpn":"X1"}}]'
