@@ -108,7 +108,7 @@ async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> 
         raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_exceeded_limit(error, attempt, session.timeout)}"
-        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.OutOfTime
+        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.DeadlineExceeded
         raise kind(message, may_be_billed=request.billed and attempt.sent) from error
     except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
         raise errors.UpstreamUnreachable(f"{request.service} {_connect_error(error)}") from error

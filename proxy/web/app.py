@@ -199,7 +199,7 @@ def _metrics_text(app: web.Application, metrics: metering.Metrics, place: mergin
     if place is None:
 
         def of_this_process() -> bytes:
-            metrics.look()
+            metrics.sample()
             return metrics.text()
 
         return of_this_process

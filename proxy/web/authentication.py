@@ -112,7 +112,7 @@ class Authenticator:
         if request.get(OUTCOME) is not None:
             return False
         request[OUTCOME] = outcome
-        self._metrics.wrong_keys[outcome,] += 1
+        self._metrics.wrong_api_keys[outcome,] += 1
         return True
 
     def _throttled(self, request: web.Request, wait: float) -> errors.TooManyRequests:

@@ -101,7 +101,7 @@ class V3Routes:
             try:
                 result = await action(endpoint, V3Request(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
-                if receipt.cost or isinstance(error, errors.PartLimitUsedUp):
+                if receipt.cost or isinstance(error, errors.QuotaExhausted):
                     request[USAGE] = receipt, self._pipeline.standing(client)
                 raise
             executed = self._clock.monotonic()
@@ -110,7 +110,7 @@ class V3Routes:
                 body = body._replace(headers=body.headers | unsupported.header(receipt.unsupported))
             self._store(request.raw_path, gzip, EncodedResponse(body, receipt.answers, client, receipt.until), receipt)
             response = self._response(body, client, receipt)
-            self._metrics.lap("reply", executed)
+            self._metrics.observe_stage("reply", executed)
             return response
 
         return handle
@@ -128,7 +128,7 @@ class V3Routes:
         request[CLIENT], request[RECEIPT] = cached.client, HIT
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
-        self._metrics.answers["hit",] += cached.results
+        self._metrics.queries["hit",] += cached.results
         return self._response(cached.body, cached.client, HIT)
 
     def _response(self, body: EncodedBody, client: Client, receipt: Receipt) -> web.Response:
@@ -194,7 +194,7 @@ class V3Routes:
         context = application.context
         if projection.slices:
             context = msgspec.structs.replace(context, cuts=projection.slices)
-        self._metrics.lap("parse", v3_request.started)
+        self._metrics.observe_stage("parse", v3_request.started)
         return Caller(v3_request.client, projection.projection, context, v3_request.receipt)
 
     def _msec(self, v3_request: V3Request) -> int:
