@@ -9,7 +9,7 @@ from collections import Counter
 
 import msgspec
 
-from proxy.sandbox.catalog import describing, lines, matching, parts, store
+from proxy.sandbox.catalog import indexing, matching, parts, source_files, store
 
 TABLES = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT, category TEXT, line TEXT,
@@ -109,8 +109,8 @@ class Oracle:
         return [str(id_) for (id_,) in self.sql.execute(sql, params)]
 
     def _add(self, text: str) -> None:
-        line = msgspec.json.decode(text, type=lines.PartLine)
-        found = describing.figures(line, self._words, self._seed)
+        line = msgspec.json.decode(text, type=source_files.PartLine)
+        found = indexing.offer_figures(line, self._words, self._seed)
         sellers = " ".join(self._words.sellers[i].company.id for i in found.sellers)
         norm, maker = matching.normalise(line.mpn), self._words.companies[line.manufacturer].name
         figures = (found.offers, found.authorized, found.stocked, found.median, found.average, sellers)
@@ -119,7 +119,7 @@ class Oracle:
         names = [(norm, line.mpn, int(line.id), 0)]
         names += [(matching.normalise(aka), aka, int(line.id), 1) for aka in line.aka]
         self.sql.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
-        fields = (" ".join(texts) for texts in describing.searched(line, self._words))
+        fields = (" ".join(texts) for texts in indexing.searchable_texts(line, self._words))
         self.sql.execute(
             "INSERT INTO words (rowid, mpn, maker, category, description, specs) VALUES (?,?,?,?,?,?)",
             (int(line.id), *fields),
