@@ -30,7 +30,7 @@ BENCHES = {
 HEAD = """# Results
 
 One whole run of `make bench`, on one machine at one moment: ratios count. What is measured, and how to read it:
-[docs/performance.md](../docs/performance.md).
+[docs/explanation/performance.md](../docs/explanation/performance.md).
 
 Python {python}, {cores} cores.
 

@@ -1,1 +1,1 @@
-"""Everything that docs/limits.md promises, held against real processes: `python -m bench.chaos`."""
+"""Everything that docs/reference/limits.md promises, held against real processes: `python -m bench.chaos`."""

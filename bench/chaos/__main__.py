@@ -1,4 +1,4 @@
-"""`python -m bench.chaos [--minutes N] [--seed S] [NAME …]`: bring about what docs/limits.md makes promises for.
+"""`python -m bench.chaos [--minutes N] [--seed S] [NAME …]`: provoke what docs/reference/limits.md makes promises for.
 
 Exit code 1, and the reason, where a promise is broken.
 """

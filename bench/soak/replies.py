@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 CLASSES = {429: "ClientErrorResponse", 502: "ServerErrorResponse", 503: "ServerErrorResponse"}
 TOKEN = "401 expired"
 LATE = "late"  # no fault: a machine that is too slow
-# What the proxy says of a failure (docs/faults.md), and the faults of which one must have struck.
+# What the proxy says of a failure (docs/explanation/faults.md), and the faults of which one must have struck.
 EXPLAINED: Mapping[str, str] = {
     r"the GraphQL service broke the connection off without an answer": "reset",
     r"the GraphQL service sent an answer that is cut": "cut",

@@ -18,7 +18,7 @@ import aiohttp
 from bench.soak.outcome import Ledger
 from bench.soak.questions import KEY
 from proxy.kit import clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
 STOP_SECONDS = 60
@@ -90,7 +90,7 @@ async def ledger(folder: Path) -> Ledger:
     """As whoever opens the file next will read it."""
     store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
     try:
-        (whole,) = await store.states([Line("soak", "lifetime")])
+        (whole,) = await store.states([LedgerEntry("soak", "lifetime")])
         return Ledger(whole.used, whole.doubtful, sum(state.reserved for state in await store.usage()))
     finally:
         await store.aclose()

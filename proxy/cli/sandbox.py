@@ -40,7 +40,7 @@ def sandbox(
     seed: Annotated[int, typer.Option(help="Offers, prices and faults are the same for the same seed.")] = 1,
     fault: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help='A fault, such as "5xx share=0.05 status=503"; see docs/sandbox.md.'),
+        typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see docs/reference/sandbox.md.'),
     ] = None,
     legacy_rate: Annotated[
         int, typer.Option(min=0, help="Requests a second that an apikey of the old v3 service may make; 0: no limit.")

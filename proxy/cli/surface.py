@@ -1,4 +1,4 @@
-"""`v3bridge surface`: docs/v3-surface.md and docs/reference/spec-keys.md, from the mappings and the route table."""
+"""`v3bridge surface`: v3-surface.md and spec-keys.md of docs/reference, from the mappings and the route table."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -74,7 +74,9 @@ def _learnt(answers: "recorded.Recorded", known: "dict[str, Uids]") -> "learning
 
 
 def _table(found: "learning.Learnt", source: str) -> str:
-    lines = [f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn. For the setting `uids`: docs/uids.md."]
+    lines = [
+        f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn. Setting `uids`: docs/reference/uids.md."
+    ]
     for kind, entries in found.lines.items():
         lines.append(f"{kind}:")
         for entry in entries:

@@ -1,7 +1,7 @@
 """What a comparison came to, as a value: reports are functions of it and compute nothing.
 
-`tally.py` makes it. Its JSON form is what `--json` writes; docs/compare.schema.json describes it. Texts in it may come
-from anybody's data and hold no key. Moments are seconds since 1970; shares are between 0 and 1.
+`tally.py` makes it. Its JSON form is what `--json` writes; docs/reference/compare.schema.json describes it. Texts
+in it may come from anybody's data and hold no key. Moments are seconds since 1970; shares are between 0 and 1.
 """
 
 from typing import Literal

@@ -16,7 +16,7 @@ class Feed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one v3 field is made; docs/mappings.md describes every word with an example.
+    """How one v3 field is made; docs/reference/mappings.md describes every word with an example.
 
     `from`     one path into the service's type, or several (then `through` takes them all); `^` starts at the
                object around (its type is the object's `under`), `.` is the value itself, `$name` the request's context

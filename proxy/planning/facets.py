@@ -1,6 +1,6 @@
 """v3's facets, stats and spec_drilldown from the service's aggregations (contract v3-rest.md §3.6, graphql.md §1.2).
 
-Counts are the service's; what it does not compute (missing, mean, stddev) is null, as docs/v3-surface.md says.
+Counts are the service's; what it does not compute (missing, mean, stddev) is null (docs/reference/v3-surface.md).
 """
 
 from collections import Counter

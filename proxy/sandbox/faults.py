@@ -12,7 +12,7 @@ import msgspec
 
 from proxy.sandbox import declared
 
-# The text of a Meta says what a figure accepts: error messages and docs/sandbox.md are made of it.
+# The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
 Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]
 Queries: TypeAlias = Annotated[Literal["graphql"], msgspec.Meta(description="graphql")]
 TokenRequests: TypeAlias = Annotated[Literal["token"], msgspec.Meta(description="token")]

@@ -23,7 +23,9 @@ log = structlog.get_logger()
 
 MAX_LINE = 69_632  # bytes of a request line: 66 KiB of query and a path; aiohttp's default of 8 190 is 60 BOM lines
 MAX_FIELD = 16_384  # bytes of a header field
-PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/pointing-clients.md)"
+PLAIN = (
+    "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/point-clients.md)"
+)
 TLS = "HTTPS traffic"  # what aiohttp says of a request that begins like a TLS handshake
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 TURNS = 5  # of the loop, until a connection that was just accepted waits for its request
@@ -47,7 +49,7 @@ class _Handler(LimitedHandler):
         if isinstance(exc, http_exceptions.BadHttpMethod) and TLS in exc.message:
             log.warning("TLS handshake refused", client=request.remote)
             return self._closing(errors.BadRequest(f"the client began TLS; {PLAIN}"))
-        log.warning("a request that is no HTTP was refused", exc_info=exc)
+        log.warning("malformed request refused", exc_info=exc)
         if isinstance(exc, http_exceptions.LineTooLong):
             error = errors.BadRequest(
                 f"the request line is longer than {MAX_LINE} bytes, or a header is longer than {MAX_FIELD}"

@@ -1,4 +1,4 @@
-"""docs/comparing.md says what proxy/compare does: keys, defaults, what is accepted, kinds, spellings, names, limits."""
+"""docs/how-to/compare.md matches proxy/compare: keys, defaults, accepted values, kinds, spellings, names, limits."""
 
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -34,7 +34,7 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/comparing.md"]
+    return pages["docs/how-to/compare.md"]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""docs/configuration.md says what proxy/config does: keys, defaults, what is accepted, and what mistakes look like."""
+"""docs/reference/configuration.md matches proxy/config: keys, defaults, accepted values and error messages."""
 
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -37,7 +37,7 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/configuration.md"]
+    return pages["docs/reference/configuration.md"]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,9 @@ def test_what_a_key_accepts_is_what_its_error_says(rows: Any, name: Any) -> None
 
 
 def test_every_example_is_accepted(pages: Any, load: Any) -> None:
-    blocks = [block for name in ("README.md", "docs/configuration.md") for block in pages[name].blocks("yaml", "")]
+    blocks = [
+        block for name in ("README.md", "docs/reference/configuration.md") for block in pages[name].blocks("yaml", "")
+    ]
     assert len(blocks) >= 5
     assert all(load(block.text).applications for block in blocks)
 

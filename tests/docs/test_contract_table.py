@@ -1,4 +1,4 @@
-"""docs/sandbox.md goes through the contract's nine sections: every line has what it says it is held by."""
+"""docs/reference/sandbox.md goes through the contract's nine sections: every line has what it says it is held by."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ REFERENCE = re.compile(r"`([\w/]+)`: ([^`]+?)(?=; `|$)")
 
 @pytest.fixture(scope="module")
 def rows(pages: Any) -> Any:
-    return pages["docs/sandbox.md"].table("line")
+    return pages["docs/reference/sandbox.md"].table("line")
 
 
 def _file(name: Any) -> Any:
@@ -35,7 +35,7 @@ def _named(cell: Any) -> Any:
 
 
 def test_every_section_has_its_table(pages: Any) -> None:
-    text = pages["docs/sandbox.md"].text.partition(HEAD)[2]
+    text = pages["docs/reference/sandbox.md"].text.partition(HEAD)[2]
     assert re.findall(r"^### (\d)", text, re.MULTILINE) == [str(number) for number in range(1, 10)]
     assert text.count("\n| line |") == 9
 

@@ -1,4 +1,4 @@
-"""docs/costs.md, measured: what the sandbox's counter and its traffic say of each row."""
+"""docs/explanation/costs.md, measured: what the sandbox's counter and its traffic say of each row."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from proxy.sandbox import accounts, app, settings
 from proxy.sandbox.catalog import store
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/costs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/explanation/costs.md").read_text(encoding="utf-8")
 OTHER_KEY, OTHER_APPLICATION_KEY = "ANOTHER_KEY", "KEY_OF_ANOTHER_APPLICATION"
 ONE = 'queries=[{"mpn":"SN74S74N"}]'
 OPERATIONS = ("supSearchMpn", "supMultiMatch")
@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 class Counted:
     """A proxy on a sandbox, asked and billed."""
 
-    def __init__(self, client: running_proxy.Client, sandbox: app.Sandbox) -> None:
+    def __init__(self, client: running_proxy.ProxyClient, sandbox: app.Sandbox) -> None:
         self._client, self._sandbox = client, sandbox
 
     async def cost(self, parameters: str, times: int = 1, key: str = running_proxy.KEY) -> Cost:
@@ -104,7 +104,7 @@ def opens(catalog: store.Catalog) -> Opens:
 @pytest.fixture(scope="module")
 def rows(pages: Any) -> Any:
     """The rows of a table of the page."""
-    return pages["docs/costs.md"].table
+    return pages["docs/explanation/costs.md"].table
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

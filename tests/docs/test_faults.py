@@ -1,5 +1,7 @@
-"""docs/faults.md states what the code does: its numbers, its messages, its metrics. What is asked again is in
-tests/integration/test_faults.py."""
+"""docs/explanation/faults.md matches the code: numbers, messages, metrics.
+
+Retries: tests/integration/test_faults.py.
+"""
 
 import asyncio
 import random
@@ -19,7 +21,7 @@ from proxy.upstream import acquisition, classify, pauses, policies, session, tok
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/faults.md"]
+    return pages["docs/explanation/faults.md"]
 
 
 @pytest.fixture(scope="module")

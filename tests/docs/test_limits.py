@@ -1,4 +1,4 @@
-"""docs/limits.md: every promise names a test that exists, a setting that exists, and its default."""
+"""docs/reference/limits.md: every promise names a test that exists, a setting that exists, and its default."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ PROMISES = 25  # that the page has at least
 
 @pytest.fixture(scope="module")
 def rows(pages: Any) -> Any:
-    text = pages["docs/limits.md"].text
+    text = pages["docs/reference/limits.md"].text
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "::" in line]
     return [row for row in found if len(row) == 4]
 
@@ -41,6 +41,6 @@ def test_every_scenario_of_the_chaos_run_is_described(pages: Any, monkeypatch: p
     monkeypatch.syspath_prepend(TESTS.parent)
     from bench.chaos.scenarios import SCENARIOS
 
-    text = " ".join(pages["docs/performance.md"].text.split())
+    text = " ".join(pages["docs/explanation/performance.md"].text.split())
     assert SCENARIOS
     assert [each.name for each in SCENARIOS if f"`{each.name.replace(' ', '-')}`" not in text] == []

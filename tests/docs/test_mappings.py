@@ -1,4 +1,4 @@
-"""docs/mappings.md describes every word of a rule; its examples are the real ones, and its how-to works as written."""
+"""docs/reference/mappings.md describes every key of a rule; examples are the real ones, its steps work as written."""
 
 import asyncio
 import importlib.util
@@ -23,7 +23,7 @@ CASE_FILES = {"request.txt", "operations.json", "upstream.json", "expected.json"
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/mappings.md"]
+    return pages["docs/reference/mappings.md"]
 
 
 def _words(page: Any) -> Any:
@@ -44,7 +44,7 @@ def _real() -> Any:
 
 
 def _parse(block: Any) -> Any:
-    return located_yaml.loads(block.text, f"docs/mappings.md:{block.line}").data
+    return located_yaml.loads(block.text, f"docs/reference/mappings.md:{block.line}").data
 
 
 def test_every_word_of_an_object_and_of_a_rule_is_described_and_no_other(page: Any) -> None:
@@ -108,7 +108,7 @@ def followed(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         assert said["fields"].keys().isdisjoint(_real()[name]["fields"])
     (function,) = page.blocks("python", "new")
     names = dict(vars(transforms))
-    exec(compile(function.text, "docs/mappings.md", "exec"), names)
+    exec(compile(function.text, "docs/reference/mappings.md", "exec"), names)
     monkeypatch.setitem(transforms.TRANSFORMS, "price_pair", names["price_pair"])
     case = tmp_path / "average_price"
     case.mkdir()
@@ -127,9 +127,9 @@ def _insert(file: Any, head: Any, text: Any, after: str = "", lines: str = "") -
 
 def test_the_new_field_is_loaded_compiled_and_in_the_table(followed: Any) -> None:
     book = loader.load(followed[0])
-    view = model.View(book.includable("Part"), features=frozenset(FEATURES))
+    projection = model.Projection(book.includable("Part"), features=frozenset(FEATURES))
     rows = {f"{row.object}.{row.field}": row.kind for row in coverage.rows(book)}
-    assert "medianPrice1000" in compiler.compile_object(book, "Part", view).selection
+    assert "medianPrice1000" in compiler.compile_object(book, "Part", projection).selection
     assert rows["Part.avg_price_v2"] == "derived"
 
 

@@ -1,4 +1,4 @@
-"""docs/sandbox.md: its faults are those of the code, its examples are taken, its curl lines and its test work."""
+"""docs/reference/sandbox.md: faults match the code, examples are accepted, curl lines and the test work."""
 
 import dataclasses
 import json
@@ -43,7 +43,7 @@ ORDINARY = {"on": "graphql", "share": 1.0, "count": None}
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/sandbox.md"]
+    return pages["docs/reference/sandbox.md"]
 
 
 @pytest.fixture

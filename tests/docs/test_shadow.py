@@ -1,4 +1,4 @@
-"""docs/shadow.md is true where it can be held: its configuration, its commands, its reasons, its numbers."""
+"""docs/how-to/shadow.md is true where it can be held: its configuration, its commands, its reasons, its numbers."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ SOURCES = Path(__file__).parents[2] / "proxy" / "compare" / "shadow"
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/shadow.md"]
+    return pages["docs/how-to/shadow.md"]
 
 
 def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/v3-surface.md is what the program says of itself, and what it says of parameters is what is really read."""
+"""docs/reference/v3-surface.md is what the program prints, and its parameters are those that are really read."""
 
 import re
 from pathlib import Path
@@ -16,8 +16,8 @@ from proxy.planning import queries
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3.description import envelopes, fields, markdown, parameters, shapes
 
-PAGE = Path(__file__).parents[2] / "docs/v3-surface.md"
-RENEW = "v3bridge surface > docs/v3-surface.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/v3-surface.md"
+RENEW = "v3bridge surface > docs/reference/v3-surface.md"
 UNREAD = {"userkey"}  # described because clients send it
 REFUSED = {"spec_drilldown["}  # looked for where it is not described: there it is refused
 FIELD = "brand.name"
@@ -30,11 +30,11 @@ def book() -> Any:
 
 def test_the_page_is_up_to_date(book: Any) -> None:
     fresh = markdown.page(book)
-    assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/v3-surface.md is stale; renew it with: {RENEW}"
+    assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/reference/v3-surface.md is stale; renew it with: {RENEW}"
 
 
 def test_the_page_says_how_it_is_renewed(pages: Any) -> None:
-    assert RENEW in pages["docs/v3-surface.md"].blocks("sh")[0].text
+    assert RENEW in pages["docs/reference/v3-surface.md"].blocks("sh")[0].text
 
 
 def test_the_command_prints_the_page(book: Any) -> None:
@@ -43,19 +43,23 @@ def test_the_command_prints_the_page(book: Any) -> None:
 
 
 def test_every_endpoint_is_on_the_page_with_its_cost(pages: Any) -> None:
-    rows = {row[0].strip("`"): row[2] for row in pages["docs/v3-surface.md"].table("path")}
+    rows = {row[0].strip("`"): row[2] for row in pages["docs/reference/v3-surface.md"].table("path")}
     assert rows == {each.path: each.cost for each in endpoints.ENDPOINTS}
     assert len(rows) == 14
 
 
 def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages: Any, book: Any) -> None:
-    told = [(row[0].split("`")[1], row[2]) for row in pages["docs/v3-surface.md"].table("field") if len(row) == 5]
+    told = [
+        (row[0].split("`")[1], row[2]) for row in pages["docs/reference/v3-surface.md"].table("field") if len(row) == 5
+    ]
     known = [(row.field, row.kind) for row in coverage.rows(book)]
     assert sorted(told[len(book.tables.search) + 1 :]) == sorted(known)
 
 
 def test_what_has_no_source_says_why_and_what_a_client_sees(pages: Any) -> None:
-    told = [row for row in pages["docs/v3-surface.md"].table("field") if len(row) == 5 and row[2] == "no source"]
+    told = [
+        row for row in pages["docs/reference/v3-surface.md"].table("field") if len(row) == 5 and row[2] == "no source"
+    ]
     assert len(told) >= 10
     assert [row for row in told if not re.fullmatch(r".{10,}; a client sees (null|\[\])", row[4])] == []
 
@@ -115,7 +119,7 @@ def _target(endpoint: Any, own: Any) -> Any:
 async def client() -> Any:
     """A proxy whose upstream knows nothing."""
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {}})
+        upstream.respond_with({"data": {}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as client:
             yield client

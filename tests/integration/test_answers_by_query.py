@@ -90,7 +90,7 @@ async def test_what_costs_nothing_says_nothing_of_parts(house: House) -> None:
 async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(time: clock.ManualClock) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
-        upstream.says(good, scripted_upstream.Answer(b"gone", 502))
+        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
         settings = running_proxy.settings(
             upstream.graphql_url,
             upstream.token_url,
@@ -140,7 +140,7 @@ async def test_with_sharing_off_each_asks_for_itself(start: Starts) -> None:
 async def test_of_a_call_that_fails_in_part_the_rest_is_answered(start: Starts) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
-        upstream.says(good, scripted_upstream.Answer(b"gone", 502))
+        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, sharing={"enabled": False})
         async with running_proxy.running(settings) as proxy:
             reply = await proxy.match(json.dumps([{"mpn": f"number-{n}", "limit": 20} for n in range(10)]))

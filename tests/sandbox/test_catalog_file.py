@@ -85,7 +85,7 @@ def test_what_was_interrupted_leaves_nothing_behind(
     def fail(*_: Any) -> None:
         raise reason
 
-    monkeypatch.setattr("proxy.sandbox.catalog.database.Builder.finish", fail)
+    monkeypatch.setattr("proxy.sandbox.catalog.database.DatabaseBuilder.finish", fail)
     with pytest.raises((KeyboardInterrupt, source_files.CatalogError)):
         opens()
     assert {path.name for path in tmp_path.iterdir()} == {"data"}

@@ -32,7 +32,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def oracle(catalog: Any) -> Any:
-    return catalog_oracle.Oracle(catalog)
+    return catalog_oracle.CatalogOracle(catalog)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_completions_are_the_most_offered_numbers(catalog: Any, oracle: Any, eve
 
 
 def test_the_words_that_there_are_are_those_that_sqlite_has(catalog: Any, oracle: Any) -> None:
-    stored = catalog._database.execute("SELECT term FROM terms ORDER BY position")
+    stored = catalog._connection.execute("SELECT term FROM terms ORDER BY position")
     held = dict(zip((term for (term,) in stored), catalog._columns.whole("term_documents").tolist(), strict=True))
     assert held == oracle.terms()
 

@@ -79,7 +79,7 @@ def _rules(result: Result) -> Iterator[str]:
 
 def _ready(result: Result) -> Iterator[str]:
     if result.verdict == "ready" and result.complete:
-        yield "Point the clients at the new side: docs/pointing-clients.md says how."
+        yield "Point the clients at the new side: docs/how-to/point-clients.md says how."
     elif result.verdict == "inconclusive" and not any(row.verdict == "inconclusive" for row in result.rows):
         yield "Give it more requests to compare: there are too few to say."
     elif result.verdict == "not ready":

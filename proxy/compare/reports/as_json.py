@@ -1,4 +1,4 @@
-"""The result as JSON, for programs. docs/compare.schema.json describes it."""
+"""The result as JSON, for programs. docs/reference/compare.schema.json describes it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""docs/compare.schema.json: what the JSON report looks like, made of the result's own types and their docstrings."""
+"""docs/reference/compare.schema.json: the form of the JSON report, made of the result's types and docstrings."""
 
 import inspect
 import json
@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.compare import result
 
-PAGE = "docs/compare.schema.json"
+PAGE = "docs/reference/compare.schema.json"
 RENEW = f"python -c 'from proxy.compare.reports import schema; print(schema.text(), end=\"\")' > {PAGE}"
 
 

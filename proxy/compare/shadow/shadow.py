@@ -100,7 +100,7 @@ class Shadow:
                 await self._errands.run(seen)
             except Exception as error:  # a call that fails must not be the last one
                 self._metrics.shadow_troubles[seen.application, "inside"] += 1
-                log.error("a call could not be compared", exc_info=error)
+                log.error("shadow comparison failed", exc_info=error)
 
     def _next(self) -> Seen:
         seen = self._queue.get_nowait()

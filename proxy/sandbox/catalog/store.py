@@ -210,13 +210,11 @@ class Catalog:
 
     def distributor_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Company, int], ...]:
         """Hits by seller; a part counts for each seller that lists it."""
-        found = self._counts.sellers(hits)
-        return tuple((self._reference.companies[id_], count) for id_, count in found)
+        return tuple((self._reference.companies[id_], count) for id_, count in self._counts.sellers(hits))
 
     def category_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Category, int], ...]:
         """Hits by category, without those of its descendants."""
-        found = self._counts.categories(hits)
-        return tuple((self._reference.categories[id_], count) for id_, count in found)
+        return tuple((self._reference.categories[id_], count) for id_, count in self._counts.categories(hits))
 
     def in_stock_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[bool, int], ...]:
         """Hits with and without stock; brokers do not count."""

@@ -11,7 +11,7 @@ from proxy import bounds, errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
-from proxy.gateway.quota import Standing
+from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Rulebook
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 CLIENT = web.RequestKey("client", Client)  # whose request it is, for the log
 RECEIPT = web.RequestKey("receipt", Receipt)  # what it came to, for the log
-BILL = web.RequestKey("bill", tuple[Receipt, Standing])  # what came of it, for an error's headers
+BILL = web.RequestKey("bill", tuple[Receipt, QuotaStatus])  # what came of it, for an error's headers
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[[Endpoint, "Asked"], Awaitable[Any]]
@@ -181,7 +181,7 @@ class Surface:
         shape = asked.parameters.shape(application.features, self._rulebook, endpoint.object)
         context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
         self._metrics.lap("parse", asked.started)
-        return Caller(asked.client, shape.view, context, asked.receipt)
+        return Caller(asked.client, shape.projection, context, asked.receipt)
 
     def _msec(self, asked: Asked) -> int:
         return int((self._clock.monotonic() - asked.started) * 1000)

@@ -146,8 +146,9 @@ def test_after_the_pause_one_request_tries_and_a_good_answer_closes(
     assert not is_open(breaker)
     assert state(metrics) == policies.CLOSED
     assert [line.split('"event": "')[1].split('"')[0] for line in logged.getvalue().splitlines()] == [
-        "not asked for a while",
-        "asked again",
+        "circuit breaker opened",
+        "circuit breaker half-opened",
+        "circuit breaker closed",
     ]
 
 

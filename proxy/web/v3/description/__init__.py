@@ -1,1 +1,1 @@
-"""v3's surface described, for people (docs/v3-surface.md) and machines (OpenAPI): never on the way of a request."""
+"""v3's surface described, for people (docs/reference/v3-surface.md) and machines (OpenAPI), not part of serving."""

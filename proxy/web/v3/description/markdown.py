@@ -1,4 +1,4 @@
-"""docs/v3-surface.md as text: every path, parameter, field and error, from the data that openapi.py is made of.
+"""docs/reference/v3-surface.md as text: every path, parameter, field and error, from the data of openapi.py.
 
 `v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the rulebook.
 """
@@ -23,7 +23,7 @@ What became of every path, parameter and field of v3. This page is generated fro
 test fails while it is stale; this renews it:
 
 ```sh
-.venv/bin/v3bridge surface > docs/v3-surface.md
+.venv/bin/v3bridge surface > docs/reference/v3-surface.md
 ```
 
 Machines read the same as OpenAPI 3.1 at `/v3/openapi.json`, for which no apikey is needed. § are sections of the
@@ -52,7 +52,7 @@ plan lacks the feature TECH_SPECS. The service sorts by one field: the first tha
 Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {bounds.PATTERNS.maximum}
 names of a request at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
 the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
-[reference/spec-keys.md](reference/spec-keys.md) lists them.
+[spec-keys.md](spec-keys.md) lists them.
 
 A filter by `mpn` is a supMultiMatch of up to {numbered.NUMBERS_MAX} numbers, whose parts are compared to the letter;
 other filters go with it. Of each number it asks for {match.CANDIDATES} candidates, or for `start` + `limit` if that is

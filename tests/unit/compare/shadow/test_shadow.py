@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from support.faulty import until
+from support.fault_injection import until
 
 from proxy import config
 from proxy.compare.replies import Reply
