@@ -67,7 +67,7 @@ async def recording(tmp_path: Path) -> Any:
         asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
         found = await commands.end(await commands.start(tmp_path, "record", *asked))
         assert found.code == 0, found
-        opened = mapped_again.Recording(tmp_path / "rec.zst", tmp_path / "own.yaml")
+        opened = mapped_again.ReplayedRecording(tmp_path / "rec.zst", tmp_path / "own.yaml")
         yield opened
         opened.close()
 
