@@ -18,7 +18,7 @@ from proxy.compare import responses
 from proxy.compare.judging import diff
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library
+from proxy.planning import projection_cache
 
 ROUNDS, RESULTS = 60, 16
 GOALS = {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}
@@ -52,9 +52,11 @@ def run() -> dict[str, float]:
 
 
 def _answer() -> dict[str, Any]:
-    view = library.Library(loader.load(shipped.path("mappings"))).match(model.View(features=frozenset({"LEAD_TIME"})))
-    decoded = view.documents.multi_match.operation({}, 0).decode(canned.body())
-    parts = [view.part.map(part, model.Context("US", "USD")) for part in decoded.data.supMultiMatch[0].parts]
+    projection = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(
+        model.Projection(features=frozenset({"LEAD_TIME"}))
+    )
+    decoded = projection.documents.multi_match.operation({}, 0).decode(canned.body())
+    parts = [projection.part.map(part, model.Context("US", "USD")) for part in decoded.data.supMultiMatch[0].parts]
     results = [{"items": parts, "hits": 3, "reference": str(number), "error": None} for number in range(RESULTS)]
     return json.loads(json.dumps({"__class__": "PartsMatchResponse", "msec": 7, "results": results}))
 

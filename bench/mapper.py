@@ -14,7 +14,7 @@ from bench.goals import Goal
 from proxy import model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library
+from proxy.planning import projection_cache
 
 ROUNDS, REPEATS = 40, 200
 GOALS = {"mapper, compiled / by hand": Goal("≤", 1.3)}
@@ -22,9 +22,11 @@ GOALS = {"mapper, compiled / by hand": Goal("≤", 1.3)}
 
 def run() -> dict[str, float]:
     """Microseconds a body, and compiled / by hand, each the median of all rounds."""
-    view = library.Library(loader.load(shipped.path("mappings"))).match(model.View(features=frozenset({"LEAD_TIME"})))
+    projection = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(
+        model.Projection(features=frozenset({"LEAD_TIME"}))
+    )
     body, market = canned.body(), model.Context("US", "USD")
-    decode, to_v3 = view.documents.multi_match.operation({}, 0).decode, view.part.map
+    decode, to_v3 = projection.documents.multi_match.operation({}, 0).decode, projection.part.map
 
     def compiled() -> list[dict[str, object]]:
         return [to_v3(part, market) for part in decode(body).data.supMultiMatch[0].parts]

@@ -28,7 +28,7 @@ class Bound:
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
 PARAMETERS = Bound(("query string",), 1_000, "parameters", "each is taken apart before the apikey is known")
-VIEW = Bound(
+PROJECTION = Bound(
     ("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together", "a mapping is compiled for them"
 )
 UIDS = Bound(("uid[]",), 100, "different values", "v2's limit; each part is billed")
@@ -52,7 +52,7 @@ CALLBACK = Bound(("callback",), 128, "characters", "it is repeated in the respon
 
 ALL = (
     PARAMETERS,
-    VIEW,
+    PROJECTION,
     UIDS,
     Q,
     SORT_KEYS,

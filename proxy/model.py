@@ -83,7 +83,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
     drilldown: Drilldown | None = None
 
 
-class View(msgspec.Struct, frozen=True):
+class Projection(msgspec.Struct, frozen=True):
     """Which fields of an object a reply shows: a key for everything compiled for it.
 
     `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `cut` the list fields

@@ -52,7 +52,7 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> N
     log.catch_what_nobody_catches()
     written = structlog.get_logger()
     for file in exposed:
-        written.warning("secrets readable by others", file=str(file), remedy=f"chmod 600 {file}")
+        written.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     stop = looping.on_signal()
     looping.on_hangup(stop, lambda: log.signal_ignored("SIGHUP"))
     places = _places(settings)

@@ -11,11 +11,12 @@ from typing import Any
 import structlog
 
 from proxy import errors, model
+from proxy.kit import garbage
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
-from proxy.planning.library import ATTRIBUTES, Catalogue
 from proxy.planning.listing import Listing
+from proxy.planning.projection_cache import ATTRIBUTES, Catalogue
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
 
@@ -95,10 +96,11 @@ class Directory:
         data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials, beside=beside)
         try:
             listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
+            garbage.exempt()
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         if isinstance(listing, Listing) and listing.skipped:
-            log.warning("entries of a list cannot be translated and are left out", list=name, entries=listing.skipped)
+            log.warning("list entries skipped", list=name, entries=listing.skipped)
         return self._chosen(name, listing, len(beside))
 
     def _chosen(self, name: str, listing: Any, failures: int) -> Any:
@@ -113,7 +115,7 @@ class Directory:
         if not (failures or not entries or shrunk):
             self._keep(name, listing, self._seconds)
             return listing
-        log.warning("list may be incomplete", list=name, entries=entries, before=known, errors=failures)
+        log.warning("incomplete list received", list=name, entries=entries, previous_entries=known, errors=failures)
         if before is None or (entries >= known and not failures):
             self._kept[name] = Kept(listing, now + PAUSE_SECONDS, now)
             return listing
@@ -124,7 +126,7 @@ class Directory:
         try:
             return await self._fetch(name, credentials)
         except Exception as error:  # whatever it is, the list at hand is better than none
-            log.warning("a list could not be refreshed and is kept", list=name, exc_info=error)
+            log.warning("list refresh failed", list=name, exc_info=error)
             self._kept[name] = Kept(kept.listing, self._clock.monotonic() + PAUSE_SECONDS, kept.believed)
             return kept.listing
 

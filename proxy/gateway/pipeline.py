@@ -10,16 +10,16 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from proxy import errors, model
-from proxy.gateway.answers import Answers, Inquiry
 from proxy.gateway.applications import Client
+from proxy.gateway.cache.entries import Answer, Question, Reading
+from proxy.gateway.cache.lookup import Answers, Inquiry
 from proxy.gateway.directory import Directory
-from proxy.gateway.kept import Answer, Question, Reading
-from proxy.gateway.quota import Quota, Standing
-from proxy.gateway.rates import Rates
+from proxy.gateway.quota.reservations import Quota, QuotaStatus
+from proxy.gateway.rate_limit import RateLimits
 from proxy.gateway.receipt import Receipt
 from proxy.kit.slices import Slices
 from proxy.mapping import tables
-from proxy.planning import criteria, library, match, parts, search, support, wildcards
+from proxy.planning import criteria, match, parts, projection_cache, search, support, wildcards
 from proxy.planning.listing import Listed
 from proxy.planning.operations import Ask, Found, Outcome
 from proxy.telemetry.metrics import Metrics
@@ -34,7 +34,7 @@ class Caller(NamedTuple):
     """Who asks, what is to be shown, what mapping needs to know of the request, and what it comes to."""
 
     client: Client
-    view: model.View
+    projection: model.Projection
     context: model.Context
     receipt: Receipt
 
@@ -45,7 +45,7 @@ class Caller(NamedTuple):
     def reading(self, part: Any) -> Reading:
         """How it reads parts."""
         cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
-        return Reading((self.view, cuts), part)
+        return Reading((self.projection, cuts), part)
 
 
 class Pipeline:
@@ -54,17 +54,17 @@ class Pipeline:
     def __init__(
         self,
         *,
-        views: library.Library,
+        projections: projection_cache.ProjectionCache,
         answers: Answers,
         quota: Quota,
-        rates: Rates,
+        rates: RateLimits,
         upstream: Batching,
         directory: Directory,
         book: tables.Tables,
         single_query: match.SingleQuery,
         metrics: Metrics,
     ) -> None:
-        self._views = views
+        self._projections = projections
         self._answers = answers
         self._quota = quota
         self._rates = rates
@@ -78,14 +78,14 @@ class Pipeline:
         """May it ask now? Raises TooManyRequests."""
         await self._rates.admit(client)
 
-    def standing(self, client: Client) -> Standing:
+    def standing(self, client: Client) -> QuotaStatus:
         """How many parts are used, and what is left."""
         return self._quota.standing(client.accounts)
 
     async def match_parts(self, caller: Caller, request: model.PartsMatchRequest) -> list[Answer]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
         skus = request.exact_only and any(query.mpn_or_sku or query.sku for query in request.queries)
-        compiled = self._views.match(caller.view, skus)
+        compiled = self._projections.match(caller.projection, skus)
         asked = [query for query in request.queries if query.error is None]
         single = self._single_query if len(asked) == 1 else TOGETHER
 
@@ -93,7 +93,7 @@ class Pipeline:
             began = self._metrics.clock.monotonic()
             some = _part_of(request, [asked[n] for n in positions])
             plan = match.MatchPlan(some, compiled.documents, caller.context, single)
-            self._metrics.lap("plan", began)
+            self._metrics.observe_stage("plan", began)
             found = await self._ask_all(caller, plan.asks)
             counted = await self._ask_all(caller, plan.counts(found))
             return plan.results(found, counted)
@@ -105,7 +105,7 @@ class Pipeline:
 
     async def parts(self, caller: Caller, uids: list[str]) -> dict[str, bytes]:
         """Parts by the uids they were asked for; what the service does not know is left out (contract §1)."""
-        compiled = self._views.parts(caller.view)
+        compiled = self._projections.parts(caller.projection)
         known = parts.asked(uids)
 
         async def ask(positions: list[int]) -> list[Outcome]:
@@ -125,10 +125,10 @@ class Pipeline:
         """parts/search: the page's v3 parts, and beside them all else that the reply says (contract §3.6)."""
         plan = await self._search_plan(caller, request)
         caller.receipt.unsupported = plan.unsupported
-        compiled = plan.page(self._views, caller.view)
+        compiled = plan.page(self._projections, caller.projection)
 
         async def ask(_: list[int]) -> list[Outcome]:
-            asks = plan.operations(self._views, compiled.document, caller.context)
+            asks = plan.operations(self._projections, compiled.document, caller.context)
             found = await self._ask_all(caller, asks)
             accepted = {position: _accepted(each) for position, each in found.items()}
             return [_translated(lambda: plan.outcome(accepted))]
@@ -139,7 +139,7 @@ class Pipeline:
     async def listed(self, caller: Caller, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
         """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
         listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
-        compiled = self._views.listed(name, caller.view)
+        compiled = self._projections.listed(name, caller.projection)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(record, caller.context) for uid, record in found if record is not None}
 
@@ -150,7 +150,7 @@ class Pipeline:
         listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
         result = await _in_turns(listing.search(request))
         caller.receipt.unsupported = result.unknown
-        compiled = self._views.listed(name, caller.view)
+        compiled = self._projections.listed(name, caller.projection)
         return [compiled.map(record, caller.context) for record in result.records], result
 
     async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.Plan:

@@ -1,8 +1,9 @@
-"""Declarations to code: from rules and schema, for one view, the selection set, the types and the mapping function.
+"""Declarations to code: from rules and schema, for one projection, the selection set, the types and the mapping
+function.
 
-Runs at start and once for every new view, never per part. The function is one Python expression, written out from the
-rules and evaluated by the interpreter: as quick as one written by hand. It is made of names and constants of mapping
-files only; what a client sends never becomes part of it.
+Runs at start and once for every new projection, never per part. The function is one Python expression, written out from
+the rules and evaluated by the interpreter: as quick as one written by hand. It is made of names and constants of
+mapping files only; what a client sends never becomes part of it.
 """
 
 import types
@@ -14,7 +15,7 @@ from typing import Any, get_origin, get_type_hints
 import msgspec
 
 from proxy import errors, model
-from proxy.mapping import loader, paths, selection, views
+from proxy.mapping import loader, paths, projections, selection
 from proxy.mapping.reading import Around, Cursor, Read, Reader
 from proxy.mapping.rules import Feed, FieldRule
 
@@ -23,7 +24,8 @@ Mapper = Callable[[Any, model.Context], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What one object needs in one view: GraphQL fields, the type of one record of the answer, record → v3 object.
+    """What one object needs in one projection: GraphQL fields, the type of one record of the answer, record → v3
+    object.
 
     `fields` are the paths that are asked for, `decode` reads a list of records from JSON that has at least these.
     `source` is the mapping function as text, for people.
@@ -37,20 +39,22 @@ class Compiled:
     source: str
 
 
-def compile_object(rulebook: loader.Rulebook, name: str, view: model.View, needs: tuple[str, ...] = ()) -> Compiled:
-    """Compile object `name` for a view; `needs` are paths to select whatever the view hides.
+def compile_object(
+    rulebook: loader.Rulebook, name: str, projection: model.Projection, needs: tuple[str, ...] = ()
+) -> Compiled:
+    """Compile object `name` for a projection; `needs` are paths to select whatever the projection hides.
 
     Raises MappingError, naming file and line, where a rule does not fit the schema.
     """
-    return _Writer(rulebook, view).compile(name, needs)
+    return _Writer(rulebook, projection).compile(name, needs)
 
 
 class _Writer:
     """Writes one mapping function and grows its selection on the way."""
 
-    def __init__(self, rulebook: loader.Rulebook, view: model.View) -> None:
+    def __init__(self, rulebook: loader.Rulebook, projection: model.Projection) -> None:
         self._book = rulebook
-        self._view = view
+        self._projection = projection
         self._reader = Reader(rulebook.schema)
         self._names = 0
         self._constants: dict[str, Any] = {}
@@ -84,10 +88,12 @@ class _Writer:
         """The dict of one object. Where `hoists` is given, objects made from what is around go there as clauses."""
         rules = self._book.rules[name]
         class_name = name if rules.class_ is None else rules.class_
-        entries = [f"'__class__': {class_name!r}"] if class_name and views.shows_class(self._view, at) else []
+        entries = (
+            [f"'__class__': {class_name!r}"] if class_name and projections.shows_class(self._projection, at) else []
+        )
         for field in rules.fields:
             rule = rules.rule(field)
-            if not views.shows(self._view, rule, (*at, field)):
+            if not projections.shows(self._projection, rule, (*at, field)):
                 continue
             try:
                 value = self._field(rule, around, (*at, field))
@@ -103,18 +109,18 @@ class _Writer:
     def _field(self, rule: FieldRule, around: Around, at: model.Path) -> str:
         if rule.constant:
             return repr(rule.blank if rule.none is not None else rule.always)
-        if rule.feature and rule.feature not in self._view.features:
+        if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
-        if views.emptied(self._view, at) and self._is_list(rule):
+        if projections.emptied(self._projection, at) and self._is_list(rule):
             return "[]"
-        cut = self._cut(at) if self._view.cut and self._is_list(rule) else ""
+        cut = self._cut(at) if self._projection.cut and self._is_list(rule) else ""
         if rule.each or rule.keyed:
             return self._list(rule, around, at) + cut
         return self._one(rule, around, at) if rule.is_ else self._value(rule, around, repr(rule.blank), cut)
 
     def _cut(self, at: model.Path) -> str:
         """The cut of a list, as text; the path can hold a client's words, so it is a value."""
-        path = views.cut(self._view, at)
+        path = projections.cut(self._projection, at)
         if path is None:
             return ""
         return f"[context.cuts[{self._constant(path)}]]"
@@ -163,7 +169,7 @@ class _Writer:
 
     def _keyed(self, key: Feed, loops: list[str], item: Around, target: str, at: model.Path) -> str:
         """A dict of objects. Keys that show[] or hide[] name are a client's words: values, not text."""
-        keys = views.keys(self._view, at)
+        keys = projections.keys(self._projection, at)
         name = self._name("n")
         loops.append(f"for {name} in ({self._value(key, item)},)")
         if keys.picked is not None:
@@ -201,7 +207,7 @@ class _Writer:
         return loops, Around(here, above)
 
     def _ordered(self, order: Feed, entry: str, clauses: str, item: Around) -> str:
-        """A list sorted by what its elements hold, whether or not a reply shows it: a view changes no order."""
+        """A list sorted by what its elements hold, whether or not a reply shows it: a projection changes no order."""
         texts = [order.paths] if isinstance(order.paths, str) else order.paths
         reads = [self._reader.read(text, item) for text in texts]
         values = ", ".join(read.guarded(read.expression, "None") for read in reads)

@@ -38,7 +38,7 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Route:
-    """A path as a mapping file writes it, read once: each is met in many views. Raises PathError."""
+    """A path as a mapping file writes it, read once: each is met in many projections. Raises PathError."""
     if text.startswith("$"):
         return Route("context", (Step(text[1:]),))
     origin, rest = ("above", text[1:]) if text.startswith("^") else ("here", text)

@@ -38,7 +38,7 @@ class Node:
         return known
 
     def text(self) -> str:
-        """The fields as GraphQL, without outer braces; in a fixed order, so that equal views share documents."""
+        """The fields as GraphQL, without outer braces; in a fixed order, so that equal projections share documents."""
         return " ".join(selected.text() for _, selected in sorted(self.fields.items()))
 
     def paths(self) -> frozenset[str]:

@@ -1,7 +1,8 @@
-"""The documents there are: root fields with a view's selection, and the types that their answers are decoded into.
+"""The documents there are: root fields with a projection's selection, and the types that their answers are decoded
+into.
 
-Made by library.py. What an answer's errors mean for data beside them is decided here, because it is the documents that
-know what may be null.
+Made by projection_cache.py. What an answer's errors mean for data beside them is decided here, because it is the
+documents that know what may be null.
 """
 
 import re
@@ -44,7 +45,7 @@ def multi_match(part: compiler.Compiled | None, options: bool = False) -> Docume
 
 
 def search(name: str, part: compiler.Compiled) -> Document:
-    """supSearch or supSearchMpn for parts/match: parts in one view, and the alternate MPNs that were hit."""
+    """supSearch or supSearchMpn for parts/match: parts in one projection, and the alternate MPNs that were hit."""
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
     record = _result_set([("akaMpn", str | None, None)], part, [])
     root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
@@ -52,7 +53,7 @@ def search(name: str, part: compiler.Compiled) -> Document:
 
 
 def page(part: compiler.Compiled, counted: frozenset[str]) -> Document:
-    """supSearch for parts/search: parts in one view with their snippets, beside them aggregations by name."""
+    """supSearch for parts/search: parts in one projection with their snippets, beside them aggregations by name."""
     results = f"results {{ description part {{ {part.selection} }} }}"
     return _counting(counted, f"hits {results}", [("description", str)], part)
 

@@ -23,7 +23,7 @@ SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one view."""
+    """The documents of one projection."""
 
     multi_match: Document
     search_mpn: Document

@@ -11,11 +11,11 @@ from typing import Any
 
 from proxy import errors
 from proxy.mapping import paths, tables
-from proxy.model import Context, SearchRequest, View
+from proxy.model import Context, Projection, SearchRequest
 from proxy.planning import criteria, exactness, facets, lucene, match, wildcards
-from proxy.planning.library import Library, PartsView
 from proxy.planning.lucene import Condition
 from proxy.planning.operations import Ask, Document, Found, Outcome
+from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 from proxy.planning.support import Filter, Supported
 
 NUMBERS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
@@ -66,11 +66,11 @@ class NumberPlan:
         self._empty = supported.without_counts()
         self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
 
-    def page(self, views: Library, view: View) -> PartsView:
+    def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
         """The document and mapper of the page."""
-        return views.numbered(view)
+        return projections.numbered(projection)
 
-    def operations(self, _: Library, document: Document, context: Context) -> list[Ask]:
+    def operations(self, _: ProjectionCache, document: Document, context: Context) -> list[Ask]:
         """One, or none where it is known that nothing is found."""
         if self._criteria.finds_nothing or not self._numbers:
             return []

@@ -96,7 +96,7 @@ Mend = Callable[[Any, list[model.GraphQLError]], Any]
 
 
 class Document:
-    """A GraphQL document and the decoder of its answers. Made at start, and once for every new view.
+    """A GraphQL document and the decoder of its answers. Made at start, and once for every new projection.
 
     `mend` is handed data that has errors beside it: it puts Lost where something was nulled, or gives None where
     nothing is left. Queries of several callers can go out in one request where `several` names the variable that is a

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from proxy.mapping import tables
-from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
+from proxy.model import Context, Drilldown, FacetField, Projection, SearchRequest
 from proxy.planning import criteria, facets, numbered, spec_fields, support
-from proxy.planning.library import Library, PartsView
 from proxy.planning.lucene import Condition
 from proxy.planning.operations import Ask, Document, Found, Outcome
+from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 
 NOTHING = Found([], 0, whole=SimpleNamespace(hits=0))  # what stands for the answer to what need not be asked
 
@@ -60,14 +60,14 @@ class SearchPlan:
         self.wanted = [first.describing(spec_fields.shortnames(book, described)), *rest]
         self._queried = [criteria.criteria(book, [*self._conditions, *queries[text]]) for text in request.facet_queries]
 
-    def page(self, views: Library, view: View) -> PartsView:
+    def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
         """The document and mapper of the page."""
-        return views.page(view, self.wanted[0].aggregations)
+        return projections.page(projection, self.wanted[0].aggregations)
 
-    def operations(self, views: Library, document: Document, context: Context) -> list[Ask]:
+    def operations(self, projections: ProjectionCache, document: Document, context: Context) -> list[Ask]:
         """All of them, the page by its document."""
-        counting = [views.count(each.aggregations) for each in self.wanted[1:]]
-        return self.asks(document, counting, views.count(frozenset()), context)
+        counting = [projections.count(each.aggregations) for each in self.wanted[1:]]
+        return self.asks(document, counting, projections.count(frozenset()), context)
 
     def asks(self, page: Document, counting: list[Document], hits: Document, context: Context) -> list[Ask]:
         """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts.

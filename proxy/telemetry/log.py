@@ -53,17 +53,15 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
 
 def catch_what_nobody_catches() -> None:
     """Exceptions that end a thread, or come out of a destructor, are log lines too, and no trace on standard error."""
-    threading.excepthook = lambda found: structlog.get_logger().error(
-        "a thread ended by an error", exc_info=found.exc_value
-    )
+    threading.excepthook = lambda found: structlog.get_logger().error("thread failed", exc_info=found.exc_value)
     sys.unraisablehook = lambda found: structlog.get_logger().warning(
-        "an error that could not be raised", exc_info=found.exc_value
+        "unraisable exception ignored", exc_info=found.exc_value
     )
 
 
 def signal_ignored(name: str) -> None:
     """The line of a signal that has no effect."""
-    structlog.get_logger().info("signal ignored", signal=name, why="the configuration is read at start only")
+    structlog.get_logger().info("signal ignored", signal=name, reason="the configuration is read at start only")
 
 
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)

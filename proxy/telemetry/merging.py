@@ -41,7 +41,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 def snapshot(metrics: Metrics) -> Snapshot:
     """What the `metrics` of this process stand at."""
-    metrics.look()
+    metrics.sample()
     measures = metrics.measures()
     return Snapshot(
         metrics.clock.now(),
@@ -91,7 +91,7 @@ class Merged:
                 file.write(msgspec.json.encode(snapshot(self._metrics)))
             new.replace(self._file)
         except OSError as error:  # a full disk costs the others a second of numbers, and nobody an answer
-            log.warning("metrics cannot be shared between workers", exc_info=error)
+            log.warning("metrics sharing failed", exc_info=error)
 
     async def keep_writing(self) -> None:
         """Write once a second until cancelled, and once more then."""

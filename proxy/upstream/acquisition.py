@@ -143,17 +143,30 @@ class Acquisition:
             grant = await self._ask(credentials, keys)
         except errors.ServerError as error:
             outcome = type(error).__name__
-            log.warning("no token", application=credentials.name, exc_info=error)
+            log.warning("token request failed", application=credentials.name, exc_info=error)
             raise (await self.pause(credentials, error)).error(self._clock.now(), again=False) from error
         else:
             outcome = "ok"
         finally:
             self._metrics.token_requests[credentials.name, outcome] += 1
         self._failures.pop(credentials, None)
-        for doubt in grant.doubts:
-            log.warning(doubt.what, application=credentials.name, seconds=doubt.seconds)
+        self._report(credentials, grant)
         await self._store.keep_token(keys.token, grant.token, grant.expires)
         return grant
+
+    def _report(self, credentials: Credentials, grant: Grant) -> None:
+        """Log a new token, and what does not fit about its times."""
+        log.info("token refreshed", application=credentials.name, expires_in=round(grant.expires - self._clock.now()))
+        for doubt in grant.doubts:
+            if doubt.subject == "clock":
+                log.warning("clock skew detected", application=credentials.name, seconds=doubt.seconds)
+            else:
+                log.warning(
+                    "token lifetime mismatch detected",
+                    application=credentials.name,
+                    claims=doubt.subject,
+                    seconds=doubt.seconds,
+                )
 
     async def _ask(self, credentials: Credentials, keys: token_store.Keys) -> Grant:
         await self._take(credentials, keys)

@@ -158,7 +158,7 @@ class GraphQLClient:
         finally:
             seconds = self._clock.monotonic() - started
             self._metrics.upstream_seconds.observe(operation.name, seconds)
-            self._metrics.stages.observe("upstream", seconds)
+            self._metrics.stage_seconds.observe("upstream", seconds)
             self._stalls.end(operation.name, seconds, sending)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
@@ -174,7 +174,7 @@ class GraphQLClient:
         if envelope is not None and envelope.errors:
             self._metrics.upstream_errors[operation.name,] += len(envelope.errors)
             messages = [error.message[:_LOGGED_LENGTH] for error in envelope.errors[:_LOGGED_ERRORS]]
-            log.warning("data with errors", operation=operation.name, errors=messages)
+            log.warning("partial data received", operation=operation.name, errors=messages)
         return data
 
     def _judge(self, reply: wire.Reply, error: errors.BridgeError) -> None:

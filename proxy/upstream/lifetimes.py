@@ -6,7 +6,7 @@ that is off makes no good token unusable; it is told to the operator.
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jwt
 
@@ -28,9 +28,13 @@ class Times(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """What does not fit, and by how many seconds."""
+    """A contradiction between times, and by how many seconds they differ.
 
-    what: str
+    `clock`: this machine's clock against the identity service's, above 0 where this machine is behind.
+    `lifetime`: the token's `exp - iat` against `expires_in`. `expiry`: its `exp` against the end of `expires_in`.
+    """
+
+    subject: Literal["clock", "lifetime", "expiry"]
     seconds: int
 
 
@@ -63,12 +67,11 @@ def doubts(times: Times, told: float | None, now: float) -> Iterator[Doubt]:
     """What an operator should look at."""
     ahead = _ahead(times, told, now)
     if ahead is not None:
-        side = "behind" if ahead > 0 else "ahead of"
-        yield Doubt(f"the clock of this machine is {side} the identity service's", round(abs(ahead)))
+        yield Doubt("clock", round(ahead))
     if times.life is not None and told is not None and abs(times.life - told) > TOLERANCE:
-        yield Doubt("a token's own life is not what expires_in says", round(abs(times.life - told)))
+        yield Doubt("lifetime", round(abs(times.life - told)))
     if times.life is None and told is not None and times.end is not None and abs(times.end - now - told) > TOLERANCE:
-        yield Doubt("a token's own end is not where expires_in says", round(abs(times.end - now - told)))
+        yield Doubt("expiry", round(abs(times.end - now - told)))
 
 
 def number(value: Any) -> float | None:

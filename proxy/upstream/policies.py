@@ -120,6 +120,7 @@ class Breaker:
             raise error
         self._rest()
         self._show(HALF_OPEN)
+        log.info("circuit breaker half-opened", service=self._name)
 
     def refusal(self) -> errors.BreakerOpen | None:
         """The error of whoever would ask now."""
@@ -138,7 +139,7 @@ class Breaker:
             if self._until is not None:
                 self._until = None
                 self._show(CLOSED)
-                log.info("asked again", service=self._name)
+                log.info("circuit breaker closed", service=self._name)
 
     def failed(self) -> None:
         """The service itself has failed: not reached, no answer, trouble of its own."""
@@ -147,13 +148,16 @@ class Breaker:
         self._failures += 1
         if self._state == OPEN or self._failures < self._failures_max:
             return  # what was under way when it opened does not hold it open
-        self._rest()
+        pause = self._rest()
         self._show(OPEN)
-        log.warning("not asked for a while", service=self._name, failures=self._failures)
+        log.warning("circuit breaker opened", service=self._name, failures=self._failures, retry_in=round(pause, 1))
 
-    def _rest(self) -> None:
-        self._until = self._clock.monotonic() + self._pause * (1 + self._rng.random() / 2)
+    def _rest(self) -> float:
+        """Begin a cooldown; gives its seconds."""
+        seconds = self._pause * (1 + self._rng.random() / 2)
+        self._until = self._clock.monotonic() + seconds
+        return seconds
 
     def _show(self, state: int) -> None:
         self._state = state
-        self._metrics.breaker_state[self._name,] = state
+        self._metrics.circuit_breaker_state[self._name,] = state

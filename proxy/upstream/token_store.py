@@ -128,5 +128,5 @@ class OwnStore:
     def _is_away(self, error: errors.StoreUnavailable) -> None:
         """Say so once an outage."""
         if not self._away:
-            log.warning("tokens are not shared for now", exc_info=error)
+            log.warning("token sharing suspended", exc_info=error)
         self._away = True

@@ -131,7 +131,7 @@ class Tokens:
     def _put_off(self, credentials: Credentials, error: Exception) -> None:
         """A failed renewal leaves the service in peace: what is kept is used a while longer."""
         if not isinstance(error, errors.ServerError):
-            log.error("no token", application=credentials.name, exc_info=error)
+            log.error("token request failed", application=credentials.name, exc_info=error)
         told = error.retry_after if isinstance(error, errors.ServerError) else None
         kept = self._kept.get(credentials)
         if kept is not None:

@@ -87,9 +87,9 @@ class Frame:
         self._metrics.request_seconds.observe(route, seconds)
         if route in ops.PATHS:
             if self._debugs:
-                self._log.debug("request", **self._line(request, status, route, kind, seconds))
+                self._log.debug("request completed", **self._line(request, status, route, kind, seconds))
         elif self._informs:
-            self._log.info("request", **self._line(request, status, route, kind, seconds))
+            self._log.info("request completed", **self._line(request, status, route, kind, seconds))
 
     def _line(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
         return _line(request, status, route, kind, seconds) | {"address": self._addresses.of(request).address}
@@ -98,12 +98,12 @@ class Frame:
         """The error that the client is told."""
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
-                self._log.warning("upstream trouble", exc_info=error)
+                self._log.warning("request failed", exc_info=error)
             return error
         if isinstance(error, web.HTTPException):
             return _from_http(error, request)
         # the last resort, so that no client ever sees a trace
-        self._log.error("a request failed inside", exc_info=error)
+        self._log.error("internal error caught", exc_info=error)
         return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 

@@ -49,7 +49,7 @@ class _Handler(LimitedHandler):
         if isinstance(exc, http_exceptions.BadHttpMethod) and TLS in exc.message:
             log.warning("TLS handshake refused", client=request.remote)
             return self._closing(errors.BadRequest(f"the client began TLS; {PLAIN}"))
-        log.warning("a request that is no HTTP was refused", exc_info=exc)
+        log.warning("malformed request refused", exc_info=exc)
         if isinstance(exc, http_exceptions.LineTooLong):
             error = errors.BadRequest(
                 f"the request line is longer than {MAX_LINE} bytes, or a header is longer than {MAX_FIELD}"

@@ -27,7 +27,7 @@ from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies, session
 from proxy.web import middleware, relay
@@ -90,7 +90,7 @@ def observed(offered: queue.ShadowQueue, clock: Clock) -> Middleware:
                 ask_new = None if new_way is None else partial(_ask_new, new_way, request, clock)
                 offered.offer(ComparisonJob(application, request.raw_path, reply, clock.now(), ask_new))
         except Exception as error:  # never a reply's business
-            log.error("a call could not be offered to the shadow", exc_info=error)
+            log.error("shadow enqueue failed", exc_info=error)
         return response
 
     return around

@@ -83,7 +83,7 @@ class WrongKeys:
         if wait := counted.wait():
             self._forget_past()
             self._refused[origin.group] = self._clock.monotonic() + wait
-            log.warning("wrong keys throttled", address=origin.address, limit=self._limit, seconds=math.ceil(wait))
+            log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
     def _wait(self, group: str) -> float:
         """Seconds that an address is still refused; 0.0 if it is not."""
@@ -107,7 +107,7 @@ class WrongKeys:
         if request.get(OUTCOME) is not None:
             return False
         request[OUTCOME] = outcome
-        self._metrics.wrong_keys[outcome,] += 1
+        self._metrics.wrong_api_keys[outcome,] += 1
         return True
 
     def _throttled(self, request: web.Request, wait: float) -> errors.TooManyRequests:

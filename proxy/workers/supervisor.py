@@ -108,7 +108,7 @@ class _Worker:
             raise errors.ConfigError(f"{self.name} ended before it could answer ({_how(await process.wait())})")
         if report.mistake:
             raise errors.ConfigError(report.mistake)
-        log.info("a worker answers", worker=self._order.place.number, pid=process.pid)
+        log.info("worker started", worker=self._order.place.number, pid=process.pid)
         return report.url
 
     async def keep(self) -> None:
@@ -118,12 +118,12 @@ class _Worker:
             steady = self._clock.monotonic() - self._started >= STEADY
             self._short_lives = 0 if steady else self._short_lives + 1
             seconds = pause(self._short_lives)
-            log.error("a worker ended", worker=self._order.place.number, how=how, again_in_seconds=seconds)
+            log.error("worker exited", worker=self._order.place.number, exit=how, retry_in=seconds)
             await asyncio.sleep(seconds)
             try:
                 await self.start()
             except (errors.ConfigError, OSError) as error:  # the system may have no room for it just now
-                log.error("a worker cannot start", worker=self._order.place.number, exc_info=error)
+                log.error("worker start failed", worker=self._order.place.number, exc_info=error)
 
     async def stop(self) -> None:
         """Let it finish what is under way. It is killed where that takes too long, or who calls is cancelled."""
@@ -136,7 +136,7 @@ class _Worker:
             async with asyncio.timeout(self._order.settings.listen.stop_seconds + KILL_AFTER):
                 await process.wait()
         except TimeoutError:
-            log.error("a worker does not end and is killed", worker=self._order.place.number)
+            log.error("worker killed", worker=self._order.place.number)
         finally:
             if process.returncode is None:
                 process.kill()

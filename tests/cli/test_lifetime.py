@@ -64,7 +64,7 @@ def alive(url: Any) -> Any:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_hangup_is_a_log_line_and_ends_nothing(serves: Any, workers: int) -> None:
     serving, url = serves(workers)
-    answering = [line["pid"] for line in lines(serving, "a worker answers")]
+    answering = [line["pid"] for line in lines(serving, "worker started")]
     assert len(answering) == (workers if workers > 1 else 0)
     everybody = (serving.pid, *answering)
     for times in (1, 2):
@@ -73,7 +73,7 @@ def test_a_hangup_is_a_log_line_and_ends_nothing(serves: Any, workers: int) -> N
         found = wait_for(serving, "signal ignored", times * len(everybody))
     assert {(line["signal"], line["level"]) for line in found} == {("SIGHUP", "info")}
     assert all(alive(url) for _ in range(4))
-    assert lines(serving, "a worker ended") == []
+    assert lines(serving, "worker exited") == []
     assert serving.stop(signal.SIGTERM) == 0
 
 

@@ -153,7 +153,7 @@ def test_secrets_that_others_can_read_are_warned_about_once(starts: Any, tmp_pat
         serving = starts("serve", "--config", str(config), "--workers", "2")
         serving.until("curl")
         assert serving.stop(signal.SIGTERM) == 0
-        found = [line for line in serving.errors.splitlines() if "secrets readable by others" in line]
+        found = [line for line in serving.errors.splitlines() if "exposed secrets found" in line]
         assert len(found) == warned
         assert "a-key-of-our-own" not in serving.errors
         if warned:

@@ -114,7 +114,7 @@ class Service:
     @property
     def pids(self) -> list[int]:
         """Every worker that ever answered."""
-        return [line["pid"] for line in self.lines("a worker answers")]
+        return [line["pid"] for line in self.lines("worker started")]
 
 
 async def until(condition: Callable[[], Any]) -> None:
@@ -175,7 +175,7 @@ async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_a
     shown = [await service.counted()]
     for number, victim in enumerate([service.pids[0], None], 1):
         os.kill(victim or service.pids[-1], signal.SIGKILL)
-        await until(lambda number=number: len(service.lines("a worker ended")) == number)
+        await until(lambda number=number: len(service.lines("worker exited")) == number)
         while len(service.pids) < 2 + number:
             try:
                 assert len(await service.answering()) == 8
@@ -184,10 +184,10 @@ async def test_a_worker_that_is_killed_is_started_anew_while_the_others_answer_a
                 continue  # it came to the dead one's socket before the kernel had closed it
         shown.append(await service.counted())
     assert shown == sorted(shown)
-    ended = service.lines("a worker ended")
-    assert [line["how"] for line in ended] == ["SIGKILL", "SIGKILL"]
+    ended = service.lines("worker exited")
+    assert [line["exit"] for line in ended] == ["SIGKILL", "SIGKILL"]
     assert ended[0]["worker"] == ended[1]["worker"]
-    assert ended[0]["again_in_seconds"] < ended[1]["again_in_seconds"]
+    assert ended[0]["retry_in"] < ended[1]["retry_in"]
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -127,9 +127,9 @@ def _insert(file: Any, head: Any, text: Any, after: str = "", lines: str = "") -
 
 def test_the_new_field_is_loaded_compiled_and_in_the_table(followed: Any) -> None:
     book = loader.load(followed[0])
-    view = model.View(book.includable("Part"), features=frozenset(FEATURES))
+    projection = model.Projection(book.includable("Part"), features=frozenset(FEATURES))
     rows = {f"{row.object}.{row.field}": row.kind for row in coverage.rows(book)}
-    assert "medianPrice1000" in compiler.compile_object(book, "Part", view).selection
+    assert "medianPrice1000" in compiler.compile_object(book, "Part", projection).selection
     assert rows["Part.avg_price_v2"] == "derived"
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import aiohttp
 import pytest
 from integration.house import House
-from support import running_proxy, sandbox_caller
+from support import running_proxy, sandbox_client
 
 from proxy import config
-from proxy.gateway import plans, reconcile
-from proxy.stores.base import Booking, Closure, Line, Settlement
+from proxy.gateway.quota import accounts, reconciliation
 from proxy.stores.memory import MemoryStore
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.upstream import supply_counts
 
-NOVEMBER = Line("demo", "2023-11")
+NOVEMBER = LedgerEntry("demo", "2023-11")
 DAY = 86_400
 
 
@@ -30,11 +30,11 @@ class Bench:
         self.store = MemoryStore(house.time)
         self.account_id = house.sandbox.account.application_id
 
-    def made(self, parts: int | None = None, application_id: str | None = None) -> reconcile.Reconciler:
+    def made(self, parts: int | None = None, application_id: str | None = None) -> reconciliation.Reconciler:
         source = config.Reconcile(application_id or self.account_id, config.Source(f"file:{self.file}", Path(), {}))
-        watched = [reconcile.Watched(plans.Account("demo", parts, "month"), source)]
+        watched = [reconciliation.ReconciledApplication(accounts.QuotaAccount("demo", parts, "month"), source)]
         counts = supply_counts.SupplyCounts(self.session, self.house.sandbox.graphql_url, self.house.time)
-        return reconcile.Reconciler(self.store, watched, counts, self.house.time)
+        return reconciliation.Reconciler(self.store, watched, counts, self.house.time)
 
     async def state(self) -> tuple[int, int]:
         (found,) = await self.store.states([NOVEMBER])
@@ -42,7 +42,7 @@ class Bench:
 
     async def log_in(self) -> None:
         """A token of this moment, where the reconciler looks for it."""
-        caller = sandbox_caller.Caller(self.house.sandbox, self.session)
+        caller = sandbox_client.SandboxClient(self.house.sandbox, self.session)
         await caller.log_in()
         self.file.write_text(caller.token + "\n")
 
@@ -64,25 +64,26 @@ def said(written: io.StringIO, event: str) -> list[dict[str, Any]]:
 
 
 async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench, written: io.StringIO) -> None:
-    await bench.store.settle(Settlement("worker", 1, (), (Booking(NOVEMBER, 10, 5),)))
+    await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 5),)))
     bench.bill(40)
     await bench.made().look()
     assert await bench.state() == (40, 0)
-    (line,) = said(written, "reconciled")
+    (line,) = said(written, "usage reconciled")
     assert {
-        name: line[name] for name in ("account", "ledger", "doubtful", "service", "difference", "service_limit")
+        name: line[name]
+        for name in ("quota_account", "ledger", "uncertain", "upstream", "difference", "upstream_limit")
     } == {
-        "account": "demo",
+        "quota_account": "demo",
         "ledger": 10,
-        "doubtful": 5,
-        "service": 40,
+        "uncertain": 5,
+        "upstream": 40,
         "difference": 30,
-        "service_limit": 1000,
+        "upstream_limit": 1000,
     }
 
 
 async def test_a_count_that_is_behind_lowers_nothing(bench: Bench) -> None:
-    await bench.store.settle(Settlement("worker", 1, (), (Booking(NOVEMBER, 10, 0),)))
+    await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 0),)))
     bench.bill(4)
     await bench.made().look()
     assert await bench.state() == (10, 0)
@@ -105,7 +106,7 @@ async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
 
 
 async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> None:
-    await bench.store.close_account(Closure("demo", 9e9, "spent"))
+    await bench.store.close_account(ExhaustedQuota("demo", 9e9, "spent"))
     bench.bill(1_000)
     await bench.made().look()
     assert len(await bench.store.closures()) == 1
@@ -117,17 +118,18 @@ async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> Non
 
 async def test_a_limit_that_differs_is_told_of_and_kept(bench: Bench, written: io.StringIO) -> None:
     await bench.made(parts=1_000).look()
-    assert said(written, "the configured part limit") == []
+    assert said(written, "part limit mismatch") == []
     bench.house.time.advance(DAY)
     await bench.log_in()
     await bench.made(parts=500).look()
-    (line,) = said(written, "the configured part limit")
-    assert (line["configured"], line["service"]) == (500, 1000)
+    (line,) = said(written, "part limit mismatch")
+    assert (line["configured"], line["upstream"]) == (500, 1000)
 
 
 async def test_an_unknown_application_is_told_of(bench: Bench, written: io.StringIO) -> None:
     await bench.made(application_id="00000000-0000-4000-8000-000000000000").look()
-    assert len(said(written, "the service")) == 1
+    (line,) = said(written, "usage reconciliation skipped")
+    assert line["reason"] == "the upstream counts no parts for this application_id"
     assert await bench.state() == (0, 0)
 
 
@@ -136,7 +138,8 @@ async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: B
     worker = bench.made()
     for _ in range(3):
         await worker.look()
-    assert len(said(written, "cannot reconcile: the token the file")) == 1
+    (line,) = said(written, "usage reconciliation skipped")
+    assert line["reason"].startswith("the token the file")
     bench.bill(7)
     await bench.log_in()
     await worker.look()
@@ -146,8 +149,8 @@ async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: B
 async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, written: io.StringIO) -> None:
     bench.file.write_text("t0kenPLANTED")
     await bench.made().look()
-    (line,) = said(written, "the service's count could not be read")
-    assert line["account"] == "demo"
+    (line,) = said(written, "usage reconciliation failed")
+    assert line["quota_account"] == "demo"
     assert "t0kenPLANTED" not in written.getvalue()
     assert await bench.state() == (0, 0)
 
@@ -160,7 +163,7 @@ async def test_a_proxy_that_is_told_to_does_it_by_itself(bench: Bench) -> None:
     async with running_proxy.running(settings, bench.house.time) as proxy:
         for _ in range(1_200):
             text = await (await proxy.get("/metrics")).text()
-            if 'v3bridge_parts_used{account="demo"} 40.0' in text:
+            if 'v3bridge_parts_used{quota_account="demo"} 40.0' in text:
                 return
             await asyncio.sleep(0.05)
     pytest.fail("the gauge never showed the service's count")

@@ -19,7 +19,7 @@ OTHER = config.Apikey(config.digest("k3y-of-others"), rate=1)
 def requests(written: io.StringIO) -> list[dict[str, Any]]:
     """The lines of requests so far, without what no test can foresee."""
     passing = {"timestamp", "request", "ms", "event"}
-    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request"]
+    lines = [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"] == "request completed"]
     assert all(line["ms"] >= 0 and line["request"] for line in lines)
     return [{name: value for name, value in line.items() if name not in passing} for line in lines]
 

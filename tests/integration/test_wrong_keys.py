@@ -129,11 +129,11 @@ async def test_the_log_says_once_which_address_and_no_key(start: Starts, written
     (event,) = (
         json.loads(line)
         for line in written.getvalue().splitlines()
-        if json.loads(line)["event"].startswith("wrong keys")
+        if json.loads(line)["event"].startswith("wrong API keys")
     )
-    assert (event["event"], event["address"], event["limit"]) == ("wrong keys throttled", "127.0.0.1", LIMIT)
-    assert 'v3bridge_wrong_keys_total{outcome="forbidden"} 3.0' in metrics
-    assert 'v3bridge_wrong_keys_total{outcome="throttled"} 3.0' in metrics
+    assert (event["event"], event["address"], event["limit"]) == ("wrong API keys throttled", "127.0.0.1", LIMIT)
+    assert 'v3bridge_wrong_api_keys_total{outcome="forbidden"} 3.0' in metrics
+    assert 'v3bridge_wrong_api_keys_total{outcome="throttled"} 3.0' in metrics
     assert "wrong-" not in written.getvalue()
 
 

@@ -14,7 +14,7 @@ from proxy.compare.results import ComparisonResult
 from proxy.compare.running import http_side
 from proxy.compare.shadow import results
 from proxy.kit import clock, shipped
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 
 
 def configured(file: Path | None) -> config.Config:

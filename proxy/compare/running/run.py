@@ -155,7 +155,7 @@ class ComparisonRun:
         try:
             return self._judge.compare(call, at, pair, old_again=found.old_again, new_again=found.new_again)
         except Exception as error:  # one odd answer is not to end a run of thousands
-            log.error("two answers could not be compared", call=call.id, exc_info=error)
+            log.error("comparison failed", request_id=call.id, exc_info=error)
             return Comparison(call, at, trouble=f"the two answers cannot be compared ({type(error).__name__})")
 
     def _note(self, call: V3Request, comparison: Comparison) -> None:

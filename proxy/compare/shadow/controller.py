@@ -83,7 +83,7 @@ class ShadowController:
             try:
                 await self.look()
             except Exception as error:  # a look that fails must not be the last one
-                log.error("the shadow could not be looked after", exc_info=error)
+                log.error("shadow state refresh failed", exc_info=error)
 
     async def _rest(self) -> None:
         """Off: nothing runs, and no process is kept. Noted first: a process that is cut off has nothing to tell."""

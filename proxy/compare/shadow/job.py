@@ -79,7 +79,7 @@ class JobRunner:
             await self._judged(job, asked)
         except errors.BridgeError:
             self._breaker.failed()
-            self._metrics.shadow_troubles[seen.application, "judge"] += 1
+            self._metrics.shadow_errors[seen.application, "judge"] += 1
 
     def _read(self, seen: ComparisonJob) -> "_ParsedJob":
         target = seen.target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -105,7 +105,7 @@ class JobRunner:
         return reply
 
     async def _ask_old(self, asked: "_ParsedJob") -> SideResponse:
-        self._metrics.shadow_asked[asked.seen.application,] += 1
+        self._metrics.shadow_requests[asked.seen.application,] += 1
         return await self._old.ask(asked.seen.target, asked.old_key)
 
     async def _ask_new(self, asked: "_ParsedJob") -> SideResponse | None:
@@ -115,7 +115,7 @@ class JobRunner:
         if claim is None:
             self._dropped(asked, "parts")
             return None
-        self._metrics.shadow_asked[asked.seen.application,] += 1
+        self._metrics.shadow_requests[asked.seen.application,] += 1
         reply, over = None, False
         try:
             reply = await asked.seen.ask_new()
@@ -136,7 +136,7 @@ class JobRunner:
             job = msgspec.structs.replace(job, old_again=None if second.trouble else second, may_ask_again=False)
             verdict = await self._judge.judge(job)
         if verdict.outcome == "trouble":
-            self._metrics.shadow_troubles[asked.seen.application, verdict.side] += 1
+            self._metrics.shadow_errors[asked.seen.application, verdict.side] += 1
         else:
             self._metrics.shadow_compared[asked.seen.application, verdict.outcome] += 1
 

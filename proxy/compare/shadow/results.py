@@ -10,7 +10,7 @@ from itertools import count
 import msgspec
 
 from proxy.compare.judging.tally import Tally
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 
 TALLIES = "shadow"  # kinds of notes
 CONTROL = "shadow control"

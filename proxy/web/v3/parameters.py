@@ -10,7 +10,7 @@ from typing import NamedTuple
 from proxy import bounds, errors, model, parameters
 from proxy.mapping.loader import Rulebook
 
-NOTHING = frozenset({("",)})  # show[] with no known name: a view of no field
+NOTHING = frozenset({("",)})  # show[] with no known name: a projection of no field
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
 SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
@@ -24,9 +24,9 @@ class Style(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a reply shows: the view that everything is compiled for, and how far its lists are cut."""
+    """What a reply shows: the projection that everything is compiled for, and how far its lists are cut."""
 
-    view: model.View
+    projection: model.Projection
     cuts: dict[model.Path, slice]
 
 
@@ -43,17 +43,17 @@ class Parameters(parameters.Parameters):
         return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
 
     def shape(self, features: frozenset[str], book: Rulebook, name: str) -> Shape:
-        """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: views are kept,
-        and what clients make up must not be what they are kept by. Raises BadRequest for too many."""
-        bounds.VIEW.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
+        """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: projections are
+        kept, and what clients make up must not be what they are kept by. Raises BadRequest for too many."""
+        bounds.PROJECTION.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
         include = frozenset(self.texts("include")) & book.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
-            return Shape(model.View(include, features=features), {})
+            return Shape(model.Projection(include, features=features), {})
         slices = ((path, cut) for path, cut in map(_slice, self._slices()) if book.knows(name, path))
         cuts = {spelled: cut for path, cut in slices for spelled in book.spelled(name, path)}
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
         show = frozenset(filter(None, self.texts("show")))
-        view = model.View(
+        projection = model.Projection(
             include,
             _paths(show, book, name) or (NOTHING if show else frozenset()),
             _paths(self.texts("hide"), book, name),
@@ -61,7 +61,7 @@ class Parameters(parameters.Parameters):
             emptied,
             features,
         )
-        return Shape(view, cuts)
+        return Shape(projection, cuts)
 
     def _slices(self) -> list[tuple[str, str]]:
         return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import v3_answers
+from support import v3_responses
 
 from proxy.compare import responses
 from proxy.compare.judging import equality
@@ -29,7 +29,7 @@ def written(value: Any, **options: Any) -> bytes:
 
 
 @given(
-    v3_answers.ANY_JSON,
+    v3_responses.ANY_JSON,
     st.sampled_from([None, 2]),
     st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
     st.booleans(),
@@ -40,7 +40,7 @@ def test_what_is_read_is_what_was_written(value: Any, indent: Any, separators: A
     assert responses.read_json(body).twice == ()
 
 
-@given(v3_answers.ANSWERS, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
+@given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
 def test_an_answer_is_read_as_it_is_however_it_is_written(value: Any, options: Any) -> None:
     assert equality.same(responses.read_json(written(value, **options)).value, value)
 

@@ -28,7 +28,9 @@ def test_the_schema_is_up_to_date() -> None:
     )
 
 
-@pytest.mark.parametrize("make", [comparison_result.result, comparison_result.ready, comparison_result.hostile])
+@pytest.mark.parametrize(
+    "make", [comparison_result.result, comparison_result.ready_result, comparison_result.hostile_result]
+)
 def test_what_is_written_is_what_the_schema_says(validator: Any, make: Any) -> None:
     validator.validate(json.loads(results.render_json(make())))
 

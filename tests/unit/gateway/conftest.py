@@ -1,4 +1,5 @@
-"""A store that can be away, a quota on it whose rounds a test makes by itself, and views of parts, compiled once."""
+"""A store that can be away, a quota on it whose rounds a test makes by itself, and projections of parts, compiled
+once."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -8,8 +9,9 @@ import pytest
 from support import log_lines
 
 from proxy import errors, model
-from proxy.gateway import plans, quota
-from proxy.gateway.kept import Reading
+from proxy.gateway.cache.entries import Reading
+from proxy.gateway.quota import accounts as quota_accounts
+from proxy.gateway.quota import reservations
 from proxy.kit import clock, shipped
 from proxy.mapping import compiler, loader
 from proxy.stores.memory import MemoryStore
@@ -66,31 +68,35 @@ def written() -> Iterator[io.StringIO]:
 
 def accounts(
     parts: int | None = None, own: int | None = None, period: str = "month", name: str = "demo", key: str = "erp"
-) -> plans.Accounts:
+) -> quota_accounts.ChargedAccounts:
     """The accounts of one key."""
-    return plans.Accounts(plans.Account(name, parts, period), plans.Account(f"{name}/{key}", own, period))
+    return quota_accounts.ChargedAccounts(
+        quota_accounts.QuotaAccount(name, parts, period), quota_accounts.QuotaAccount(f"{name}/{key}", own, period)
+    )
 
 
 @pytest.fixture
-def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> Callable[..., quota.Quota]:
+def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> Callable[..., reservations.Quota]:
     """Makes a worker's quota, which looks only when it is told to."""
 
-    def made(*plans_: plans.Accounts, owner: str = "worker", on: MemoryStore = store) -> quota.Quota:
-        return quota.Quota(on, plans_, owner, time, counted)
+    def made(
+        *plans_: quota_accounts.ChargedAccounts, owner: str = "worker", on: MemoryStore = store
+    ) -> reservations.Quota:
+        return reservations.Quota(on, plans_, owner, time, counted)
 
     return made
 
 
 @pytest.fixture(scope="session")
 def reading() -> Callable[..., Reading]:
-    """How parts are read in a view of these top fields."""
+    """How parts are read in a projection of these top fields."""
     book = loader.load(shipped.path("mappings"))
     known: dict[tuple[str, ...], Reading] = {}
 
     def read(*fields: str) -> Reading:
         if fields not in known:
-            view = model.View(show=frozenset((field,) for field in fields))
-            known[fields] = Reading(view, compiler.compile_object(book, "Part", view))
+            projection = model.Projection(show=frozenset((field,) for field in fields))
+            known[fields] = Reading(projection, compiler.compile_object(book, "Part", projection))
         return known[fields]
 
     return read

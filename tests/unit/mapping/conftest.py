@@ -51,10 +51,10 @@ def load(tmp_path: Path) -> Load:
 
 @pytest.fixture
 def mapped(load: Load) -> Callable[..., object]:
-    """A part of the small schema mapped by some rules, in a view; `cuts` are those of the request."""
+    """A part of the small schema mapped by some rules, in a projection; `cuts` are those of the request."""
 
-    def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **view: object) -> object:
-        part = compiler.compile_object(load(rules), "Part", model.View(**view))  # type: ignore[arg-type]
+    def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **projection: object) -> object:
+        part = compiler.compile_object(load(rules), "Part", model.Projection(**projection))  # type: ignore[arg-type]
         return part.map(msgspec.convert(record, part.record), model.Context("US", "USD", cuts=cuts or {}))
 
     return map_

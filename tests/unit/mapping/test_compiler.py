@@ -1,4 +1,4 @@
-"""What a rule makes of the service's answer, and what it asks for, in every kind of view."""
+"""What a rule makes of the service's answer, and what it asks for, in every kind of projection."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,7 @@ def test_an_object_made_of_the_same_record_has_the_same_around_it(mapped: Map) -
     assert found["offers"][0] == {"__class__": "Offer", "data": {"__class__": "Data", "of": "A1"}}
 
 
-VIEWED = (
+PROJECTED = (
     PART
     + "    mpn: mpn\n"
     + "    maker: {from: maker, is: Maker}\n"
@@ -91,7 +91,7 @@ def paths(*texts: str) -> frozenset[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    "view, shown, asked",
+    "projection, shown, asked",
     [
         ({}, {"__class__", "mpn", "maker", "offers"}, "maker { name } mpn offers { sku }"),
         ({"include": {"tags"}}, {"__class__", "mpn", "maker", "offers", "tags"},
@@ -112,10 +112,10 @@ def paths(*texts: str) -> frozenset[tuple[str, ...]]:
     ],
 )  # fmt: skip
 def test_a_view_shows_its_fields_and_asks_for_no_others(
-    load: Callable[..., loader.Rulebook], view: dict[str, Any], shown: set[str], asked: str
+    load: Callable[..., loader.Rulebook], projection: dict[str, Any], shown: set[str], asked: str
 ) -> None:
-    frozen = {name: frozenset(value) for name, value in view.items()}
-    part = compiler.compile_object(load(VIEWED), "Part", model.View(**frozen))
+    frozen = {name: frozenset(value) for name, value in projection.items()}
+    part = compiler.compile_object(load(PROJECTED), "Part", model.Projection(**frozen))
     assert part.selection == asked
     context = model.Context("US", "USD", cuts=dict.fromkeys(paths("offers"), slice(1)))
     assert set(part.map(_record(part), context)) == shown
@@ -126,23 +126,23 @@ def _record(part: compiler.Compiled) -> Any:
 
 
 def test_show_of_a_field_inside_keeps_only_that_and_no_class(mapped: Map) -> None:
-    shown = mapped(VIEWED, RECORD, show=paths("maker.name", "offers.sku"))
+    shown = mapped(PROJECTED, RECORD, show=paths("maker.name", "offers.sku"))
     assert shown == {"maker": {"name": "TI"}, "offers": [{"sku": "s1"}, {"sku": "s2"}, {"sku": "s3"}]}
 
 
 def test_show_of_an_object_keeps_its_class(mapped: Map) -> None:
-    assert mapped(VIEWED, RECORD, show=paths("maker")) == {"maker": {"__class__": "Maker", "name": "TI"}}
+    assert mapped(PROJECTED, RECORD, show=paths("maker")) == {"maker": {"__class__": "Maker", "name": "TI"}}
 
 
 def test_hide_of_a_field_inside_drops_only_that(mapped: Map) -> None:
-    hidden = mapped(VIEWED, RECORD, hide=paths("offers.of", "maker.name"))
+    hidden = mapped(PROJECTED, RECORD, hide=paths("offers.of", "maker.name"))
     assert hidden["maker"] == {"__class__": "Maker"}
     assert hidden["offers"][0] == {"__class__": "Offer", "sku": "s1"}
 
 
 def test_keys_of_a_keyed_object_are_picked_and_dropped_by_name(mapped: Map) -> None:
-    picked = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), show=paths("by_sku.s2", "by_sku.s9"))
-    dropped = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
+    picked = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), show=paths("by_sku.s2", "by_sku.s9"))
+    dropped = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
     assert list(picked["by_sku"]) == ["s2"]
     assert list(dropped["by_sku"]) == ["s1", "s3"]
 
@@ -151,7 +151,7 @@ SKU, ALL = {"sku"}, {"__class__", "sku", "of"}
 
 
 @pytest.mark.parametrize(
-    "view, fields",
+    "projection, fields",
     [
         ({"hide": paths("by_sku.s2.of")}, {"s1": ALL, "s2": ALL - {"of"}, "s3": ALL}),
         ({"hide": paths("by_sku.*.of")}, dict.fromkeys(("s1", "s2", "s3"), ALL - {"of"})),
@@ -166,15 +166,17 @@ SKU, ALL = {"sku"}, {"__class__", "sku", "of"}
         ({"show": paths("by_sku.s1", "by_sku.s2"), "hide": paths("by_sku.s1.sku")}, {"s1": ALL - SKU, "s2": ALL}),
     ],
 )
-def test_a_key_of_a_keyed_object_can_be_seen_apart(mapped: Map, view: dict[str, Any], fields: dict[str, Any]) -> None:
-    seen = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), **view)
+def test_a_key_of_a_keyed_object_can_be_seen_apart(
+    mapped: Map, projection: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    seen = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), **projection)
     assert {key: set(offer) for key, offer in seen["by_sku"].items()} == fields
 
 
 def test_a_clients_words_never_become_text_of_the_mapping_function(load: Callable[..., loader.Rulebook]) -> None:
     odd = ("by_sku", "x', evil(), '", "sku")
-    view = model.View(frozenset({"by_sku"}), frozenset({odd}), frozenset({odd[:2]}), frozenset({odd}))
-    assert "evil" not in compiler.compile_object(load(VIEWED), "Part", view).source
+    projection = model.Projection(frozenset({"by_sku"}), frozenset({odd}), frozenset({odd[:2]}), frozenset({odd}))
+    assert "evil" not in compiler.compile_object(load(PROJECTED), "Part", projection).source
 
 
 @pytest.mark.parametrize(
@@ -190,16 +192,16 @@ def test_a_clients_words_never_become_text_of_the_mapping_function(load: Callabl
     ],
 )
 def test_a_slice_cuts_a_list_as_python_does(mapped: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
-    cut = mapped(VIEWED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
+    cut = mapped(PROJECTED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
     assert [offer["sku"] for offer in cut["offers"]] == skus
 
 
 def test_an_emptied_list_is_empty_and_what_is_no_list_is_left_alone(mapped: Map) -> None:
     fields = paths("offers", "maker", "mpn", "by_sku")
-    view = {"include": frozenset({"by_sku"}), "emptied": fields}
-    whole = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}))
-    assert mapped(VIEWED, RECORD, **view) == {**whole, "offers": []}
-    cut = mapped(VIEWED, RECORD, include=frozenset({"by_sku"}), cut=fields, cuts=dict.fromkeys(fields, slice(0)))
+    projection = {"include": frozenset({"by_sku"}), "emptied": fields}
+    whole = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}))
+    assert mapped(PROJECTED, RECORD, **projection) == {**whole, "offers": []}
+    cut = mapped(PROJECTED, RECORD, include=frozenset({"by_sku"}), cut=fields, cuts=dict.fromkeys(fields, slice(0)))
     assert cut == {**whole, "offers": []}
 
 
@@ -207,13 +209,15 @@ def test_a_path_with_arguments_is_asked_under_a_name_of_its_own(load: Callable[.
     rules = (
         f'{PART}    x: {{from: offers, each: Offer}}\n    y: {{from: "offers(onlyNew: true)", each: Offer}}\n{OFFER}'
     )
-    part = compiler.compile_object(load(rules), "Part", model.View())
+    part = compiler.compile_object(load(rules), "Part", model.Projection())
     assert part.selection == "mpn offers { sku } offers_onlyNewtrue: offers(onlyNew: true) { sku }"
 
 
 def test_what_is_needed_is_asked_for_although_it_is_hidden(load: Callable[..., loader.Rulebook]) -> None:
-    view = model.View(show=paths("mpn"))
-    assert compiler.compile_object(load(VIEWED), "Part", view, ("offers.sku",)).selection == "mpn offers { sku }"
+    projection = model.Projection(show=paths("mpn"))
+    assert (
+        compiler.compile_object(load(PROJECTED), "Part", projection, ("offers.sku",)).selection == "mpn offers { sku }"
+    )
 
 
 def test_an_order_sorts_and_keeps_equals_in_place(mapped: Map) -> None:
@@ -226,6 +230,6 @@ def test_an_order_sorts_and_keeps_equals_in_place(mapped: Map) -> None:
 
 def test_an_order_is_the_same_whether_or_not_what_it_goes_by_is_shown(load: Callable[..., loader.Rulebook]) -> None:
     rulebook = load(f"{PART}    x: {{from: offers, each: Offer, order: {{from: sku, through: text}}}}\n{OFFER}")
-    hidden = compiler.compile_object(rulebook, "Part", model.View(hide=paths("x.sku")))
+    hidden = compiler.compile_object(rulebook, "Part", model.Projection(hide=paths("x.sku")))
     assert hidden.selection == "mpn offers { sku }"
     assert "sorted" in hidden.source

@@ -1,4 +1,4 @@
-"""What compiling a view costs, as it grows: in executed lines, so that no machine matters."""
+"""What compiling a projection costs, as it grows: in executed lines, so that no machine matters."""
 
 from collections.abc import Generator
 
@@ -7,24 +7,24 @@ from support import executed_lines
 
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader
-from proxy.model import View
+from proxy.model import Projection
 
 BOOK = loader.load(shipped.path("mappings"))
 
 
-def lines(view: View) -> int:
+def lines(projection: Projection) -> int:
     def compiling() -> Generator[None, None, None]:
-        compiler.compile_object(BOOK, "Part", view)
+        compiler.compile_object(BOOK, "Part", projection)
         yield
 
-    return executed_lines.of_slices(compiling())[0]
+    return executed_lines.count_per_slice(compiling())[0]
 
 
 @pytest.mark.parametrize("name", ["show", "hide", "cut"])
 def test_it_grows_no_faster_than_the_paths_that_are_named(name: str) -> None:
     def of(count: int) -> int:
         paths = frozenset(("specs", f"key{n}", "value") for n in range(count))
-        return lines(View(include=frozenset({"specs"}), **{name: paths}))
+        return lines(Projection(include=frozenset({"specs"}), **{name: paths}))
 
     none, some, twice = of(1), of(50), of(100)
     assert twice - none <= 2.2 * (some - none)

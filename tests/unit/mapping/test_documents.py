@@ -9,7 +9,7 @@ import pytest
 from proxy import config, model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library, operations
+from proxy.planning import operations, projection_cache
 
 COMPLETE = Path(__file__).parents[3] / "proxy" / "sandbox" / "graphql" / "schema.graphql"
 EVERYTHING = frozenset(config.FEATURES)
@@ -26,28 +26,28 @@ def ours() -> graphql.GraphQLSchema:
     return graphql.build_schema(text.replace("{site}", "octopart"))
 
 
-def views(book: loader.Rulebook) -> list[model.View]:
-    """Every include[] alone and all together, with every feature and with none, and a few odd views."""
+def projections(book: loader.Rulebook) -> list[model.Projection]:
+    """Every include[] alone and all together, with every feature and with none, and a few odd projections."""
     includes = [frozenset[str](), *(frozenset({name}) for name in book.includable("Part")), book.includable("Part")]
     features = (EVERYTHING, frozenset[str]())
-    plain = [model.View(include, features=plan) for include, plan in itertools.product(includes, features)]
+    plain = [model.Projection(include, features=plan) for include, plan in itertools.product(includes, features)]
     paths = (("offers",), ("offers", "sku"), ("brand", "name"), ("specs", "*", "value"), ("unknown",))
-    shown = [model.View(includes[-1], show=frozenset({path}), features=EVERYTHING) for path in paths]
-    hidden = [model.View(includes[-1], hide=frozenset({path}), features=EVERYTHING) for path in paths]
+    shown = [model.Projection(includes[-1], show=frozenset({path}), features=EVERYTHING) for path in paths]
+    hidden = [model.Projection(includes[-1], hide=frozenset({path}), features=EVERYTHING) for path in paths]
     cut = [
-        model.View(cut=frozenset({paths[0]}), features=EVERYTHING),
-        model.View(emptied=frozenset({paths[0]}), features=EVERYTHING),
+        model.Projection(cut=frozenset({paths[0]}), features=EVERYTHING),
+        model.Projection(emptied=frozenset({paths[0]}), features=EVERYTHING),
     ]
     return [*plain, *shown, *hidden, *cut]
 
 
 def every_document(book: loader.Rulebook) -> list[operations.Document]:
     """The documents of all of them."""
-    made = library.Library(book)
+    made = projection_cache.ProjectionCache(book)
     found = []
-    for view in views(book):
+    for projection in projections(book):
         for skus in (False, True):
-            match = made.match(view, skus).documents
+            match = made.match(projection, skus).documents
             found += [match.multi_match, match.search_mpn, match.search, match.count]
             found += [match.search_mpn.aliased(3), match.search.aliased(33)]
     return found
@@ -67,8 +67,8 @@ def test_validation_would_find_a_fault(complete: graphql.GraphQLSchema) -> None:
 
 
 def test_a_plan_without_features_asks_for_no_field_of_them(rulebook: loader.Rulebook) -> None:
-    view = model.View(rulebook.includable("Part"))
-    text = library.Library(rulebook).match(view).documents.multi_match.text
+    projection = model.Projection(rulebook.includable("Part"))
+    text = projection_cache.ProjectionCache(rulebook).match(projection).documents.multi_match.text
     gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")
     assert [name for name in gated if f" {name} " in text.replace("{", " ")] == []
 

@@ -81,7 +81,7 @@ def test_a_rule_that_does_not_fit_the_schema_is_found_when_it_is_compiled(
     quoted = rule if rule.startswith("{") else f'"{rule}"'
     book = load(f"{HEAD}    x: {quoted}\n{more}{OFFER}")
     with pytest.raises(errors.MappingError) as caught:
-        compiler.compile_object(book, "Part", model.View())
+        compiler.compile_object(book, "Part", model.Projection())
     assert caught.value.message.startswith("part.yaml:6")
     assert "Part.x: " in caught.value.message
     assert says in caught.value.message
@@ -119,4 +119,4 @@ def test_a_mistake_in_a_table_names_the_file(load: Callable[..., loader.Rulebook
 def test_the_sites_name_is_filled_in(load: Callable[..., Any]) -> None:
     schema = "type Query { a: SupPart } type SupPart { mpn: String! octopartUrl: String! }"
     book = load(HEAD + '    "{site}_url": "{site}Url"\n', schema__graphql=schema.replace("octopart", "{site}"))
-    assert compiler.compile_object(book, "Part", model.View()).selection == "mpn octopartUrl"
+    assert compiler.compile_object(book, "Part", model.Projection()).selection == "mpn octopartUrl"

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from proxy import model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import library, match
+from proxy.planning import match, projection_cache
 from proxy.planning.operations import Found
 
 
 @pytest.fixture(scope="session")
 def documents() -> match.Documents:
-    return library.Library(loader.load(shipped.path("mappings"))).match(model.View()).documents
+    return projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(model.Projection()).documents
 
 
 def plan(

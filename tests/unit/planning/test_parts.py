@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.model import Context, View
-from proxy.planning import library, parts
+from proxy.model import Context, Projection
+from proxy.planning import parts, projection_cache
 
-DOCUMENT = library.Library(loader.load(shipped.path("mappings"), "octopart")).parts(View()).document
+DOCUMENT = (
+    projection_cache.ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).parts(Projection()).document
+)
 HERE = Context("DE", "EUR")
 
 uids = st.text("0123456789abcdef", min_size=16, max_size=16)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
-from proxy.model import Context, Drilldown, FacetField, SearchRequest, View
-from proxy.planning import library, search, support
+from proxy.model import Context, Drilldown, FacetField, Projection, SearchRequest
+from proxy.planning import projection_cache, search, support
 
 RULEBOOK = loader.load(shipped.path("mappings"), "octopart")
 TABLES = RULEBOOK.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
-VIEWS = library.Library(RULEBOOK)
+PROJECTIONS = projection_cache.ProjectionCache(RULEBOOK)
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 
@@ -29,8 +29,10 @@ def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     plan = plan_of(SearchRequest(**{"q": "x", **request}))
     assert isinstance(plan, search.SearchPlan)
     page, *apart = (wanted.aggregations for wanted in plan.wanted)
-    document = VIEWS.page(View(show=frozenset({("mpn",)})), page).document
-    asks = plan.asks(document, [VIEWS.count(each) for each in apart], VIEWS.count(frozenset()), Context("US", "USD"))
+    document = PROJECTIONS.page(Projection(show=frozenset({("mpn",)})), page).document
+    asks = plan.asks(
+        document, [PROJECTIONS.count(each) for each in apart], PROJECTIONS.count(frozenset()), Context("US", "USD")
+    )
     assert [ask.positions for ask in asks] == [(n,) for n in range(len(asks))]
     bodies = [json.loads(ask.operation.payload) for ask in asks]
     return [(body["variables"], ask.operation.parts_max, body["query"]) for body, ask in zip(bodies, asks, strict=True)]

@@ -202,7 +202,7 @@ def test_what_ends_a_thread_is_a_line_and_no_trace(
     thread.start()
     thread.join()
     (line,) = lines(stream)
-    assert (line["event"], line["error"]) == ("a thread ended by an error", "ValueError")
+    assert (line["event"], line["error"]) == ("thread failed", "ValueError")
     assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
 
 
@@ -217,7 +217,7 @@ def test_so_is_what_a_destructor_raises(
     Falling()
     gc.collect()
     (line,) = lines(stream)
-    assert (line["event"], line["error"]) == ("an error that could not be raised", "ValueError")
+    assert (line["event"], line["error"]) == ("unraisable exception ignored", "ValueError")
     assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
 
 

@@ -281,7 +281,7 @@ async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_
     assert await worker.get(credentials) == token
     assert await worker.get(other) != token
     assert len(service.asked) == 2
-    assert logged.getvalue().count("tokens are not shared for now") == 1
+    assert logged.getvalue().count("token sharing suspended") == 1
     assert "StoreUnavailable: the store is away" in logged.getvalue()
 
 
@@ -371,8 +371,9 @@ async def test_a_clock_that_is_off_is_told_with_its_seconds(
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
     service.answer(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
     assert await store.get(credentials) == token
-    (line,) = [json.loads(line) for line in logged.getvalue().splitlines()]
-    assert line["event"] == "the clock of this machine is behind the identity service's"
+    refreshed, line = [json.loads(line) for line in logged.getvalue().splitlines()]
+    assert (refreshed["event"], refreshed["expires_in"]) == ("token refreshed", DAY)
+    assert line["event"] == "clock skew detected"
     assert (line["application"], line["seconds"]) == ("demo", 7_200)
 
 

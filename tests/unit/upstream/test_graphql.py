@@ -242,7 +242,7 @@ async def test_a_redirect_is_not_followed(ask: Any) -> None:
 
 async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
     await ask(Upstream(GOOD).answer)
-    assert 'v3bridge_upstream_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
+    assert 'v3bridge_upstream_request_duration_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def is_open(breaker: policies.Breaker) -> bool:
 
 
 def state(metrics: Any) -> float:
-    return metrics.breaker_state["graphql",]
+    return metrics.circuit_breaker_state["graphql",]
 
 
 def test_a_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: metering.Metrics) -> None:
@@ -146,8 +146,9 @@ def test_after_the_pause_one_request_tries_and_a_good_answer_closes(
     assert not is_open(breaker)
     assert state(metrics) == policies.CLOSED
     assert [line.split('"event": "')[1].split('"')[0] for line in logged.getvalue().splitlines()] == [
-        "not asked for a while",
-        "asked again",
+        "circuit breaker opened",
+        "circuit breaker half-opened",
+        "circuit breaker closed",
     ]
 
 

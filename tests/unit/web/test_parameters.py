@@ -15,7 +15,7 @@ BOOK = loader.load(shipped.path("mappings"))
 
 
 def shape(query: str, features: frozenset[str] = frozenset()) -> Shape:
-    """What a query string says about the view of a part."""
+    """What a query string says about the projection of a part."""
     return of(query).shape(features, BOOK, "Part")
 
 
@@ -82,7 +82,7 @@ def test_a_target_without_a_question_mark_has_no_parameters() -> None:
     ],
 )
 def test_an_array_has_four_spellings(query: str) -> None:
-    assert shape(query).view.include == {"specs", "datasheets"}
+    assert shape(query).projection.include == {"specs", "datasheets"}
 
 
 @pytest.mark.parametrize(
@@ -135,21 +135,23 @@ def test_a_callback_that_is_no_function_name_is_an_error_that_does_not_repeat_it
 
 
 def test_show_and_hide_are_dotted_paths() -> None:
-    view = shape("show[]=brand.name&show[0]=uid&hide=offers&show[]=").view
-    assert view.show == {("brand", "name"), ("uid",)}
-    assert view.hide == {("offers",)}
+    projection = shape("show[]=brand.name&show[0]=uid&hide=offers&show[]=").projection
+    assert projection.show == {("brand", "name"), ("uid",)}
+    assert projection.hide == {("offers",)}
 
 
 def test_names_that_an_object_does_not_have_never_reach_the_view() -> None:
-    view = shape("show[]=uid&show[]=x&show[]=brand.x&hide[]=x&slice[x]=0:1&slice[offers.x]=0:1&include[]=x").view
-    assert view == shape("show[]=uid&hide[]=&include[]=").view
-    assert len(shape("show[]=x").view.show) == 1
-    assert shape("show[]=x").view == shape("show[]=other").view
+    projection = shape(
+        "show[]=uid&show[]=x&show[]=brand.x&hide[]=x&slice[x]=0:1&slice[offers.x]=0:1&include[]=x"
+    ).projection
+    assert projection == shape("show[]=uid&hide[]=&include[]=").projection
+    assert len(shape("show[]=x").projection.show) == 1
+    assert shape("show[]=x").projection == shape("show[]=other").projection
 
 
 def test_features_and_known_names_come_from_the_application_and_the_mapping() -> None:
-    view = shape("include[]=specs&include[]=avg_price_v2", frozenset({"TECH_SPECS"})).view
-    assert view == model.View(include=frozenset({"specs"}), features=frozenset({"TECH_SPECS"}))
+    projection = shape("include[]=specs&include[]=avg_price_v2", frozenset({"TECH_SPECS"})).projection
+    assert projection == model.Projection(include=frozenset({"specs"}), features=frozenset({"TECH_SPECS"}))
 
 
 @pytest.mark.parametrize(
@@ -169,17 +171,17 @@ def test_features_and_known_names_come_from_the_application_and_the_mapping() ->
     ],
 )
 def test_a_slice_has_these_spellings(value: str, start: int | None, stop: int | None) -> None:
-    view, cuts = shape(f"slice[offers]={value}")
+    projection, cuts = shape(f"slice[offers]={value}")
     assert cuts == {("offers",): slice(start, stop)}
-    assert view.cut == {("offers",)}
-    assert view.emptied == frozenset()
+    assert projection.cut == {("offers",)}
+    assert projection.emptied == frozenset()
 
 
 @pytest.mark.parametrize("value", ["0:0", ":0", "[3:3]", "5:2"])
 def test_a_slice_that_leaves_nothing_is_known_for_it(value: str) -> None:
-    view = shape(f"slice[offers]={value}").view
-    assert view.cut == frozenset()
-    assert view.emptied == {("offers",)}
+    projection = shape(f"slice[offers]={value}").projection
+    assert projection.cut == frozenset()
+    assert projection.emptied == {("offers",)}
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
 from proxy.compare.running.exchange import ComparisonBudget, Exchanger, OutOfBudgetError, Sides
 
-CALL = call_of("/v3/brands/search?q=1")
+CALL = call_from_target("/v3/brands/search?q=1")
 
 
 class Told:

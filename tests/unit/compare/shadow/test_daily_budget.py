@@ -7,10 +7,10 @@ import pytest
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
 from proxy.compare.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 
 CALL = V3Request("/parts/match")
-DAY = Line(QUOTA_ACCOUNT, "2023-11-14")
+DAY = LedgerEntry(QUOTA_ACCOUNT, "2023-11-14")
 
 
 @pytest.fixture

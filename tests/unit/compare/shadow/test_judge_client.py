@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.faulty import until
+from support.fault_injection import until
 
 from proxy import errors
 from proxy.compare.requests import V3Request
@@ -97,14 +97,14 @@ async def test_bodies_of_any_size_pass(process: Any) -> None:
 
 ASKS_AND_STAYS = """
 import asyncio, sys
-from proxy.compare.shadow import judge, messages
+from proxy.compare.shadow import judge_client, messages
 from unit.compare.shadow.test_judge import JOB
 
 async def order():
-    return messages.Order(None, "octopart", "")
+    return messages.JudgeSetup(None, "octopart", "")
 
 async def main():
-    process = judge.JudgingProcess(order)
+    process = judge_client.JudgeClient(order)
     print((await process.judge(JOB)).outcome, process.pid, flush=True)
     await asyncio.sleep(600)
 

@@ -1,0 +1,147 @@
+"""The documents and mappers of every projection that was asked for, compiled once each.
+
+Clients ask for few projections and repeat them; a bounded number is kept. The pipeline is the only user.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import cachetools
+import msgspec
+
+from proxy.mapping import compiler, loader, tables
+from proxy.model import Context, Projection
+from proxy.planning import documents, exactness, match
+from proxy.planning.aggregations import AGGREGATIONS
+from proxy.planning.listing import Listing
+from proxy.planning.operations import Document
+
+PROJECTIONS_MAX = 512
+ATTRIBUTES = "Attribute"  # no v3 object: the specs that there are
+LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
+
+T = TypeVar("T")
+
+
+class CompiledMatch(NamedTuple):
+    """What parts/match needs in one projection."""
+
+    documents: match.Documents
+    part: compiler.Compiled
+
+
+class CompiledParts(NamedTuple):
+    """What parts by uid, or a search page, need in one projection."""
+
+    document: Document
+    part: compiler.Compiled
+
+
+class Catalogue(NamedTuple):
+    """How one list is fetched, and built from the answer's data: specs become tables that know them."""
+
+    document: Document
+    build: Callable[[Any], Listing | tables.Tables]
+
+
+class ProjectionCache:
+    """Compiles on first use. Not for use by several threads."""
+
+    def __init__(self, rulebook: loader.Rulebook) -> None:
+        self._rulebook = rulebook
+        self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
+        self._count = documents.multi_match(None)
+
+    def check(self, features: Iterable[str]) -> None:
+        """Compile everything that can be asked for. Raises MappingError, naming file and line of a mistake."""
+        rules = self._rulebook.rules
+        every = Projection(frozenset().union(*map(self._rulebook.includable, rules)), features=frozenset(features))
+        self._compile_match(every, skus=True)
+        self._compile_parts(every)
+        self._compile_page(every, frozenset(AGGREGATIONS))
+        self._compile_numbered(every)
+        for name in LISTS:
+            compiler.compile_object(self._rulebook, name, every)
+
+    def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
+        """Documents and mapper for parts in this projection. `skus`: matching looks at SKUs, whatever the projection
+        hides."""
+        return self._known(("match", projection, skus), lambda: self._compile_match(projection, skus))
+
+    def parts(self, projection: Projection) -> CompiledParts:
+        """Parts by uid."""
+        return self._known(("parts", projection), lambda: self._compile_parts(projection))
+
+    def page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
+        """A search's page with some aggregations."""
+        return self._known(("page", projection, counted), lambda: self._compile_page(projection, counted))
+
+    def numbered(self, projection: Projection) -> CompiledParts:
+        """A search's page of parts that are found by number."""
+        return self._known(("numbered", projection), lambda: self._compile_numbered(projection))
+
+    def count(self, counted: frozenset[str]) -> Document:
+        """A search for its hits and some aggregations alone."""
+        return self._known(("count", counted), lambda: documents.count(counted))
+
+    def listed(self, name: str, projection: Projection) -> compiler.Compiled:
+        """A brand, seller or category."""
+        return self._known((name, projection), lambda: compiler.compile_object(self._rulebook, name, projection))
+
+    def catalogues(self) -> dict[str, Catalogue]:
+        """How the lists of all brands, sellers, categories and attributes are fetched and built."""
+        return {name: self._catalogue(name, root) for name, root in LISTS.items()} | {ATTRIBUTES: self._attributes()}
+
+    def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        try:
+            known: T = self._projections[key]
+        except KeyError:
+            known = self._projections[key] = make()
+        return known
+
+    def _compile_match(self, projection: Projection, skus: bool) -> CompiledMatch:
+        needs = ("mpn", exactness.SKUS) if skus else ("mpn",)
+        part = compiler.compile_object(self._rulebook, "Part", projection, needs)
+        asked = match.Documents(
+            documents.multi_match(part),
+            documents.search("supSearchMpn", part),
+            documents.search("supSearch", part),
+            self._count,
+        )
+        return CompiledMatch(asked, part)
+
+    def _compile_parts(self, projection: Projection) -> CompiledParts:
+        part = compiler.compile_object(self._rulebook, "Part", projection)
+        return CompiledParts(documents.parts(part), part)
+
+    def _compile_page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
+        part = compiler.compile_object(self._rulebook, "Part", projection)
+        return CompiledParts(documents.page(part, counted), part)
+
+    def _compile_numbered(self, projection: Projection) -> CompiledParts:
+        """With what the parts are picked and sorted by, and their snippets are made of."""
+        read = {field.path for field in self._rulebook.tables.search.values() if field.path}
+        needs = sorted({"mpn", "shortDescription", *read})
+        part = compiler.compile_object(self._rulebook, "Part", projection, tuple(needs))
+        return CompiledParts(documents.multi_match(part, options=True), part)
+
+    def _catalogue(self, name: str, root: str) -> Catalogue:
+        needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
+        every = Projection(include=self._rulebook.includable(name))
+        whole = compiler.compile_object(self._rulebook, name, every, needs)
+        nowhere = Context("", "")
+
+        uids = self._rulebook.tables.uids[name]
+
+        def build(data: Any) -> Listing:
+            return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), uids.accepted)
+
+        return Catalogue(documents.listing(root, whole), build)
+
+    def _attributes(self) -> Catalogue:
+        book = self._rulebook.tables
+
+        def build(data: Any) -> tables.Tables:
+            return msgspec.structs.replace(book, specs=book.specs.with_attributes(data.supAttributes))
+
+        return Catalogue(documents.attributes(), build)
