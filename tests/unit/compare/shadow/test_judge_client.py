@@ -98,7 +98,7 @@ async def test_bodies_of_any_size_pass(process: Any) -> None:
 ASKS_AND_STAYS = """
 import asyncio, sys
 from proxy.compare.shadow import judge_client, messages
-from unit.compare.shadow.test_judge import JOB
+from unit.compare.shadow.test_judge_client import JOB
 
 async def order():
     return messages.JudgeSetup(None, "octopart", "")
