@@ -70,8 +70,8 @@ class GraphQLClient:
         Its time began at `since`, in the clock's monotonic seconds: with this call, or with an earlier one whose answer
         it completes.
 
-        Raises PartLimitUsedUp, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
-        BreakerOpen, UpstreamUnreadable or UpstreamFault.
+        Raises QuotaExhausted, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
+        CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
         started = self._clock.monotonic() if since is None else since
         self._retry.budget.deposit()
@@ -151,7 +151,7 @@ class GraphQLClient:
         try:
             return await wire.post(self._session, request, sending)
         except errors.ServerError as error:
-            if not isinstance(error, errors.OutOfTime):
+            if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
             self._count(operation, type(error).__name__)
             raise

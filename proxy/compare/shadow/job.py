@@ -94,7 +94,7 @@ class JobRunner:
         """The other side's answer; None where there is none to be had."""
         try:
             self._breaker.admit()
-        except errors.BreakerOpen:
+        except errors.CircuitBreakerOpen:
             self._dropped(asked, "breaker")
             return None
         reply = await (self._ask_old(asked) if asked.seen.ask_new is None else self._ask_new(asked))

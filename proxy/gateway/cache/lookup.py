@@ -77,7 +77,7 @@ class Answers:
         left = missing
         while left:
             asked, found = await self._shared(inquiry, left)
-            left = [n for n in left if n not in asked and isinstance(found[n].failure, errors.PartLimitUsedUp)]
+            left = [n for n in left if n not in asked and isinstance(found[n].failure, errors.QuotaExhausted)]
             answers |= found
             if joined := len(found) - len(asked) - len(left):
                 self._count(inquiry, "shared", joined)
@@ -161,4 +161,4 @@ class _Job:
         return outcome.failure is not None
 
     def was_refused(self, outcome: Answer) -> bool:
-        return isinstance(outcome.failure, errors.PartLimitUsedUp)
+        return isinstance(outcome.failure, errors.QuotaExhausted)

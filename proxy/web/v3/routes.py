@@ -93,7 +93,7 @@ class Surface:
             try:
                 found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
-                if receipt.cost or isinstance(error, errors.PartLimitUsedUp):
+                if receipt.cost or isinstance(error, errors.QuotaExhausted):
                     request[BILL] = receipt, self._pipeline.standing(client)
                 raise
             answered = self._clock.monotonic()

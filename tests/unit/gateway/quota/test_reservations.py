@@ -28,7 +28,7 @@ async def state(store: Any, line: Any = NOVEMBER) -> Any:
 
 
 async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
-    with pytest.raises(errors.PartLimitUsedUp) as caught:
+    with pytest.raises(errors.QuotaExhausted) as caught:
         await worker.reserve(plan, parts)
     return caught.value
 
@@ -194,7 +194,7 @@ async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any
     async def spend(each: Any) -> Any:
         try:
             held = await each.reserve(small, 7)
-        except errors.PartLimitUsedUp:
+        except errors.QuotaExhausted:
             return 0
         await asyncio.sleep(0)
         await held.settle(5)
