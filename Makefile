@@ -24,8 +24,10 @@ CLIENTS := $(VENV)/.clients
 AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
 PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
+# What a user installs, checked as an index would check it.
+DIST = rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist . > /dev/null && $(BIN)/twine check --strict dist/*
 
-.PHONY: help run test programs check bench docs format constraints clean
+.PHONY: help run test programs check dist hooks bench docs format constraints clean
 .DELETE_ON_ERROR:
 
 help:
@@ -64,14 +66,12 @@ check: $(TEST) $(CLIENTS)
 	@echo "check 5/7: sizes and architecture"
 	@$(BIN)/pytest tests/architecture
 	@echo "check 6/7: wheel and source distribution"
-	@$(MAKE) --no-print-directory --silent dist
+	@$(DIST)
 	@echo "check 7/7: tests"
 	@$(PYTEST) -rs --ignore=tests/architecture $(ARGS)
 
 dist: $(TEST)
-	@rm -rf dist
-	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
-	@$(BIN)/twine check --strict dist/*
+	@$(DIST)
 
 hooks: $(TEST)
 	@$(BIN)/pre-commit install
