@@ -118,5 +118,5 @@ def test_what_running_loads_is_among_what_running_installs(root: Path, tmp_path:
     homes = importlib.metadata.packages_distributions()
     loaded = {canonicalize_name(home) for top in tops for home in homes.get(top, ())}
     assert {"aiohttp", "graphql-core", "numpy"} <= loaded
-    # setuptools and backports load themselves when Python starts, and structlog takes colorama where a client of the tests brings it
+    # setuptools and backports load at every start of Python; structlog takes colorama where it is installed
     assert loaded - allowed - {"v3bridge", "setuptools", "colorama", "backports-tarfile"} == set()
