@@ -14,8 +14,8 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import CIMultiDict
 
 from proxy import config, errors
-from proxy.compare import addresses, troubles
-from proxy.compare.shadow import old_service
+from proxy.compare.running import failures, http_side
+from proxy.compare.shadow import baseline
 from proxy.upstream import session
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses
@@ -48,23 +48,25 @@ class LegacyProxy:
 
     def __init__(self, http: aiohttp.ClientSession, url: str, seconds: float) -> None:
         self._http = http
-        self._base = addresses.base_of(url)
+        self._base = http_side.base_url(url)
         self._seconds = seconds
 
     async def forward(self, request: web.Request) -> web.Response:
         """Return the old service's response. Raises UpstreamUnreachable if there is none."""
         try:
-            url = old_service.address(self._base, request.raw_path)
+            url = baseline.address(self._base, request.raw_path)
         except ValueError as error:
             raise errors.NotFound(path_suggestions.message(request.path)) from error
         headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
         try:
             async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as received:
-                return _returned(received, await old_service.read(received), request)
-        except troubles.TroubleError as trouble:
-            raise errors.UpstreamUnreachable(f"the old service {trouble}") from trouble
+                return _returned(received, await baseline.read(received), request)
+        except failures.SideError as failure:
+            raise errors.UpstreamUnreachable(f"the old service {failure}") from failure
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise errors.UpstreamUnreachable(f"the old service {troubles.of(error, self._seconds)}") from error
+            raise errors.UpstreamUnreachable(
+                f"the old service {failures.from_exception(error, self._seconds)}"
+            ) from error
 
 
 def middlewares(settings: config.Config, authenticator: Authenticator, resources: AsyncExitStack) -> list[Middleware]:

@@ -16,10 +16,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from proxy import config, errors
-from proxy.compare import estimate, loader
-from proxy.compare.replies import Reply
-from proxy.compare.shadow import day_budget, errand, gathering, judge, messages, old_service, shadow, watch
-from proxy.compare.shadow.seen import Seen
+from proxy.compare import loader
+from proxy.compare.responses import SideResponse
+from proxy.compare.running import estimate
+from proxy.compare.shadow import baseline, controller, daily_budget, job, judge_client, messages, queue, results
+from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
@@ -56,7 +57,7 @@ async def middlewares(
     return [_observing(started, clock)]
 
 
-def _observing(offered: shadow.Shadow, clock: Clock) -> Middleware:
+def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
     """Offers a share of the requests with their responses to the shadow. Never changes a response, or fails one."""
 
     @web.middleware
@@ -66,11 +67,11 @@ def _observing(offered: shadow.Shadow, clock: Clock) -> Middleware:
         try:
             client = request.get(CLIENT)
             application = "" if client is None else client.application.name
-            if application and offered.wants(application) and _comparable(request, response):
-                reply = _reply(response, clock.monotonic() - began)
+            if application and shadow_queue.wants(application) and _comparable(request, response):
+                candidate = _side_response(response, clock.monotonic() - began)
                 new_handler = request.get(legacy_proxy.NEW_HANDLER)
-                ask_new = None if new_handler is None else partial(_new_response, new_handler, request, clock)
-                offered.offer(Seen(application, request.raw_path, reply, clock.now(), ask_new))
+                ask_candidate = None if new_handler is None else partial(_new_response, new_handler, request, clock)
+                shadow_queue.offer(ComparisonJob(application, request.raw_path, candidate, clock.now(), ask_candidate))
         except Exception as error:  # the client has its response: shadowing must not fail it
             log.error("shadow enqueue failed", exc_info=error)
         return response
@@ -87,39 +88,39 @@ async def _start_shadow(
     clock: Clock,
     metrics: Metrics,
     resources: AsyncExitStack,
-) -> shadow.Shadow:
+) -> queue.ShadowQueue:
     own = settings.shadow
     owner = f"shadow-{secrets.token_hex(8)}"
     rng = random.SystemRandom()
     breaker = policies.Breaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
-    place = gathering.Gathering(store, owner)
+    slot = results.ResultSlot(store, owner)
 
     file = None if own.rules is None else Path(own.rules)
     uids = tuple(mapping.uids_in(Path(settings.uids))) if settings.uids else ()
     known = loader.load(file, os.environ)  # a mistake stops the start; the judging process loads it again
 
-    async def order() -> messages.Order:
-        return messages.Order(None if file is None else str(file), upstream.site, await place.resume(), uids)
+    async def setup() -> messages.JudgeSetup:
+        return messages.JudgeSetup(None if file is None else str(file), upstream.site, await slot.resume(), uids)
 
-    judging = judge.JudgingProcess(order)
+    judge = judge_client.JudgeClient(setup)
     limit = own.parts if isinstance(own.parts, int) else None
-    budget = day_budget.DayBudget(store, owner, limit, estimate.parts_at_worst, clock)
+    budget = daily_budget.DailyBudget(store, owner, limit, estimate.worst_case_parts, clock)
     http = legacy_proxy.open_session(upstream, own.connections, own.timeouts, resources)
-    errands = errand.Errands(
+    jobs = job.JobRunner(
         served=served,
         keys={key.source: key for key in known.keys if key.source is not None},
-        old=old_service.OldService(http, str(own.old_url), own.timeouts.total_seconds, clock),
+        old=baseline.BaselineClient(http, str(own.old_url), own.timeouts.total_seconds, clock),
         budget=budget,
-        judge=judging,
+        judge=judge,
         breaker=breaker,
         metrics=metrics,
     )
     shares = {name: each.shadow.share for name, each in settings.applications.items()}
-    chosen = shadow.Shadow(own, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
-    watching = watch.Watch(chosen, judging, place, budget, clock)
-    resources.push_async_callback(watching.close)
-    await watching.start()
-    return chosen
+    shadow_queue = queue.ShadowQueue(own, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
+    shadow_controller = controller.ShadowController(shadow_queue, judge, slot, budget, clock)
+    resources.push_async_callback(shadow_controller.close)
+    await shadow_controller.start()
+    return shadow_queue
 
 
 def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
@@ -128,15 +129,15 @@ def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
     return whole and response.status != 304 and response.headers.get(X_CACHE) not in CACHED
 
 
-def _reply(response: web.StreamResponse, seconds: float) -> Reply:
+def _side_response(response: web.StreamResponse, seconds: float) -> SideResponse:
     body = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
     if response.headers.get("Content-Encoding") == "gzip":
         body = gzip.decompress(body)
     cost = response.headers.get(X_COST)
-    return Reply(response.status, body, seconds, response.content_type, None if cost is None else int(cost))
+    return SideResponse(response.status, body, seconds, response.content_type, None if cost is None else int(cost))
 
 
-async def _new_response(new_handler: Handler, request: web.Request, clock: Clock) -> Reply | None:
+async def _new_response(new_handler: Handler, request: web.Request, clock: Clock) -> SideResponse | None:
     """The response of this service to a request that the old service answered; None if it came from the cache."""
     began = clock.monotonic()
     again = request.clone()
@@ -146,4 +147,4 @@ async def _new_response(new_handler: Handler, request: web.Request, clock: Clock
         response = middleware.error_response(error, again)
     if response.headers.get(X_CACHE) in CACHED:
         return None
-    return _reply(response, clock.monotonic() - began)
+    return _side_response(response, clock.monotonic() - began)

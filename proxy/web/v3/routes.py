@@ -32,10 +32,10 @@ RECEIPT = web.RequestKey("receipt", Receipt)
 USAGE = web.RequestKey("usage", tuple[Receipt, QuotaStatus])  # of a failed request that has used parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ActionHandler = Callable[[Endpoint, "V3Request"], Awaitable[Any]]
+ActionHandler = Callable[[Endpoint, "AuthenticatedRequest"], Awaitable[Any]]
 
 
-class V3Request(NamedTuple):
+class AuthenticatedRequest(NamedTuple):
     """One authenticated v3 request. `started` is in the clock's monotonic seconds."""
 
     request: web.Request
@@ -99,7 +99,7 @@ class V3Routes:
             response_format = parameters.response_format()
             request[RECEIPT] = receipt = Receipt(started)
             try:
-                result = await action(endpoint, V3Request(request, parameters, client, receipt, started))
+                result = await action(endpoint, AuthenticatedRequest(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
                 if receipt.cost or isinstance(error, errors.QuotaExhausted):
                     request[USAGE] = receipt, self._pipeline.standing(client)
@@ -140,65 +140,65 @@ class V3Routes:
             return responses.add_usage_headers(response, receipt, self._pipeline.standing(client))
         return response
 
-    async def _match(self, endpoint: Endpoint, v3_request: V3Request) -> Any:
+    async def _match(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws = queries.decode(v3_request.parameters.text("queries"))
-        v3_request.receipt.unsupported = tuple(queries.unknown(raws))
-        request = model.PartsMatchRequest(tuple(map(queries.query, raws)), v3_request.parameters.flag("exact_only"))
-        answers = await self._pipeline.match_parts(self._caller(endpoint, v3_request), request)
-        return match_response(raws, request, answers, self._msec(v3_request))
+        raws = queries.decode(received.parameters.text("queries"))
+        received.receipt.unsupported = tuple(queries.unknown(raws))
+        request = model.PartsMatchRequest(tuple(map(queries.query, raws)), received.parameters.flag("exact_only"))
+        answers = await self._pipeline.match_parts(self._caller(endpoint, received), request)
+        return match_response(raws, request, answers, self._msec(received))
 
-    async def _search(self, endpoint: Endpoint, v3_request: V3Request) -> Any:
+    async def _search(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
-        request = search.parse(v3_request.parameters)
-        caller = self._caller(endpoint, v3_request)
+        request = search.parse(received.parameters)
+        caller = self._caller(endpoint, received)
         if endpoint.object != "Part":
             items, listed = await self._pipeline.search_listed(caller, endpoint.object, request)
-            return search.response(request, items, listed.hits, listed, self._msec(v3_request))
+            return search.response(request, items, listed.hits, listed, self._msec(received))
         answer = await self._pipeline.search_parts(caller, request)
         return {
-            **search.parts_response(request, answer, self._msec(v3_request)),
+            **search.parts_response(request, answer, self._msec(received)),
             "user_country": caller.context.country,
             "user_currency": caller.context.currency,
         }
 
-    async def _get_multi(self, endpoint: Endpoint, v3_request: V3Request) -> Any:
+    async def _get_multi(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
-        uids = [uid for uid in v3_request.parameters.texts("uid") if uid]
+        uids = [uid for uid in received.parameters.texts("uid") if uid]
         if not uids:
             raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
         bounds.UIDS.check(len(set(uids)))
-        return await self._objects(endpoint, v3_request, uids)
+        return await self._objects(endpoint, received, uids)
 
-    async def _get(self, endpoint: Endpoint, v3_request: V3Request) -> Any:
+    async def _get(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """One object, without an envelope."""
-        uid = v3_request.request.match_info["uid"]
-        if suggestion := path_suggestions.instead_of_uid(v3_request.request.path, uid):
+        uid = received.request.match_info["uid"]
+        if suggestion := path_suggestions.instead_of_uid(received.request.path, uid):
             raise errors.NotFound(suggestion)
-        found = await self._objects(endpoint, v3_request, [uid])
+        found = await self._objects(endpoint, received, [uid])
         if uid not in found:
             raise errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
         return found[uid]
 
-    async def _objects(self, endpoint: Endpoint, v3_request: V3Request, uids: list[str]) -> dict[str, Any]:
-        caller = self._caller(endpoint, v3_request)
+    async def _objects(self, endpoint: Endpoint, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
+        caller = self._caller(endpoint, received)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
             return {uid: Encoded(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
-    def _caller(self, endpoint: Endpoint, v3_request: V3Request) -> Caller:
+    def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Caller:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
-        application = v3_request.client.application
-        projection = v3_request.parameters.projection(application.features, self._rulebook, endpoint.object)
+        application = received.client.application
+        projection = received.parameters.projection(application.features, self._rulebook, endpoint.object)
         context = application.context
         if projection.slices:
             context = msgspec.structs.replace(context, cuts=projection.slices)
-        self._metrics.observe_stage("parse", v3_request.started)
-        return Caller(v3_request.client, projection.projection, context, v3_request.receipt)
+        self._metrics.observe_stage("parse", received.started)
+        return Caller(received.client, projection.projection, context, received.receipt)
 
-    def _msec(self, v3_request: V3Request) -> int:
-        return int((self._clock.monotonic() - v3_request.started) * 1000)
+    def _msec(self, received: AuthenticatedRequest) -> int:
+        return int((self._clock.monotonic() - received.started) * 1000)
 
 
 def match_response(
