@@ -57,7 +57,7 @@ def of(
 
 def own_uids_of(file: str | None) -> frozenset[str]:
     """The uids of a site's own table. Raises MappingError."""
-    return frozenset(mapping.uids_in(Path(file)) if file else ())
+    return frozenset(mapping.known_uids(Path(file)) if file else ())
 
 
 def digest(chosen: Settings, config_file: Path | None) -> str:
