@@ -13,12 +13,12 @@ from pathlib import Path
 
 from bench.goals import Goal
 from proxy.kit import clock
-from proxy.stores.base import Booking, Budget, Claim, Line, Settlement
+from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
 
 ROUNDS, NOTES, TRANSACTIONS = 15, 2_000, 40
 PERIODS = ("2026-11-22", "2026-11", "lifetime")
-LINES = tuple(Line(account, period) for account in ("demo", "demo/erp") for period in PERIODS)
+LINES = tuple(LedgerEntry(account, period) for account in ("demo", "demo/erp") for period in PERIODS)
 GOALS: dict[str, Goal] = {}
 
 
@@ -42,9 +42,11 @@ async def _measured(file: Path) -> dict[str, float]:
 
     async def reservation() -> None:
         number = next(numbers)
-        claim = Claim(f"claim-{number}", "bench", 3, (Budget(LINES[1], 1 << 40),), LINES)
+        claim = ReservationRecord(f"claim-{number}", "bench", 3, (QuotaLimit(LINES[1], 1 << 40),), LINES)
         await store.reserve([claim])
-        await store.settle(Settlement("bench", number, (claim.id,), tuple(Booking(line, 3, 0) for line in LINES)))
+        await store.settle(
+            Settlement("bench", number, (claim.id,), tuple(UsageIncrement(line, 3, 0) for line in LINES))
+        )
 
     steps = {
         "intent, opened and closed (µs)": (intent, NOTES),

@@ -20,7 +20,7 @@ from bench.soak.servers import Process, serving
 from proxy.config import StoreUrl
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.stores.base import Line, State
+from proxy.stores.protocols import EntryUsage, LedgerEntry
 
 KEY, OTHER_KEY = "key-of-the-limited", "key-of-the-unlimited"
 LIMITED, UNLIMITED = "limited", "unlimited"
@@ -108,11 +108,11 @@ async def get(process: Process, target: str, seconds: float = 30.0) -> tuple[int
         return response.status, await response.read()
 
 
-async def states(store: str) -> dict[str, State]:
+async def states(store: str) -> dict[str, EntryUsage]:
     """What the ledger has of each application."""
     opened = await opening.open_store(StoreUrl(store), clock.SystemClock())
     try:
-        found = await opened.states([Line(name, "lifetime") for name in (LIMITED, UNLIMITED)])
+        found = await opened.states([LedgerEntry(name, "lifetime") for name in (LIMITED, UNLIMITED)])
         return dict(zip((LIMITED, UNLIMITED), found, strict=True))
     finally:
         await opened.aclose()

@@ -18,7 +18,7 @@ import aiohttp
 from bench.soak.outcome import Ledger
 from bench.soak.questions import KEY
 from proxy.kit import clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
 STOP_SECONDS = 60
@@ -90,7 +90,7 @@ async def ledger(folder: Path) -> Ledger:
     """As whoever opens the file next will read it."""
     store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
     try:
-        (whole,) = await store.states([Line("soak", "lifetime")])
+        (whole,) = await store.states([LedgerEntry("soak", "lifetime")])
         return Ledger(whole.used, whole.doubtful, sum(state.reserved for state in await store.usage()))
     finally:
         await store.aclose()
@@ -120,12 +120,14 @@ class Upstream(NamedTuple):
 
 def tasks(metrics: str) -> int:
     """How many tasks the service has that are not done, by its metrics."""
-    return int(float(metrics.partition("\nv3bridge_tasks ")[2].partition("\n")[0]))
+    return int(float(metrics.partition("\nv3bridge_event_loop_tasks ")[2].partition("\n")[0]))
 
 
 def given_up(metrics: str) -> int:
     """How many upstream requests have taken longer than 5 s, by the service's metrics: those that ran out of time."""
-    found = re.findall(r"^v3bridge_upstream_seconds_(bucket|count)\{(.*)\} (\S+)$", metrics, re.MULTILINE)
+    found = re.findall(
+        r"^v3bridge_upstream_request_duration_seconds_(bucket|count)\{(.*)\} (\S+)$", metrics, re.MULTILINE
+    )
     whole = sum(float(value) for name, _, value in found if name == "count")
     return int(whole - sum(float(value) for _, labels, value in found if 'le="5.0"' in labels))
 

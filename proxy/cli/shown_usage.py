@@ -10,14 +10,14 @@ from rich.text import Text
 from proxy.cli.shown import FILE_WIDTH
 
 if TYPE_CHECKING:
-    from proxy.gateway.usage import Row
+    from proxy.gateway.quota.usage import UsageRow
 
 BAR = 20  # characters that stand for a whole limit
 
 _WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
 
 
-def table(rows: "list[Row]") -> None:
+def table(rows: "list[UsageRow]") -> None:
     """A line an account, an application's own before its keys'."""
     shown = Table(title="Parts spent")
     for name in ("application", "key", "period"):
@@ -45,7 +45,7 @@ def nothing(why: str, as_json: bool) -> None:
     typer.echo(why, err=as_json)
 
 
-def _cells(row: "Row") -> tuple[str | Text, ...]:
+def _cells(row: "UsageRow") -> tuple[str | Text, ...]:
     return (
         row.application if row.key is None else "",
         row.key or "",
@@ -72,7 +72,7 @@ def _bar(percent: float | None) -> Text:
     return Text.assemble(("█" * full, colour), ("·" * (BAR - full), "dim"), f" {percent:5.1f}")
 
 
-def _end(row: "Row") -> Text:
+def _end(row: "UsageRow") -> Text:
     if row.closed_until is not None:
         return Text(f"closed by the service until {row.closed_until[:10]}", style="red")
     if row.left == 0:

@@ -44,7 +44,7 @@ def _forgetful(settings: config.Config) -> str | None:
 
 
 async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
-    from proxy.gateway import usage as standing
+    from proxy.gateway.quota import usage as quota_usage
     from proxy.stores import open as opening
 
     time = clock.SystemClock()
@@ -57,7 +57,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:
         await store.aclose()
-    rows = standing.rows(settings.applications, states, closures, time.now())
+    rows = quota_usage.rows(settings.applications, states, closures, time.now())
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return

@@ -9,7 +9,7 @@ import secrets
 import msgspec
 
 from proxy.compare.tally import Tally
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 
 GATHERED = "shadow"  # kinds of notes
 CONTROL = "shadow control"

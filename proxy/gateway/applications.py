@@ -6,7 +6,7 @@ Keys are looked up by digest, so that none is held in clear. Built once from the
 from dataclasses import dataclass
 
 from proxy import config, errors, model
-from proxy.gateway import plans
+from proxy.gateway.quota import accounts as quota_accounts
 from proxy.kit.windows import Window
 from proxy.upstream import tokens
 
@@ -28,7 +28,7 @@ class Client:
 
     application: Application
     key: str
-    accounts: plans.Accounts
+    accounts: quota_accounts.ChargedAccounts
     rate: tuple[Window, ...] = ()
 
 
@@ -60,7 +60,7 @@ def _clients(name: str, entry: config.Application) -> dict[config.Digest, Client
     """The clients of one application by their keys."""
     credentials = tokens.Credentials(name, entry.client_id, entry.client_secret)
     application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
-    accounts = plans.accounts(name, entry)
+    accounts = quota_accounts.charged_accounts(name, entry)
     return {
         key.key: Client(application, own, accounts[own], _rate(key.rate, entry.rate))
         for own, key in entry.clients.items()

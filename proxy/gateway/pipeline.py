@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from proxy import errors, model
-from proxy.gateway.answers import Answers, Inquiry
 from proxy.gateway.applications import Client
+from proxy.gateway.cache.entries import Answer, Question, Reading
+from proxy.gateway.cache.lookup import Answers, Inquiry
 from proxy.gateway.directory import Directory
-from proxy.gateway.kept import Answer, Question, Reading
-from proxy.gateway.quota import Quota, Standing
-from proxy.gateway.rates import Rates
+from proxy.gateway.quota.reservations import Quota, QuotaStatus
+from proxy.gateway.rate_limit import RateLimits
 from proxy.gateway.receipt import Receipt
 from proxy.kit.slices import Slices
 from proxy.mapping.tables import Tables, UnlistedError
@@ -57,7 +57,7 @@ class Pipeline:
         projections: projection_cache.ProjectionCache,
         answers: Answers,
         quota: Quota,
-        rates: Rates,
+        rates: RateLimits,
         upstream: Batching,
         directory: Directory,
         tables: Tables,
@@ -78,7 +78,7 @@ class Pipeline:
         """May it ask now? Raises TooManyRequests."""
         await self._rates.admit(client)
 
-    def standing(self, client: Client) -> Standing:
+    def standing(self, client: Client) -> QuotaStatus:
         """How many parts are used, and what is left."""
         return self._quota.standing(client.accounts)
 
@@ -93,7 +93,7 @@ class Pipeline:
             began = self._metrics.clock.monotonic()
             some = _part_of(request, [asked[n] for n in positions])
             plan = match.MatchPlan(some, compiled.documents, caller.context, single)
-            self._metrics.lap("plan", began)
+            self._metrics.observe_stage("plan", began)
             found = await self._ask_all(caller, plan.operations)
             counted = await self._ask_all(caller, plan.count_operations(found))
             return plan.results(found, counted)

@@ -1,7 +1,7 @@
-"""Many callers, one piece of work: whoever asks for a key while it is being worked on shares the outcome.
+"""Single flight in tasks of its own: callers that ask for a key while it is being worked on share the outcome.
 
-Used for tokens and for lists; equal queries share by shared_work.py. Keeps nothing once the work is done; it is not a
-cache.
+Used for tokens and lists, whose work must outlive the caller; queries are coalesced by gateway/cache/coalescing.py.
+Nothing is kept once the work is done: it is not a cache.
 """
 
 import asyncio

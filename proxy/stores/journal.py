@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from proxy.stores.base import Booking, Line, Settlement
+from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 
 PAGES = 65_536  # bytes that a file grows by
 SLOT = 1_024  # bytes of an intent: its parts and the lines it is booked on
@@ -88,12 +88,12 @@ class Journal:
         self._path = path
         self._owner = owner
         self._files: dict[int, _File] = {}
-        self._known: dict[int, tuple[Sequence[Line], bytes]] = {}
+        self._known: dict[int, tuple[Sequence[LedgerEntry], bytes]] = {}
         self._intents: _File | None = None
         self._free: list[int] = []
         self._slots = 0
 
-    def open_intent(self, parts: int, lines: Sequence[Line]) -> int:
+    def open_intent(self, parts: int, lines: Sequence[LedgerEntry]) -> int:
         """Record that a request is about to be sent, and return its number. Raises OSError, and then it is not."""
         if self._intents is None:
             self._intents = _File(self._path.with_name(f"{self._path.name}.{self._owner}.intents"))
@@ -114,7 +114,7 @@ class Journal:
             self._intents.write(number * SLOT, FREE)
             self._free.append(number)
 
-    def note(self, sequence: int, lines: Sequence[Line], used: int, doubtful: int) -> None:
+    def note(self, sequence: int, lines: Sequence[LedgerEntry], used: int, doubtful: int) -> None:
         """These parts are in the settlement of that number. Raises OSError, and then they are not noted."""
         file = self._files.get(sequence)
         if file is None:
@@ -140,7 +140,7 @@ class Journal:
                 self._intents.close()
             self._intents = None
 
-    def _encoded(self, lines: Sequence[Line]) -> bytes:
+    def _encoded(self, lines: Sequence[LedgerEntry]) -> bytes:
         known = self._known.get(id(lines))
         if known is None or known[0] is not lines:  # callers hand in the same tuple all day
             known = self._known[id(lines)] = lines, msgspec.json.encode(lines)
@@ -179,27 +179,27 @@ def _named(path: Path) -> Iterator[tuple[str, int, Path]]:
         yield file.name.removeprefix(f"{path.name}.").removesuffix(".intents"), LAST, file
 
 
-def _uncertain(content: bytes) -> tuple[Booking, ...]:
+def _uncertain(content: bytes) -> tuple[UsageIncrement, ...]:
     """What open intents may have cost, by line. A slot that is cut was never followed by a request."""
-    sums: dict[Line, int] = defaultdict(int)
+    sums: dict[LedgerEntry, int] = defaultdict(int)
     for start in range(0, len(content), SLOT):
         parts, _, lines = content[start : start + SLOT].partition(b"\n")[0].partition(b" ")
         with contextlib.suppress(ValueError, msgspec.MsgspecError):
-            for line in msgspec.json.decode(lines, type=list[Line]):
+            for line in msgspec.json.decode(lines, type=list[LedgerEntry]):
                 sums[line] += int(parts)
-    return tuple(Booking(line, 0, parts) for line, parts in sums.items())
+    return tuple(UsageIncrement(line, 0, parts) for line, parts in sums.items())
 
 
-def _bookings(content: bytes) -> tuple[Booking, ...]:
+def _bookings(content: bytes) -> tuple[UsageIncrement, ...]:
     """Summed up by line. After the last line there are zeros; one that is cut was not noted: nobody was told that it
     was."""
-    sums: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
+    sums: dict[LedgerEntry, list[int]] = defaultdict(lambda: [0, 0])
     for text in content.split(b"\n")[:-1]:
         try:
-            used, doubtful, lines = msgspec.json.decode(text, type=tuple[int, int, list[Line]])
+            used, doubtful, lines = msgspec.json.decode(text, type=tuple[int, int, list[LedgerEntry]])
         except msgspec.MsgspecError:
             break
         for line in lines:
             sums[line][0] += used
             sums[line][1] += doubtful
-    return tuple(Booking(line, used, doubtful) for line, (used, doubtful) in sums.items())
+    return tuple(UsageIncrement(line, used, doubtful) for line, (used, doubtful) in sums.items())

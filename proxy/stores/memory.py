@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
-from proxy.stores.base import DAY, MONTH, Claim, Closure, Line, Settlement, State
+from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
 
 
 class MemoryStore:
@@ -16,12 +16,12 @@ class MemoryStore:
         self._windows: dict[str, Windows] = {}
         self._tokens: dict[str, tuple[str, float]] = {}
         self._locks: dict[str, tuple[str, float]] = {}
-        self._booked: dict[Line, list[int]] = defaultdict(lambda: [0, 0])
+        self._booked: dict[LedgerEntry, list[int]] = defaultdict(lambda: [0, 0])
         self._settled: dict[str, int] = defaultdict(int)
-        self._claims: dict[str, Claim] = {}
-        self._uncertain: dict[str, Claim] = {}
+        self._claims: dict[str, ReservationRecord] = {}
+        self._uncertain: dict[str, ReservationRecord] = {}
         self._owners: dict[str, float] = {}
-        self._closures: dict[str, Closure] = {}
+        self._closures: dict[str, ExhaustedQuota] = {}
         self._notes: dict[str, dict[str, str]] = defaultdict(dict)
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
@@ -51,7 +51,7 @@ class MemoryStore:
         if self._locks.get(name, ("", 0.0))[0] == owner:
             del self._locks[name]
 
-    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
         return [self._reserve(claim) for claim in claims]
 
     async def settle(self, settlement: Settlement) -> None:
@@ -69,7 +69,7 @@ class MemoryStore:
     def journal(self, owner: str) -> None:  # noqa: ARG002 - nothing here is slow, or lasting
         return None
 
-    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
         before = self._booked[line]
         self._booked[line] = [max(used, before[0]), max(0, before[1] - doubtful)]
 
@@ -84,14 +84,14 @@ class MemoryStore:
     async def check_writable(self) -> None:
         """Memory always is."""
 
-    async def states(self, lines: Sequence[Line]) -> list[State]:
+    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
         return [self._state(line) for line in lines]
 
-    async def usage(self) -> list[State]:
+    async def usage(self) -> list[EntryUsage]:
         return await self.states(sorted(self._booked))
 
     async def prune(self, days: int, months: int) -> None:
-        periods: dict[tuple[str, int], list[Line]] = defaultdict(list)
+        periods: dict[tuple[str, int], list[LedgerEntry]] = defaultdict(list)
         for line in sorted(self._booked, reverse=True):
             periods[line.account, len(line.period)].append(line)
         for (_, length), lines in periods.items():
@@ -99,13 +99,13 @@ class MemoryStore:
                 if not self._reserved(line):
                     del self._booked[line]
 
-    async def close_account(self, closure: Closure) -> None:
+    async def close_account(self, closure: ExhaustedQuota) -> None:
         self._closures[closure.account] = closure
 
     async def reopen(self, account: str) -> None:
         self._closures.pop(account, None)
 
-    async def closures(self) -> list[Closure]:
+    async def closures(self) -> list[ExhaustedQuota]:
         return [closure for closure in self._closures.values() if closure.until > self._clock.now()]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
@@ -120,7 +120,7 @@ class MemoryStore:
     async def aclose(self) -> None:
         """Nothing to let go of."""
 
-    def _reserve(self, claim: Claim) -> Line | None:
+    def _reserve(self, claim: ReservationRecord) -> LedgerEntry | None:
         if claim.id in self._claims:
             return None
         for line, limit in claim.budgets:
@@ -129,13 +129,13 @@ class MemoryStore:
         self._claims[claim.id] = claim
         return None
 
-    def _doubt(self, claim: Claim, parts: int) -> None:
+    def _doubt(self, claim: ReservationRecord, parts: int) -> None:
         for line in claim.lines:
             self._booked[line][1] = max(0, self._booked[line][1] + parts)
 
-    def _state(self, line: Line) -> State:
+    def _state(self, line: LedgerEntry) -> EntryUsage:
         used, doubtful = self._booked.get(line, (0, 0))
-        return State(line, used, doubtful, self._reserved(line))
+        return EntryUsage(line, used, doubtful, self._reserved(line))
 
-    def _reserved(self, line: Line) -> int:
+    def _reserved(self, line: LedgerEntry) -> int:
         return sum(claim.parts for claim in self._claims.values() if any(b.line == line for b in claim.budgets))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
-from proxy.stores.base import Store
 from proxy.stores.memory import MemoryStore
+from proxy.stores.protocols import Store
 from proxy.stores.sqlite import SqliteStore
 
 

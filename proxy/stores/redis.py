@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores.base import DAY, MONTH, Claim, Closure, Line, Settlement, State
+from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
 
 PREFIX = "{v3bridge}:"
 MARKS_KEPT = 7 * 86_400  # seconds that an owner which is gone is remembered, lest it books twice
@@ -70,7 +70,7 @@ class RedisStore:
     async def unlock(self, name: str, owner: str) -> None:
         await self._script("unlock", f"lock:{name}", owner)
 
-    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
         wanted = [
             (id_, owner, parts, [(_text(line), limit) for line, limit in budgets], list(map(_text, lines)))
             for id_, owner, parts, budgets, lines in claims
@@ -86,7 +86,7 @@ class RedisStore:
     def journal(self, owner: str) -> None:  # noqa: ARG002 - this machine's disk may not be there again
         return None
 
-    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
         await self._script("adjust", "", _text(line), used, doubtful)
 
     async def alive(self, owner: str, seconds: float) -> None:
@@ -96,29 +96,31 @@ class RedisStore:
     async def check_writable(self) -> None:
         await _answer(self._redis.set(f"{PREFIX}writable", self._clock.now(), ex=_LATER))
 
-    async def states(self, lines: Sequence[Line]) -> list[State]:
+    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
         async with self._redis.pipeline(transaction=True) as asked:
             for line in lines:
                 asked.hmget(f"{PREFIX}line:{_text(line)}", ["used", "doubtful", "reserved"])
             found = await _answer(asked.execute())
-        return [State(line, *(int(count or 0) for count in counts)) for line, counts in zip(lines, found, strict=True)]
+        return [
+            EntryUsage(line, *(int(count or 0) for count in counts)) for line, counts in zip(lines, found, strict=True)
+        ]
 
-    async def usage(self) -> list[State]:
+    async def usage(self) -> list[EntryUsage]:
         names = await _answer(self._redis.smembers(f"{PREFIX}lines"))
-        return await self.states(sorted(Line(*name.rsplit(" ", 1)) for name in names))
+        return await self.states(sorted(LedgerEntry(*name.rsplit(" ", 1)) for name in names))
 
     async def prune(self, days: int, months: int) -> None:
         await self._script("prune", "", DAY, days, MONTH, months)
 
-    async def close_account(self, closure: Closure) -> None:
+    async def close_account(self, closure: ExhaustedQuota) -> None:
         await _answer(self._redis.hset(f"{PREFIX}closures", closure.account, orjson.dumps(closure[1:]).decode()))
 
     async def reopen(self, account: str) -> None:
         await _answer(self._redis.hdel(f"{PREFIX}closures", account))
 
-    async def closures(self) -> list[Closure]:
+    async def closures(self) -> list[ExhaustedQuota]:
         found = await _answer(self._redis.hgetall(f"{PREFIX}closures"))
-        closures = [Closure(account, *orjson.loads(text)) for account, text in found.items()]
+        closures = [ExhaustedQuota(account, *orjson.loads(text)) for account, text in found.items()]
         return [closure for closure in closures if closure.until > self._clock.now()]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
@@ -141,7 +143,7 @@ class RedisStore:
         return max(0, math.ceil(until - self._clock.now())) + _LATER
 
 
-def _text(line: Line) -> str:
+def _text(line: LedgerEntry) -> str:
     """A line in a key: neither account nor period has a blank."""
     return f"{line.account} {line.period}"
 

@@ -18,7 +18,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores import journal, sqlite_file
-from proxy.stores.base import DAY, MONTH, Claim, Closure, Line, Settlement, State
+from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
 
 R = TypeVar("R")
 Rows = sqlite3.Connection
@@ -79,7 +79,7 @@ class SqliteStore:
     async def unlock(self, name: str, owner: str) -> None:
         await self._change("DELETE FROM locks WHERE name = ? AND owner = ?", name, owner)
 
-    async def reserve(self, claims: Sequence[Claim]) -> list[Line | None]:
+    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
         return await self._write(lambda rows: _reserve_all(rows, claims))
 
     async def settle(self, settlement: Settlement) -> None:
@@ -90,7 +90,7 @@ class SqliteStore:
     def journal(self, owner: str) -> journal.Journal:
         return journal.Journal(self._path, owner)
 
-    async def adjust(self, line: Line, used: int, doubtful: int) -> None:
+    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
         statement = (
             "INSERT INTO lines VALUES (?, ?, ?, 0) ON CONFLICT (account, period) "
             "DO UPDATE SET used = max(used, excluded.used), doubtful = max(0, doubtful - ?)"
@@ -104,28 +104,28 @@ class SqliteStore:
     async def check_writable(self) -> None:
         await self.put_note("writable", "", str(self._now()))
 
-    async def states(self, lines: Sequence[Line]) -> list[State]:
+    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
         return await self._transaction("BEGIN", lambda rows: [_state(rows, line) for line in lines])
 
-    async def usage(self) -> list[State]:
-        def work(rows: Rows) -> list[State]:
+    async def usage(self) -> list[EntryUsage]:
+        def work(rows: Rows) -> list[EntryUsage]:
             lines = rows.execute("SELECT account, period FROM lines ORDER BY account, period").fetchall()
-            return [_state(rows, Line(*line)) for line in lines]
+            return [_state(rows, LedgerEntry(*line)) for line in lines]
 
         return await self._transaction("BEGIN", work)
 
     async def prune(self, days: int, months: int) -> None:
         await self._write(lambda rows: _prune(rows, DAY, days) + _prune(rows, MONTH, months))
 
-    async def close_account(self, closure: Closure) -> None:
+    async def close_account(self, closure: ExhaustedQuota) -> None:
         await self._change("INSERT OR REPLACE INTO closures VALUES (?, ?, ?)", *closure)
 
     async def reopen(self, account: str) -> None:
         await self._change("DELETE FROM closures WHERE account = ?", account)
 
-    async def closures(self) -> list[Closure]:
+    async def closures(self) -> list[ExhaustedQuota]:
         found = await self._read("SELECT account, until, reason FROM closures WHERE until > ?", self._now())
-        return [Closure(*row) for row in found]
+        return [ExhaustedQuota(*row) for row in found]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
         await self._change("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", kind, owner, text)
@@ -210,12 +210,12 @@ def _take(rows: Rows, key: str, windows: Sequence[Window], now: float) -> float:
     return max(wait, 0.0)
 
 
-def _reserve_all(rows: Rows, claims: Sequence[Claim]) -> list[Line | None]:
-    taken: dict[Line, int] = {}  # each line is summed up once for all claims on it
+def _reserve_all(rows: Rows, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
+    taken: dict[LedgerEntry, int] = {}  # each line is summed up once for all claims on it
     return [_reserve(rows, claim, taken) for claim in claims]
 
 
-def _reserve(rows: Rows, claim: Claim, taken: dict[Line, int]) -> Line | None:
+def _reserve(rows: Rows, claim: ReservationRecord, taken: dict[LedgerEntry, int]) -> LedgerEntry | None:
     if rows.execute("SELECT 1 FROM intents WHERE id = ?", (claim.id,)).fetchone():
         return None
     for line, limit in claim.budgets:
@@ -266,11 +266,11 @@ def _prune(rows: Rows, length: int, kept: int) -> int:
     return rows.execute(statement, (length, kept)).rowcount
 
 
-def _state(rows: Rows, line: Line) -> State:
+def _state(rows: Rows, line: LedgerEntry) -> EntryUsage:
     used, doubtful, reserved = rows.execute(
         "SELECT coalesce(max(used), 0), coalesce(max(doubtful), 0), "
         "(SELECT coalesce(sum(parts), 0) FROM claims WHERE account = ?1 AND period = ?2) "
         "FROM lines WHERE account = ?1 AND period = ?2",
         (line.account, line.period),
     ).fetchone()
-    return State(line, used, doubtful, reserved)
+    return EntryUsage(line, used, doubtful, reserved)

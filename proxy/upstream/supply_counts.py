@@ -1,7 +1,7 @@
 """The service's own count of an application's parts (contract graphql.md §5.4). The question itself costs no parts.
 
 Asked with a user's token, which is handed in: the tokens of applications are not taken for it. The vendor asks for at
-most one such call a day; gateway/reconcile.py keeps to that.
+most one such call a day; gateway/quota/reconciliation.py keeps to that.
 """
 
 from collections.abc import Callable

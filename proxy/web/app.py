@@ -11,13 +11,15 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from proxy import config, errors, model
-from proxy.gateway import answers, applications, directory, kept, load_shedding, pipeline, quota, rates, reconcile
+from proxy.gateway import applications, directory, load_shedding, pipeline, rate_limit
+from proxy.gateway.cache import entries, lookup
+from proxy.gateway.quota import reconciliation, reservations
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
 from proxy.stores import open as opening
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts, token_encryption
@@ -75,12 +77,12 @@ async def _compose(
     calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
-    _reconcile(reconcile.Reconciler(store, reconcile.watched(settings.applications), counts, clock), opened)
+    _reconcile(reconciliation.Reconciler(store, reconciliation.watched(settings.applications), counts, clock), opened)
     way = pipeline.Pipeline(
         projections=projections,
         answers=_answers(settings, load, clock, metrics, opened),
         quota=spending,
-        rates=rates.Rates(store),
+        rates=rate_limit.RateLimits(store),
         upstream=calls,
         directory=lists,
         tables=mappings.tables,
@@ -115,8 +117,8 @@ async def _spending(
     clock: clocks.Clock,
     metrics: metering.Metrics,
     opened: AsyncExitStack,
-) -> quota.Quota:
-    spending = quota.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
+) -> reservations.Quota:
+    spending = reservations.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
     opened.push_async_callback(spending.close)
     await spending.start()
     return spending
@@ -137,10 +139,10 @@ def _answers(
     clock: clocks.Clock,
     metrics: metering.Metrics,
     opened: AsyncExitStack,
-) -> answers.Answers:
+) -> lookup.Answers:
     """Answers that are kept and shared as the configuration says."""
-    memory = kept.KeptAnswers(settings.answers, clock) if settings.answers.kept else None
-    made = answers.Answers(memory, settings.sharing.enabled, load, metrics)
+    memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None
+    made = lookup.Answers(memory, settings.sharing.enabled, load, metrics)
     opened.push_async_callback(made.close)
     return made
 
@@ -154,7 +156,7 @@ def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracin
     return spans
 
 
-def _reconcile(comparing: reconcile.Reconciler, opened: AsyncExitStack) -> None:
+def _reconcile(comparing: reconciliation.Reconciler, opened: AsyncExitStack) -> None:
     opened.push_async_callback(comparing.close)
     comparing.start()
 
@@ -173,7 +175,7 @@ def _metrics_text(app: web.Application, metrics: metering.Metrics, place: mergin
     if place is None:
 
         def alone() -> bytes:
-            metrics.look()
+            metrics.sample()
             return metrics.text()
 
         return alone

@@ -2,7 +2,7 @@
 
 To refuse a request the usual way takes half as long as to answer it, so at three times the capacity nothing would be
 left to answer with. What is sure to be new work is refused here: a whole GET of parts over HTTP/1.1 whose target was
-not answered lately. Everything else goes the usual way, where `gateway/answers.py` decides.
+not answered lately. Everything else goes the usual way, where `gateway/cache/lookup.py` decides.
 """
 
 import json

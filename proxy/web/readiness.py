@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from proxy import errors
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.upstream import trial
 from proxy.upstream.tokens import Credentials
 from proxy.web.ops import Check

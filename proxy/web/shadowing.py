@@ -26,7 +26,7 @@ from proxy.compare.shadow.seen import Seen
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies, session
 from proxy.web import middleware, relay

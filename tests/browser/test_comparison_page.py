@@ -135,7 +135,9 @@ def test_the_latency_of_both_sides_is_drawn_for_every_endpoint(browser: Chrome, 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("result", [comparison_result.result(), comparison_result.ready()], ids=["not_ready", "ready"])
+@pytest.mark.parametrize(
+    "result", [comparison_result.result(), comparison_result.ready_result()], ids=["not_ready", "ready"]
+)
 def test_every_text_can_be_read_in_both_schemes(browser: Chrome, opened: Opens, scheme: str, result: Result) -> None:
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
@@ -146,7 +148,9 @@ def test_every_text_can_be_read_in_both_schemes(browser: Chrome, opened: Opens, 
     assert browser.execute_script(PALE) == []
 
 
-@pytest.mark.parametrize("result", [comparison_result.result(), comparison_result.hostile()], ids=["usual", "hostile"])
+@pytest.mark.parametrize(
+    "result", [comparison_result.result(), comparison_result.hostile_result()], ids=["usual", "hostile"]
+)
 @pytest.mark.parametrize("width", [420, 1280])
 def test_the_page_is_no_wider_than_its_window(browser: Chrome, opened: Opens, result: Result, width: int) -> None:
     browser.execute_cdp_cmd(
@@ -186,7 +190,7 @@ def test_paper_shows_every_group_opened(browser: Chrome, opened: Opens) -> None:
 
 
 def test_hostile_text_is_shown_as_text_and_runs_nothing(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.hostile())
+    opened(comparison_result.hostile_result())
     open_all(browser)
     assert browser.execute_script("return typeof window.hacked") == "undefined"
     assert browser.find_elements(By.CSS_SELECTOR, "img, script ~ script, iframe, object, embed, a[href^=http]") == []
@@ -198,7 +202,7 @@ def test_hostile_text_is_shown_as_text_and_runs_nothing(browser: Chrome, opened:
 
 
 def test_filters_work_on_hostile_names(browser: Chrome, opened: Opens) -> None:
-    opened(comparison_result.hostile())
+    opened(comparison_result.hostile_result())
     for name in ("endpoint", "client"):
         Select(field(browser, name)).select_by_index(1)
     assert field(browser, "shown").text == "2 of 2 shown"

@@ -116,7 +116,7 @@ def hostile_answer() -> dict[str, Any]:
 @pytest.fixture
 def hostile_target(upstream: scripted_upstream.ScriptedUpstream) -> str:
     """A target of the scripted proxy; its answer has the hostile text wherever there is text."""
-    upstream.says(hostile_answer())
+    upstream.respond_with(hostile_answer())
     return f"{SEARCH}&show[]=mpn&show[]=manufacturer.name&show[]=short_description&callback=show"
 
 

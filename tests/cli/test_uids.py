@@ -31,8 +31,8 @@ def recorded(tmp_path: Path) -> str:
 def learn(tmp_path: Path) -> Callable[..., Any]:
     """Runs the command in the test's folder."""
 
-    async def run(*arguments: str) -> commands.Finished:
-        return await commands.end(await commands.start(tmp_path, "uids", "learn", *arguments))
+    async def run(*arguments: str) -> commands.CommandResult:
+        return await commands.wait(await commands.start(tmp_path, "uids", "learn", *arguments))
 
     return run
 
@@ -86,5 +86,5 @@ async def test_a_table_that_is_wrong_stops_the_start_with_file_and_line(
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: ours.yaml\n", encoding="utf-8")
     if table:
         (tmp_path / "ours.yaml").write_text(table, encoding="utf-8")
-    found = await commands.end(await commands.start(tmp_path, "serve", "--port", "0", "--config", "config.yaml"))
+    found = await commands.wait(await commands.start(tmp_path, "serve", "--port", "0", "--config", "config.yaml"))
     assert (found.code, message in found.err) == (2, True), found

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.closures import FAR
+from proxy.gateway.quota.exhaustion import FAR
 from proxy.kit import clock
-from proxy.stores.base import Booking, Closure, Line, Settlement
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
 
 CONFIG = """
@@ -60,11 +60,11 @@ def on_store(tmp_path: Path) -> Any:
 def spent(on_store: Any) -> None:
     """960 parts of a thousand, 20 in doubt; 480 of a key's 500; a trial that the service has refused."""
     figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
-    bookings = tuple(Booking(Line(*line), *counts) for line, counts in figures.items())
+    bookings = tuple(UsageIncrement(LedgerEntry(*line), *counts) for line, counts in figures.items())
 
     async def work(store: Any) -> None:
         await store.settle(Settlement("worker", 1, (), bookings))
-        await store.close_account(Closure("trial", FAR, "You have exceeded your part limit of 100."))
+        await store.close_account(ExhaustedQuota("trial", FAR, "You have exceeded your part limit of 100."))
 
     on_store(work)
 

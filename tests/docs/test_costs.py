@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 class Counted:
     """A proxy on a sandbox, asked and billed."""
 
-    def __init__(self, client: running_proxy.Client, sandbox: app.Sandbox) -> None:
+    def __init__(self, client: running_proxy.ProxyClient, sandbox: app.Sandbox) -> None:
         self._client, self._sandbox = client, sandbox
 
     async def cost(self, parameters: str, times: int = 1, key: str = running_proxy.KEY) -> Cost:

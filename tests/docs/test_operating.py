@@ -45,7 +45,7 @@ async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page
 async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(page: Any) -> None:
     (block,) = page.blocks("console")
     async with scripted_upstream.running() as upstream:
-        upstream.says(scripted_upstream.Answer(b"<html>Not Found</html>", 404, "text/html"))
+        upstream.respond_with(scripted_upstream.ScriptedResponse(b"<html>Not Found</html>", 404, "text/html"))
         async with running_proxy.running(running_proxy.settings(upstream.graphql_url, upstream.token_url)) as client:
             response = await client.get("/readyz")
     command, shown = block.text.splitlines()
@@ -56,7 +56,7 @@ async def test_a_wrong_address_of_the_service_says_so_in_the_words_of_the_page(p
 async def test_the_fields_of_a_request_are_those_of_the_table(page: Any) -> None:
     documented = {name for row in page.table("field of `request completed`") for name in re.findall(r"`(\w+)`", row[0])}
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         with log_lines.collected() as written:
             settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
             async with running_proxy.running(settings) as client:

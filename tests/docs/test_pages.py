@@ -71,9 +71,11 @@ def test_every_file_that_is_named_is_there(pages: Any, name: Any) -> None:
     assert [path for path, both in places.items() if not any(place.exists() for place in both)] == []
 
 
-def test_every_page_of_docs_is_linked_from_the_readme(pages: Any) -> None:
-    linked = set(LINK.findall(pages["README.md"].text))
-    assert {name for name in pages if name != "README.md"} <= linked
+def test_every_page_is_linked_from_the_index_and_the_index_from_the_readme(pages: Any) -> None:
+    index = ROOT / "docs/index.md"
+    linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert [name for name in pages if ROOT / name not in linked | {index}] == []
+    assert "docs/index.md" in LINK.findall(pages["README.md"].text)
 
 
 def test_every_target_that_is_named_is_in_the_makefile(pages: Any) -> None:
@@ -101,7 +103,7 @@ def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:
 
 async def test_a_client_with_http_proxy_set_reaches_the_proxy_and_nothing_else() -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as client:
             asked = f'http://octopart.com/api/v3/parts/match?apikey={running_proxy.KEY}&queries=[{{"mpn":"X1"}}]'

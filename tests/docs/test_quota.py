@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy import config
-from proxy.gateway import budgets, closures, forecast, ledger, plans, quota, reconcile
+from proxy.gateway.quota import accounts, budgets, exhaustion, forecast, ledger, reconciliation, reservations
 from proxy.telemetry import metrics
 
 REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
@@ -21,14 +21,17 @@ def words(pages: Any) -> Any:
 def test_the_figures_are_the_codes(words: Any) -> None:
     thresholds = ", ".join(map(str, budgets.THRESHOLDS[:-1])) + f" and {budgets.THRESHOLDS[-1]} %"
     assert f"one warning when {thresholds} of a limit" in words
-    assert f"when it was not heard for {quota.LEASE_SECONDS:.0f} seconds" in words
-    assert f"each learns within {quota.LOOK_SECONDS:.0f} second what" in words
+    assert f"when it was not heard for {reservations.LEASE_SECONDS:.0f} seconds" in words
+    assert f"each learns within {reservations.LOOK_SECONDS:.0f} second what" in words
     assert "settled after a fifth of a second" in words
     assert ledger.PAUSE == 1 / 5
     assert f"The pace is that of the last {forecast.DAYS} days" in words
-    assert f"the last {quota.DAYS_KEPT} days and {quota.MONTHS_KEPT} months on which anything was spent" in words
-    assert f"Once in {reconcile.DAILY[0].seconds / 3600:.0f} hours" in words
-    assert closures.WITHOUT_END_SECONDS == plans.DAY_SECONDS
+    assert (
+        f"the last {reservations.DAYS_KEPT} days and {reservations.MONTHS_KEPT} months on which anything was spent"
+        in words
+    )
+    assert f"Once in {reconciliation.DAILY[0].seconds / 3600:.0f} hours" in words
+    assert exhaustion.WITHOUT_END_SECONDS == accounts.DAY_SECONDS
 
 
 def test_every_header_that_is_named_is_sent(pages: Any) -> None:
@@ -47,7 +50,7 @@ def test_the_examples_give_the_accounts_that_the_text_names(pages: Any, tmp_path
     first, second = (block.text for block in pages["docs/explanation/quota.md"].blocks("yaml"))
     file.write_text(first)
     (name, application), *_ = config.load(file, {}).applications.items()
-    keys = plans.accounts(name, application)
+    keys = accounts.charged_accounts(name, application)
     assert [each.key.name for each in keys.values()] == ["demo/erp", "demo/2"]
     assert (keys["erp"].application.limit, keys["erp"].key.limit) == (1000, 500)
     file.write_text(second)

@@ -119,7 +119,7 @@ def _target(endpoint: Any, own: Any) -> Any:
 async def client() -> Any:
     """A proxy whose upstream knows nothing."""
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {}})
+        upstream.respond_with({"data": {}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as client:
             yield client

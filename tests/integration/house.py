@@ -34,7 +34,7 @@ class RawReply(NamedTuple):
 class House:
     """A proxy and the sandbox that it asks."""
 
-    proxy: running_proxy.Client
+    proxy: running_proxy.ProxyClient
     sandbox: app.Sandbox
     time: clock.ManualClock
 

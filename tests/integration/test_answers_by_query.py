@@ -47,7 +47,7 @@ async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> 
         assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
         assert len({json.dumps({**reply.json, "msec": 0}) for reply in replies}) == 1
         counted = (await house.get("/metrics")).body.decode()
-        assert re.findall(r'v3bridge_answers_total{source="(\w+)"} (\S+)', counted) == [("miss", "2.0"), ("hit", "6.0")]
+        assert re.findall(r'v3bridge_queries_total{source="(\w+)"} (\S+)', counted) == [("miss", "2.0"), ("hit", "6.0")]
         house.time.advance(301)
         assert figures(await house.get(target(A, B)))[0] == "miss"
 
@@ -90,7 +90,7 @@ async def test_what_costs_nothing_says_nothing_of_parts(house: House) -> None:
 async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(time: clock.ManualClock) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
-        upstream.says(good, scripted_upstream.Answer(b"gone", 502))
+        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
         settings = running_proxy.settings(
             upstream.graphql_url,
             upstream.token_url,
@@ -140,7 +140,7 @@ async def test_with_sharing_off_each_asks_for_itself(start: Starts) -> None:
 async def test_of_a_call_that_fails_in_part_the_rest_is_answered(start: Starts) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
-        upstream.says(good, scripted_upstream.Answer(b"gone", 502))
+        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, sharing={"enabled": False})
         async with running_proxy.running(settings) as proxy:
             reply = await proxy.match(json.dumps([{"mpn": f"number-{n}", "limit": 20} for n in range(10)]))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from integration.house import RawReply, raw, target
 from support import running_proxy, scripted_upstream
-from support.scripted_upstream import Answer
+from support.scripted_upstream import ScriptedResponse
 
 MORE = "&include[]=specs&include[]=datasheets&include[]=category_uids&include[]=cad_models&include[]=descriptions"
 COMPANY = {"id": "370", "name": "Texas Instruments", "homepageUrl": None}
@@ -51,7 +51,7 @@ UNREADABLE, REFUSED = (502, "ServerErrorResponse"), (200, "PartsMatchResponse")
 async def before(*answers: Any) -> AsyncIterator[int]:
     """The port of a proxy whose upstream says these things."""
     async with scripted_upstream.running() as upstream:
-        upstream.says(*answers)
+        upstream.respond_with(*answers)
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(chosen) as proxy:
             yield int(proxy.url.rpartition(":")[2])
@@ -92,8 +92,8 @@ async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
         (b"\xff\xfe", UNREADABLE),
         (b'{"data": {"supMultiMatch": [', UNREADABLE),
         (b"[" * 5_000, UNREADABLE),
-        (Answer(HTML, content_type="text/html"), UNREADABLE),
-        (Answer(GOOD, cut_after=60), UNREADABLE),
+        (ScriptedResponse(HTML, content_type="text/html"), UNREADABLE),
+        (ScriptedResponse(GOOD, cut_after=60), UNREADABLE),
         ({"data": None}, UNREADABLE),
         ({"data": {}}, UNREADABLE),
         ({"data": {"supMultiMatch": None}}, UNREADABLE),
@@ -105,26 +105,26 @@ async def test_the_answer_that_the_others_are_made_of_is_good() -> None:
         ({"errors": []}, UNREADABLE),
         ({"errors": BROKE}, UNREADABLE),
         ({"errors": BROKE, "data": None}, UNREADABLE),
-        (Answer({"errors": BROKE, "data": None}, 500), UNREADABLE),
-        (Answer({"errors": REFUSES, "data": None}, 503), (503, "ServerErrorResponse")),
+        (ScriptedResponse({"errors": BROKE, "data": None}, 500), UNREADABLE),
+        (ScriptedResponse({"errors": REFUSES, "data": None}, 503), (503, "ServerErrorResponse")),
         ({"errors": REFUSES}, REFUSED),
         ({"errors": REFUSES, "data": None}, REFUSED),
-        (Answer({"errors": REFUSES}, 400), REFUSED),
-        (Answer({"errors": REFUSES}, 500), UNREADABLE),
+        (ScriptedResponse({"errors": REFUSES}, 400), REFUSED),
+        (ScriptedResponse({"errors": REFUSES}, 500), UNREADABLE),
         ({"errors": [{"message": "x" * 100_000}]}, REFUSED),
         ({"errors": BROKE, **GOOD}, REFUSED),
-        (Answer(GOOD, 500), REFUSED),
-        (Answer(HTML, 400), UNREADABLE),
-        (Answer(HTML, 401), UNREADABLE),
-        (Answer(GOOD, 401), UNREADABLE),
-        (Answer(HTML, 403), UNREADABLE),
-        (Answer(HTML, 404), UNREADABLE),
-        (Answer(HTML, 302, headers={"Location": "http://127.0.0.1:9/"}), UNREADABLE),
-        (Answer(HTML, 429), (429, "ClientErrorResponse")),
-        (Answer(HTML, 500), UNREADABLE),
-        (Answer(HTML, 502), UNREADABLE),
-        (Answer(HTML, 503), (503, "ServerErrorResponse")),
-        (Answer(HTML, 504), UNREADABLE),
+        (ScriptedResponse(GOOD, 500), REFUSED),
+        (ScriptedResponse(HTML, 400), UNREADABLE),
+        (ScriptedResponse(HTML, 401), UNREADABLE),
+        (ScriptedResponse(GOOD, 401), UNREADABLE),
+        (ScriptedResponse(HTML, 403), UNREADABLE),
+        (ScriptedResponse(HTML, 404), UNREADABLE),
+        (ScriptedResponse(HTML, 302, headers={"Location": "http://127.0.0.1:9/"}), UNREADABLE),
+        (ScriptedResponse(HTML, 429), (429, "ClientErrorResponse")),
+        (ScriptedResponse(HTML, 500), UNREADABLE),
+        (ScriptedResponse(HTML, 502), UNREADABLE),
+        (ScriptedResponse(HTML, 503), (503, "ServerErrorResponse")),
+        (ScriptedResponse(HTML, 504), UNREADABLE),
         (in_part(None, "sellers"), UNREADABLE),
         (in_part([None], "sellers"), UNREADABLE),
         (in_part("7", "sellers", 0, "offers", 0, "inventoryLevel"), UNREADABLE),
@@ -183,17 +183,17 @@ async def test_an_error_of_one_match_is_the_error_of_its_query() -> None:
 
 async def test_a_wait_that_the_service_asks_for_is_passed_on() -> None:
     for status in (429, 503):
-        reply = await reply_to(Answer(HTML, status, headers={"Retry-After": "17"}))
+        reply = await reply_to(ScriptedResponse(HTML, status, headers={"Retry-After": "17"}))
         assert (reply.status, reply.headers["retry-after"]) == (status, "17")
 
 
 async def test_a_request_that_may_have_been_billed_is_not_sent_twice() -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says(Answer(HTML, 502))
+        upstream.respond_with(ScriptedResponse(HTML, 502))
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(chosen) as proxy:
             await raw(int(proxy.url.rpartition(":")[2]), f"GET {TWO} HTTP/1.1".encode())
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -271,7 +271,7 @@ async def test_no_value_in_no_place_makes_anything_but_a_v3_reply(name: str) -> 
             @settings(max_examples=300, deadline=None, database=None)
             @given(st.lists(st.tuples(st.sampled_from(list(places(good))), wrong), min_size=1, max_size=3))
             def asks(changes: Changes) -> None:
-                upstream.says(broken(good, changes))
+                upstream.respond_with(broken(good, changes))
                 sent = raw(port, f"GET {asked} HTTP/1.1".encode())
                 reply = asyncio.run_coroutine_threadsafe(sent, loop).result(30)
                 assert (reply.status, reply.json["__class__"]) in outcomes, json.dumps(broken(good, changes))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from integration.house import RawReply, raw, target
 from support import running_proxy, scripted_upstream
-from support.scripted_upstream import Answer
+from support.scripted_upstream import ScriptedResponse
 
 from proxy import config
 from proxy.kit import clock
@@ -21,7 +21,7 @@ GOOD = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}
 TROUBLE = {"errors": [{"message": "Unexpected Execution Error"}], "data": None}
 INVALID = {"errors": [{"message": "…", "extensions": {"code": "AuthInvalidToken"}}]}
 HTML = b"<html><body>Bad Gateway</body></html>"
-CLOSED = Answer(HTML, 503, headers={"Retry-After": "0"})
+CLOSED = ScriptedResponse(HTML, 503, headers={"Retry-After": "0"})
 
 
 class Scene(NamedTuple):
@@ -49,7 +49,7 @@ async def scene(*answers: Any, graphql_url: str = "", **upstream: Any) -> AsyncI
     """A proxy whose `upstream` has these settings, and whose GraphQL service says these things."""
     time = clock.ManualClock()
     async with scripted_upstream.running() as scripted:
-        scripted.says(*answers)
+        scripted.respond_with(*answers)
         chosen = running_proxy.settings(graphql_url or scripted.graphql_url, scripted.token_url, upstream=upstream)
         async with running_proxy.running(chosen, time) as proxy:
             yield Scene(int(proxy.url.rpartition(":")[2]), scripted, time)
@@ -62,11 +62,11 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("first", [CLOSED, TROUBLE, Answer(TROUBLE, 500), Answer(HTML, 429)])
+@pytest.mark.parametrize("first", [CLOSED, TROUBLE, ScriptedResponse(TROUBLE, 500), ScriptedResponse(HTML, 429)])
 async def test_what_was_turned_away_is_asked_again_and_the_client_never_knows(first: Any) -> None:
     async with scene(first, GOOD, retries=2) as house:
         assert (await house.reply()).status == 200
-        assert len(house.upstream.asked) == 2
+        assert len(house.upstream.requests) == 2
         assert await house.metric('v3bridge_upstream_retries_total{operation="supMultiMatch"') == 1
 
 
@@ -79,9 +79,9 @@ async def test_a_service_that_comes_up_while_a_client_waits_answers_it() -> None
             repeated = 'v3bridge_upstream_retries_total{operation="supMultiMatch",reason="UpstreamUnreachable"}'
             await until(lambda: at_least(1, house.metric(repeated)))
             async with scripted_upstream.running(sock) as late:
-                late.says(GOOD)
+                late.respond_with(GOOD)
                 assert (await waiting).status == 200
-                assert len(late.asked) == 1
+                assert len(late.requests) == 1
 
 
 async def at_least(least: float, value: Awaitable[float]) -> bool:
@@ -91,10 +91,10 @@ async def at_least(least: float, value: Awaitable[float]) -> bool:
 @pytest.mark.parametrize(
     "answer, status",
     [
-        (Answer(GOOD, cut_after=20), 502),
-        (Answer(HTML, 500), 502),
-        (Answer(HTML, 502), 502),
-        (Answer(HTML, 504), 502),
+        (ScriptedResponse(GOOD, cut_after=20), 502),
+        (ScriptedResponse(HTML, 500), 502),
+        (ScriptedResponse(HTML, 502), 502),
+        (ScriptedResponse(HTML, 504), 502),
         (HTML, 502),
         (b"", 502),
         ({"errors": [{"message": "You have exceeded your part limit of 605."}]}, 429),
@@ -103,7 +103,7 @@ async def at_least(least: float, value: Awaitable[float]) -> bool:
 async def test_what_may_have_been_billed_and_a_spent_quota_are_asked_once(answer: Any, status: int) -> None:
     async with scene(answer, GOOD, retries=10) as house:
         assert (await house.reply()).status == status
-        assert len(house.upstream.asked) == 1
+        assert len(house.upstream.requests) == 1
 
 
 async def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> None:
@@ -123,34 +123,34 @@ async def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> 
 
 
 async def test_a_wait_that_is_too_long_is_passed_on_to_the_client() -> None:
-    async with scene(Answer(HTML, 503, headers={"Retry-After": "60"}), GOOD, retries=2) as house:
+    async with scene(ScriptedResponse(HTML, 503, headers={"Retry-After": "60"}), GOOD, retries=2) as house:
         reply = await house.reply()
         assert (reply.status, reply.headers["retry-after"]) == (503, "60")
-        assert len(house.upstream.asked) == 1
+        assert len(house.upstream.requests) == 1
 
 
 async def test_where_everything_fails_the_budget_keeps_the_service_from_a_flood() -> None:
     async with scene(CLOSED, retries=10, breaker=config.Breaker(failures=0)) as house:
         replies = await asyncio.gather(*(house.reply(number) for number in range(50)))
         assert {reply.status for reply in replies} == {503}
-        assert len(house.upstream.asked) <= 50 + 10 + 50 / 5
+        assert len(house.upstream.requests) <= 50 + 10 + 50 / 5
 
 
 async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None:
-    async with scene(Answer(HTML, 500), breaker=config.Breaker(failures=3, pause_seconds=5)) as house:
+    async with scene(ScriptedResponse(HTML, 500), breaker=config.Breaker(failures=3, pause_seconds=5)) as house:
         assert [(await house.reply()).status for _ in range(3)] == [502] * 3
         refused = await house.reply()
         assert (refused.status, refused.json["__class__"]) == (503, "ServerErrorResponse")
         assert "the GraphQL service is not asked for the moment: it failed 3 times" in refused.json["message"]
         assert 5 <= int(refused.headers["retry-after"]) <= 8
-        assert len(house.upstream.asked) == 3
-        assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 2
+        assert len(house.upstream.requests) == 3
+        assert await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2
         ready = await house.get("/readyz")
         assert {"check": "graphql", "reason": refused.json["message"]} in ready.json["reasons"]
-        house.upstream.says(GOOD)
+        house.upstream.respond_with(GOOD)
         house.time.advance(8)
         assert (await house.reply()).status == 200
-        assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 0
+        assert await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 0
         assert (await house.get("/readyz")).status == 200
 
 
@@ -162,25 +162,25 @@ async def test_readiness_is_red_until_a_token_is_taken_and_asks_by_itself_when_n
             house.time.advance(30)
             for ready in [await house.get("/readyz") for _ in range(3)]:
                 assert (ready.status, ready.json["reasons"]) == (503, red)
-            assert (house.upstream.tokens, len(house.upstream.asked)) == (2 + 2 * rounds, 2 + 2 * rounds)
-        assert house.upstream.asked[-1]["operationName"] == "trial"
-        house.upstream.says(GOOD)
+            assert (house.upstream.tokens, len(house.upstream.requests)) == (2 + 2 * rounds, 2 + 2 * rounds)
+        assert house.upstream.requests[-1]["operationName"] == "trial"
+        house.upstream.respond_with(GOOD)
         assert (await house.get("/readyz")).status == 503
         house.time.advance(30)
         assert [(await house.get("/readyz")).status for _ in range(3)] == [200] * 3
-        assert len(house.upstream.asked) == 7
+        assert len(house.upstream.requests) == 7
 
 
 async def test_a_token_that_is_called_invalid_is_renewed_once_and_readiness_says_so() -> None:
     async with scene(INVALID) as house:
         failure = await house.reply()
-        assert (failure.status, house.upstream.tokens, len(house.upstream.asked)) == (502, 2, 2)
+        assert (failure.status, house.upstream.tokens, len(house.upstream.requests)) == (502, 2, 2)
         assert "takes no token of application demo: AuthInvalidToken; is upstream.token_url" in failure.json["message"]
         ready = await house.get("/readyz")
         assert ready.json["reasons"] == [{"check": "token demo", "reason": failure.json["message"]}]
         assert (await house.reply()).status == 502
-        assert (house.upstream.tokens, len(house.upstream.asked)) == (2, 2)
-        house.upstream.says(GOOD)
+        assert (house.upstream.tokens, len(house.upstream.requests)) == (2, 2)
+        house.upstream.respond_with(GOOD)
         house.time.advance(30)
         assert (await house.reply()).status == 200
 

@@ -11,7 +11,7 @@ from support import running_proxy, scripted_upstream
 
 from proxy import config
 from proxy.kit import clock
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
@@ -142,14 +142,14 @@ async def test_a_lifetime_has_no_reset(start: Starts) -> None:
     "answer,doubtful",
     [
         (b"<html>no</html>", 6),
-        (scripted_upstream.Answer({"data": None}, cut_after=4), 6),
+        (scripted_upstream.ScriptedResponse({"data": None}, cut_after=4), 6),
         ({"errors": [{"message": "no such seller"}], "data": None}, 0),
     ],
     ids=["nonsense", "cut", "refused"],
 )
 async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtful: int, tmp_path: Path) -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says(answer)
+        upstream.respond_with(answer)
         settings = running_proxy.settings(
             upstream.graphql_url, upstream.token_url, store=f"sqlite:{tmp_path}/state.sqlite"
         )
@@ -157,6 +157,6 @@ async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtfu
             reply = await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
     assert reply.headers["x-parts-cost"] == str(doubtful)
     store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-    (state,) = await store.states([Line("demo", "lifetime")])
+    (state,) = await store.states([LedgerEntry("demo", "lifetime")])
     await store.aclose()
     assert (state.used, state.doubtful) == (0, doubtful)

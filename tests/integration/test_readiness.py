@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from integration.house import RawReply, Starts, raw, target
 from support import running_proxy, scripted_upstream
-from support.scripted_upstream import Answer
+from support.scripted_upstream import ScriptedResponse
 
 from proxy.kit import clock
 
@@ -44,7 +44,7 @@ class Scene:
 async def scene(*answers: object) -> AsyncIterator[Scene]:
     time = clock.ManualClock()
     async with scripted_upstream.running() as upstream:
-        upstream.says(*answers)
+        upstream.respond_with(*answers)
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(chosen, time) as proxy:
             yield Scene(int(proxy.url.rpartition(":")[2]), upstream, time)
@@ -53,16 +53,18 @@ async def scene(*answers: object) -> AsyncIterator[Scene]:
 @pytest.mark.parametrize(
     "answer, what",
     [
-        (Answer(PAGE, 404, "text/html"), "404 with HTML"),
-        (Answer(PAGE, 200, "text/html"), "200 with HTML"),
-        (Answer(PAGE, 403, "text/html"), "403 with HTML"),
-        (Answer(b"404: Not Found", 404, "text/plain"), "404 with 14 bytes"),
-        (Answer(b"", 405), "405 with 0 bytes"),
-        (Answer(b"", 301, headers={"Location": "/graphql/"}), "301 with a redirect"),
-        (Answer(b"", 307, headers={"Location": "https://elsewhere/graphql"}), "307 with a redirect"),
+        (ScriptedResponse(PAGE, 404, "text/html"), "404 with HTML"),
+        (ScriptedResponse(PAGE, 200, "text/html"), "200 with HTML"),
+        (ScriptedResponse(PAGE, 403, "text/html"), "403 with HTML"),
+        (ScriptedResponse(b"404: Not Found", 404, "text/plain"), "404 with 14 bytes"),
+        (ScriptedResponse(b"", 405), "405 with 0 bytes"),
+        (ScriptedResponse(b"", 301, headers={"Location": "/graphql/"}), "301 with a redirect"),
+        (ScriptedResponse(b"", 307, headers={"Location": "https://elsewhere/graphql"}), "307 with a redirect"),
     ],
 )
-async def test_it_is_red_before_anybody_asks_and_the_client_reads_the_same_reason(answer: Answer, what: str) -> None:
+async def test_it_is_red_before_anybody_asks_and_the_client_reads_the_same_reason(
+    answer: ScriptedResponse, what: str
+) -> None:
     async with scene(answer) as house:
         assert await house.reasons() == [WRONG.format(what)]
         failure = await house.match()
@@ -90,38 +92,40 @@ async def test_the_probe_is_one_request_that_costs_no_parts(start: Starts) -> No
 
 
 async def test_a_wrong_address_is_probed_at_intervals_with_one_token() -> None:
-    async with scene(Answer(PAGE, 404, "text/html")) as house:
+    async with scene(ScriptedResponse(PAGE, 404, "text/html")) as house:
         for probes in (1, 2, 3):
             for _ in range(4):
                 assert await house.reasons() == [WRONG.format("404 with HTML")]
-            assert (len(house.upstream.asked), house.upstream.tokens) == (probes, 1)
+            assert (len(house.upstream.requests), house.upstream.tokens) == (probes, 1)
             house.time.advance(INTERVAL)
-        house.upstream.says(GOOD)
+        house.upstream.respond_with(GOOD)
         assert [await house.reasons() for _ in range(3)] == [[], [], []]
-        assert len(house.upstream.asked) == 4
+        assert len(house.upstream.requests) == 4
 
 
 async def test_a_client_that_is_answered_is_proof_enough() -> None:
     async with scene(GOOD) as house:
         assert (await house.match()).status == 200
         assert await house.reasons() == []
-        assert [each["operationName"] for each in house.upstream.asked] == ["supMultiMatch"]
+        assert [each["operationName"] for each in house.upstream.requests] == ["supMultiMatch"]
 
 
 async def test_a_service_that_turns_into_a_page_while_it_runs_is_probed_again() -> None:
     async with scene(GOOD) as house:
         assert await house.reasons() == []
         house.time.advance(INTERVAL)
-        house.upstream.says(Answer(PAGE, 404, "text/html"))
+        house.upstream.respond_with(ScriptedResponse(PAGE, 404, "text/html"))
         assert await house.reasons() == []
         assert (await house.match()).status == 502
         assert await house.reasons() == [WRONG.format("404 with HTML")]
-        house.upstream.says(GOOD)
+        house.upstream.respond_with(GOOD)
         assert (await house.match()).status == 200
         assert await house.reasons() == []
 
 
-@pytest.mark.parametrize("answer", [REFUSED, Answer(b"", 429), Answer({"errors": REFUSED["errors"]}, 400)])
+@pytest.mark.parametrize(
+    "answer", [REFUSED, ScriptedResponse(b"", 429), ScriptedResponse({"errors": REFUSED["errors"]}, 400)]
+)
 async def test_a_service_that_refuses_is_there(answer: object) -> None:
     async with scene(answer) as house:
         assert await house.reasons() == []

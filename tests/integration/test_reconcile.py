@@ -10,15 +10,15 @@ from typing import Any
 import aiohttp
 import pytest
 from integration.house import House
-from support import running_proxy, sandbox_caller
+from support import running_proxy, sandbox_client
 
 from proxy import config
-from proxy.gateway import plans, reconcile
-from proxy.stores.base import Booking, Closure, Line, Settlement
+from proxy.gateway.quota import accounts, reconciliation
 from proxy.stores.memory import MemoryStore
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.upstream import supply_counts
 
-NOVEMBER = Line("demo", "2023-11")
+NOVEMBER = LedgerEntry("demo", "2023-11")
 DAY = 86_400
 
 
@@ -30,11 +30,11 @@ class Bench:
         self.store = MemoryStore(house.time)
         self.account_id = house.sandbox.account.application_id
 
-    def made(self, parts: int | None = None, application_id: str | None = None) -> reconcile.Reconciler:
+    def made(self, parts: int | None = None, application_id: str | None = None) -> reconciliation.Reconciler:
         source = config.Reconcile(application_id or self.account_id, config.Source(f"file:{self.file}", Path(), {}))
-        watched = [reconcile.Watched(plans.Account("demo", parts, "month"), source)]
+        watched = [reconciliation.ReconciledApplication(accounts.QuotaAccount("demo", parts, "month"), source)]
         counts = supply_counts.SupplyCounts(self.session, self.house.sandbox.graphql_url, self.house.time)
-        return reconcile.Reconciler(self.store, watched, counts, self.house.time)
+        return reconciliation.Reconciler(self.store, watched, counts, self.house.time)
 
     async def state(self) -> tuple[int, int]:
         (found,) = await self.store.states([NOVEMBER])
@@ -42,7 +42,7 @@ class Bench:
 
     async def log_in(self) -> None:
         """A token of this moment, where the reconciler looks for it."""
-        caller = sandbox_caller.Caller(self.house.sandbox, self.session)
+        caller = sandbox_client.SandboxClient(self.house.sandbox, self.session)
         await caller.log_in()
         self.file.write_text(caller.token + "\n")
 
@@ -64,7 +64,7 @@ def said(written: io.StringIO, event: str) -> list[dict[str, Any]]:
 
 
 async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench, written: io.StringIO) -> None:
-    await bench.store.settle(Settlement("worker", 1, (), (Booking(NOVEMBER, 10, 5),)))
+    await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 5),)))
     bench.bill(40)
     await bench.made().look()
     assert await bench.state() == (40, 0)
@@ -83,7 +83,7 @@ async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench,
 
 
 async def test_a_count_that_is_behind_lowers_nothing(bench: Bench) -> None:
-    await bench.store.settle(Settlement("worker", 1, (), (Booking(NOVEMBER, 10, 0),)))
+    await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 0),)))
     bench.bill(4)
     await bench.made().look()
     assert await bench.state() == (10, 0)
@@ -106,7 +106,7 @@ async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
 
 
 async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> None:
-    await bench.store.close_account(Closure("demo", 9e9, "spent"))
+    await bench.store.close_account(ExhaustedQuota("demo", 9e9, "spent"))
     bench.bill(1_000)
     await bench.made().look()
     assert len(await bench.store.closures()) == 1
@@ -163,7 +163,7 @@ async def test_a_proxy_that_is_told_to_does_it_by_itself(bench: Bench) -> None:
     async with running_proxy.running(settings, bench.house.time) as proxy:
         for _ in range(1_200):
             text = await (await proxy.get("/metrics")).text()
-            if 'v3bridge_parts_used{account="demo"} 40.0' in text:
+            if 'v3bridge_parts_used{quota_account="demo"} 40.0' in text:
                 return
             await asyncio.sleep(0.05)
     pytest.fail("the gauge never showed the service's count")

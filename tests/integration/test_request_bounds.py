@@ -15,11 +15,11 @@ KEY = f"apikey={running_proxy.KEY}"
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[running_proxy.Client]:
+async def client() -> AsyncIterator[running_proxy.ProxyClient]:
     """A proxy whose upstream has nothing but long lists of makers, sellers and categories."""
     entries = [{"id": str(n), "name": f"Maker {n}", "aliases": [], "homepageUrl": None} for n in range(ENTRIES)]
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {"supManufacturers": entries}})
+        upstream.respond_with({"data": {"supManufacturers": entries}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as client:
             yield client
@@ -29,7 +29,7 @@ def many(name: str, count: int, value: str = "{}") -> str:
     return "&".join(f"{name}={quote(value.format(n))}" for n in range(count))
 
 
-async def refusal(client: running_proxy.Client, target: str) -> Any:
+async def refusal(client: running_proxy.ProxyClient, target: str) -> Any:
     response = await client.get(target)
     body = await response.json()
     assert (response.status, body["__class__"]) == (400, "ClientErrorResponse"), body
@@ -90,14 +90,14 @@ SEARCHES = {
 @pytest.mark.parametrize("query, message", SEARCHES.values(), ids=SEARCHES.keys())
 @pytest.mark.parametrize("path", ["/v3/brands/search", "/v3/parts/search"])
 async def test_a_search_beyond_a_bound_is_refused_with_its_name(
-    client: running_proxy.Client, path: str, query: str, message: str
+    client: running_proxy.ProxyClient, path: str, query: str, message: str
 ) -> None:
     if "brands" in path:
         query = query.replace("specs.key", "name")
     assert await refusal(client, f"{path}?{KEY}&{query}") == message
 
 
-async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_proxy.Client) -> None:
+async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_proxy.ProxyClient) -> None:
     queries = [
         f"q={'maker+' * 333}",
         f"sortby={quote(','.join(['name desc', 'uid asc'] * 5))}",
@@ -116,7 +116,7 @@ async def test_a_search_of_a_list_at_its_bounds_is_answered(client: running_prox
 
 @pytest.mark.parametrize("key", ["", f"{KEY}&"])
 async def test_too_many_parameters_are_refused_before_the_apikey_is_looked_at(
-    client: running_proxy.Client, key: str
+    client: running_proxy.ProxyClient, key: str
 ) -> None:
     message = await refusal(client, f"/v3/parts/match?{key}{'a=&' * 20_000}")
     assert message == f"query string: at most 1000 parameters, not {20_001 + bool(key)}"
@@ -125,11 +125,11 @@ async def test_too_many_parameters_are_refused_before_the_apikey_is_looked_at(
 @pytest.mark.parametrize(
     "queries", ["9" * 60_000, "[" + "9" * 60_000 + "]", '[{"mpn":"X","start":' + "9" * 5_000 + "}]", "[" * 60_000]
 )
-async def test_json_that_is_too_much_for_a_reader_is_refused(client: running_proxy.Client, queries: str) -> None:
+async def test_json_that_is_too_much_for_a_reader_is_refused(client: running_proxy.ProxyClient, queries: str) -> None:
     assert (await refusal(client, f"/v3/parts/match?{KEY}&queries={queries}")).startswith("queries is not valid JSON")
 
 
-async def test_others_run_while_a_long_list_is_searched(client: running_proxy.Client) -> None:
+async def test_others_run_while_a_long_list_is_searched(client: running_proxy.ProxyClient) -> None:
     """Turns of the event loop, counted by a task that does nothing else."""
     turns = 0
 

@@ -84,7 +84,7 @@ async def test_what_is_no_request_has_no_id_of_the_one_before_it(house: House, w
 
 async def test_the_service_is_told_the_id() -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as proxy:
             await proxy.get(target(ONE), headers={"X-Request-Id": "the-one"})

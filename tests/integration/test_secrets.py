@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from integration.house import House, RawReply, Starts, account, raw, target
-from support import collector, running_proxy, scripted_upstream
+from support import running_proxy, scripted_upstream, span_collector
 
 from proxy import config
 from proxy.kit import clock
@@ -68,8 +68,8 @@ FAILURES: tuple[Any, ...] = (
     {"data": {"supSearchMpn": 7}},
     b"<html>no</html>",
     b"",
-    *(scripted_upstream.Answer(b"no", status) for status in (400, 401, 403, 404, 429, 500, 502, 503)),
-    scripted_upstream.Answer({"data": None}, cut_after=4),
+    *(scripted_upstream.ScriptedResponse(b"no", status) for status in (400, 401, 403, 404, 429, 500, 502, 503)),
+    scripted_upstream.ScriptedResponse({"data": None}, cut_after=4),
 )
 LIBRARIES = ("asyncio", "aiohttp.server", "aiohttp.client", "aiohttp.access", "aiohttp.web", "redis", "urllib3")
 
@@ -131,7 +131,7 @@ async def test_nor_when_the_services_are_down(start: Starts, nobody: str, writte
 
 
 @asynccontextmanager
-async def before_a_script() -> AsyncIterator[tuple[scripted_upstream.ScriptedUpstream, running_proxy.Client]]:
+async def before_a_script() -> AsyncIterator[tuple[scripted_upstream.ScriptedUpstream, running_proxy.ProxyClient]]:
     async with scripted_upstream.running() as upstream:
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN)
         async with running_proxy.running(settings) as proxy:
@@ -142,7 +142,7 @@ async def test_nor_when_the_service_talks_nonsense(written_as: io.StringIO) -> N
     replies = []
     for failure in FAILURES:
         async with before_a_script() as (upstream, proxy):
-            upstream.says(failure)
+            upstream.respond_with(failure)
             replies.append(await raw(int(proxy.url.rpartition(":")[2]), f"GET {TARGETS[0]} HTTP/1.1".encode()))
     assert {200, 429, 502, 503} == {reply.status for reply in replies}
     clean(replies, written_as)
@@ -165,8 +165,8 @@ async def test_nor_when_the_program_itself_breaks(
 
 async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.StringIO, tmp_path: Path) -> None:
     asyncio.get_running_loop().set_debug(True)
-    async with collector.running() as sink, scripted_upstream.running() as upstream:
-        upstream.says(*FAILURES)
+    async with span_collector.running() as sink, scripted_upstream.running() as upstream:
+        upstream.respond_with(*FAILURES)
         tracing = {"otlp_url": sink.url}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN, tracing=tracing)
         service = await app.create_app(settings, clock.SystemClock(), merging.Place(tmp_path, 1))

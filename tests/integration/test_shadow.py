@@ -15,8 +15,8 @@ import pytest
 import yarl
 from aiohttp import web
 from integration.house import House, RawReply, Starts, target
-from support import old_v3, running_proxy
-from support.faulty import until
+from support import running_proxy, scripted_v3
+from support.fault_injection import until
 
 from proxy import config, errors
 from proxy.compare import shadow_results
@@ -34,8 +34,8 @@ WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.Breaker(failures=0)
 
 
 @pytest.fixture
-async def old() -> AsyncIterator[old_v3.OldService]:
-    async with old_v3.running() as service:
+async def old() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
+    async with scripted_v3.running() as service:
         yield service
 
 
@@ -76,7 +76,7 @@ def seen(tally: Tally) -> int:
 
 
 @pytest.fixture
-def shadowed(start: Starts, old: old_v3.OldService, tmp_path: Path) -> Callable[..., Any]:
+def shadowed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Callable[..., Any]:
     """A house with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
 
     @asynccontextmanager
@@ -104,23 +104,25 @@ def same(reply: RawReply) -> tuple[int, bytes, dict[str, str]]:
     return reply.status, CHANGING.sub(b"", reply.body), headers
 
 
-async def test_what_both_sides_say_alike_is_found_equivalent(shadowed: Any, old: old_v3.OldService) -> None:
+async def test_what_both_sides_say_alike_is_found_equivalent(shadowed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed() as found:
         body = (await found.house.get(ASKED)).body
         await found.counted(1, "compared", outcome="different")
-        old.does = old_v3.says(body, **{"Content-Type": "application/json"})
+        old.behaviour = scripted_v3.responding(body, **{"Content-Type": "application/json"})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="equivalent")
         tally = await found.noted(2)
         (row,) = tally.rows.values()
         assert (row.client, row.endpoint, row.compared, row.differing) == ("demo/1", "/parts/match", 2, 1)
         assert await found.count("asked") == 3  # the old service once more, where it differed
-        assert old.asked[0] == ASKED
+        assert old.requests[0] == ASKED
 
 
-async def test_no_key_is_in_what_is_kept(shadowed: Any, old: old_v3.OldService, written: io.StringIO) -> None:
+async def test_no_key_is_in_what_is_kept(
+    shadowed: Any, old: scripted_v3.ScriptedV3Service, written: io.StringIO
+) -> None:
     key = running_proxy.KEY
-    old.does = old_v3.says({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
+    old.behaviour = scripted_v3.responding({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
     async with shadowed() as found:
         await found.house.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
         text = json.dumps(await found.noted(1), default=str)
@@ -141,13 +143,13 @@ async def refuse(_: Any) -> Any:
 
 TROUBLES: dict[str, Any] = {
     "stalls": None,
-    "crashes": old_v3.crash,
-    "breaks off": old_v3.cut,
-    "never ends": old_v3.drip,
+    "crashes": scripted_v3.abort_connection,
+    "breaks off": scripted_v3.truncate_response,
+    "never ends": scripted_v3.drip_bytes,
     "fails": refuse,
-    "answers with HTML": old_v3.says(b"<html>gone</html>", **{"Content-Type": "text/html"}),
-    "answers nonsense": old_v3.says(b"\x00\xff{", **{"Content-Type": "application/json"}),
-    "answers with much": old_v3.says([{"a": "x" * 1_000_000}] * 5),
+    "answers with HTML": scripted_v3.responding(b"<html>gone</html>", **{"Content-Type": "text/html"}),
+    "answers nonsense": scripted_v3.responding(b"\x00\xff{", **{"Content-Type": "application/json"}),
+    "answers with much": scripted_v3.responding([{"a": "x" * 1_000_000}] * 5),
 }
 LOAD = [target({"mpn": f"SN74{number}"}, ONE, more="&pretty_print=1" * (number % 2)) for number in range(30)]
 LOAD += [
@@ -166,16 +168,16 @@ async def plain(start: Starts) -> list[Any]:
 
 @pytest.mark.parametrize("what", TROUBLES)
 async def test_nothing_that_the_old_service_does_reaches_a_reply(
-    shadowed: Any, old: old_v3.OldService, plain: list[Any], what: str
+    shadowed: Any, old: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
 ) -> None:
-    old.does = TROUBLES[what] or old.stall
+    old.behaviour = TROUBLES[what] or old.stall
     patient = config.Timeouts(total_seconds=3600, first_byte_seconds=3600)  # a reply that waited would not come
     async with shadowed(queue=5, timeouts=patient) as found, asyncio.timeout(120):
         for _ in range(3):
             replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
             assert [same(reply) for reply in replies] == plain
         async with asyncio.timeout(30):
-            await until(lambda: old.asked)
+            await until(lambda: old.requests)
         dropped = await found.count("dropped", reason="queue")
         assert dropped > 0
         assert (await found.house.get("/healthz")).status == 200
@@ -190,7 +192,7 @@ async def test_an_old_service_that_is_gone_changes_no_reply(shadowed: Any, nobod
 
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
-    shadowed: Any, old: old_v3.OldService, plain: list[Any], signal_: int, monkeypatch: pytest.MonkeyPatch
+    shadowed: Any, old: scripted_v3.ScriptedV3Service, plain: list[Any], signal_: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes: list[judge.JudgingProcess] = []
     made = judge.JudgingProcess.__init__
@@ -216,66 +218,72 @@ async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
         assert process.pid not in (None, first)
 
 
-async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(shadowed: Any, old: old_v3.OldService) -> None:
+async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(
+    shadowed: Any, old: scripted_v3.ScriptedV3Service
+) -> None:
     async with shadowed(connections=1) as found:
-        old.does = old.stall
+        old.behaviour = old.stall
         for _ in range(3):
             await found.house.get(ASKED)
-        await until(lambda: old.asked)
+        await until(lambda: old.requests)
         await shadow_results.switch(found.store, False)
         await found.counted(2, "dropped", reason="off")
-        asked = len(old.asked)
-        old.does = old_v3.says({})
+        asked = len(old.requests)
+        old.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
-        assert len(old.asked) == asked
+        assert len(old.requests) == asked
         await shadow_results.switch(found.store, True)
         async with asyncio.timeout(30):
-            while len(old.asked) == asked:
+            while len(old.requests) == asked:
                 await found.house.get(ASKED)
                 await asyncio.sleep(0.05)
 
 
-async def test_the_breaker_leaves_an_old_service_that_fails_alone(shadowed: Any, old: old_v3.OldService) -> None:
-    old.does = old_v3.crash
+async def test_the_breaker_leaves_an_old_service_that_fails_alone(
+    shadowed: Any, old: scripted_v3.ScriptedV3Service
+) -> None:
+    old.behaviour = scripted_v3.abort_connection
     async with shadowed(breaker=config.Breaker(failures=3, pause_seconds=60), connections=1) as found:
         for number in range(3):
             await found.house.get(ASKED)
             await found.counted(number + 1, "troubles", side="old")
-        asked = len(old.asked)
+        asked = len(old.requests)
         for _ in range(5):
             await found.house.get(ASKED)
         assert await found.count("dropped", reason="breaker") == 5
-        assert b'v3bridge_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
-        assert len(old.asked) == asked
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
+        assert len(old.requests) == asked
         found.house.time.advance(90)
-        old.does = old_v3.says({})
+        old.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
-        assert b'v3bridge_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
 
 
 async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
-    shadowed: Any, old: old_v3.OldService
+    shadowed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(answers={"seconds": 60}) as found:
         for _ in range(4):
             await found.house.get(ASKED)
         assert seen(await found.noted(1)) == 1
-        assert len(old.asked) == 2  # once, and once again for the difference
+        assert len(old.requests) == 2  # once, and once again for the difference
 
 
 async def test_a_failure_of_the_new_way_is_counted_and_the_old_service_is_not_asked(
-    shadowed: Any, old: old_v3.OldService, nobody: str
+    shadowed: Any, old: scripted_v3.ScriptedV3Service, nobody: str
 ) -> None:
     async with shadowed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
         assert (await found.house.get(ASKED)).status == 503
         await found.counted(1, "troubles", side="new")
         (trouble,) = (await found.noted(1)).troubles.values()
         assert trouble.reason.startswith("new: is closed for the moment (HTTP 503): ")
-        assert old.asked == []
+        assert old.requests == []
 
 
-async def test_results_outlive_the_service_and_can_be_forgotten(shadowed: Any, old: old_v3.OldService) -> None:
+async def test_results_outlive_the_service_and_can_be_forgotten(
+    shadowed: Any, old: scripted_v3.ScriptedV3Service
+) -> None:
     async with shadowed() as found:
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
@@ -293,16 +301,16 @@ async def test_results_outlive_the_service_and_can_be_forgotten(shadowed: Any, o
                 await asyncio.sleep(0.05)
 
 
-async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: old_v3.OldService) -> None:
+async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(share=0.0) as found:
         await found.house.get(ASKED)
-        assert b"v3bridge_shadow_asked_total{" not in (await found.house.get("/metrics")).body
+        assert b"v3bridge_shadow_requests_total{" not in (await found.house.get("/metrics")).body
         assert b'service="shadow"' not in (await found.house.get("/metrics")).body
-    assert old.asked == []
+    assert old.requests == []
 
 
 async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
-    shadowed: Any, old: old_v3.OldService
+    shadowed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(sandbox={"legacy": legacy.Settings(requests_per_second=None)}) as found:
 
@@ -311,7 +319,7 @@ async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
             async with found.house.proxy.session.get(url) as reply:
                 return web.Response(body=await reply.read(), status=reply.status, content_type=reply.content_type)
 
-        old.does = forward
+        old.behaviour = forward
         asked = [
             target({"mpn": "SN74S74N"}, {"mpn": "none such"}),
             target({"q": "SN74", "limit": 5}, more="&include[]=datasheets"),
@@ -327,17 +335,17 @@ async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
 
 
 async def test_a_client_is_known_by_another_name_and_key_where_the_rules_say_so(
-    shadowed: Any, old: old_v3.OldService, tmp_path: Path
+    shadowed: Any, old: scripted_v3.ScriptedV3Service, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", old: "the-0ld-key"}}]\nrules: []\n')
-    old.does = old_v3.says({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
+    old.behaviour = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
     async with shadowed(rules=config.File(rules)) as found:
         await found.house.get(ASKED)
         (row,) = (await found.noted(1)).rows.values()
         assert row.client == "erp"
         notes = await found.store.notes(shadow_results.GATHERED)
-    assert all("apikey=the-0ld-key" in each and running_proxy.KEY not in each for each in old.asked)
+    assert all("apikey=the-0ld-key" in each and running_proxy.KEY not in each for each in old.requests)
     assert not any("the-0ld-key" in note for note in notes.values())
 
 

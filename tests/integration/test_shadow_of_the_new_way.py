@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from integration.house import Starts, target
 from integration.test_shadow import Shadowed, seen
-from support import old_v3
+from support import scripted_v3
 
 from proxy import config
 from proxy.kit import clock
@@ -23,13 +23,13 @@ TODAY = "2023-11-14"
 
 
 @pytest.fixture
-async def old() -> AsyncIterator[old_v3.OldService]:
-    async with old_v3.running() as service:
+async def old() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
+    async with scripted_v3.running() as service:
         yield service
 
 
 @pytest.fixture
-def relayed(start: Starts, old: old_v3.OldService, tmp_path: Path) -> Any:
+def relayed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Any:
     """A house whose application is answered by the old service; further fields are `shadow`'s."""
 
     @asynccontextmanager
@@ -48,9 +48,9 @@ def relayed(start: Starts, old: old_v3.OldService, tmp_path: Path) -> Any:
     return started
 
 
-async def test_the_old_services_reply_passes_as_it_is(relayed: Any, old: old_v3.OldService) -> None:
+async def test_the_old_services_reply_passes_as_it_is(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     body = b'{ "odd" :  1.50,"a":[ ] }\n'
-    old.does = old_v3.says(
+    old.behaviour = scripted_v3.responding(
         body,
         418,
         **{
@@ -68,23 +68,25 @@ async def test_the_old_services_reply_passes_as_it_is(relayed: Any, old: old_v3.
         assert (reply.headers["x-own"], reply.headers["retry-after"]) == ("yes", "7")
         assert reply.headers["x-request-id"]
         assert "x-hop" not in reply.headers
-        assert old.asked == ["/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"]
+        assert old.requests == ["/v3/parts/match/?apikey=EXAMPLE_KEY&queries=[{%22mpn%22:%22a|b%22}]&x=%2f"]
         assert found.house.billed == 0
         assert b'route="/api/v3/parts/match/",status="418"' in (await found.house.get("/metrics")).body
 
 
-async def test_whatever_programs_send_reaches_the_old_service(relayed: Any, old: old_v3.OldService) -> None:
+async def test_whatever_programs_send_reaches_the_old_service(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with relayed(share=0.0) as found:
         reply = await found.house.raw(b"GET /v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY HTTP/1.1")
         assert reply.status == 200
         reply = await found.house.raw(b"GET http://old.example/api/v3/parts/abc?apikey=EXAMPLE_KEY HTTP/1.1")
         assert reply.status == 200
-    assert old.asked == ["/v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY", "/v3/parts/abc?apikey=EXAMPLE_KEY"]
+    assert old.requests == ["/v3/parts/search?q=[a|b]&&apikey=EXAMPLE_KEY", "/v3/parts/abc?apikey=EXAMPLE_KEY"]
 
 
-async def test_a_reply_is_compressed_for_whom_that_serves(relayed: Any, old: old_v3.OldService) -> None:
+async def test_a_reply_is_compressed_for_whom_that_serves(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     body = json.dumps(["x" * 5000]).encode()
-    old.does = old_v3.says(gzip.compress(body), **{"Content-Encoding": "gzip", "Content-Type": "application/json"})
+    old.behaviour = scripted_v3.responding(
+        gzip.compress(body), **{"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    )
     async with relayed(share=0.0) as found:
         line = f"GET {ASKED} HTTP/1.1".encode()
         whole = await found.house.raw(line)
@@ -94,18 +96,20 @@ async def test_a_reply_is_compressed_for_whom_that_serves(relayed: Any, old: old
         assert gzip.decompress(packed.body) == body
 
 
-async def test_a_head_request_and_a_redirect_pass_too(relayed: Any, old: old_v3.OldService) -> None:
-    old.does = old_v3.says({}, 302, Location="http://elsewhere.example/")
+async def test_a_head_request_and_a_redirect_pass_too(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
+    old.behaviour = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
     async with relayed(share=0.0) as found:
         reply = await found.house.proxy.get(ASKED, method="HEAD", allow_redirects=False)
     assert (reply.status, reply.headers["Location"]) == (302, "http://elsewhere.example/")
 
 
-@pytest.mark.parametrize("does", [old_v3.crash, old_v3.cut], ids=["crashes", "breaks off"])
+@pytest.mark.parametrize(
+    "does", [scripted_v3.abort_connection, scripted_v3.truncate_response], ids=["crashes", "breaks off"]
+)
 async def test_an_old_service_without_an_answer_is_an_error_of_v3(
-    relayed: Any, old: old_v3.OldService, does: old_v3.Behaviour
+    relayed: Any, old: scripted_v3.ScriptedV3Service, does: scripted_v3.Behaviour
 ) -> None:
-    old.does = does
+    old.behaviour = does
     async with relayed() as found:
         reply = await found.house.get(ASKED)
         assert (reply.status, reply.json["__class__"]) == (503, "ServerErrorResponse")
@@ -116,39 +120,43 @@ async def test_an_old_service_without_an_answer_is_an_error_of_v3(
 
 
 async def test_an_old_service_that_stalls_ends_with_the_time_of_any_service(
-    relayed: Any, old: old_v3.OldService
+    relayed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
-    old.does = old.stall
+    old.behaviour = old.stall
     async with relayed(upstream={"timeouts": config.Timeouts(total_seconds=0.2)}) as found:
         reply = await found.house.get(ASKED)
         assert (reply.status, reply.json["message"]) == (503, "the old service gives no whole answer within 0.2 s")
 
 
-async def test_a_key_that_nobody_has_given_out_is_refused_here(relayed: Any, old: old_v3.OldService) -> None:
+async def test_a_key_that_nobody_has_given_out_is_refused_here(
+    relayed: Any, old: scripted_v3.ScriptedV3Service
+) -> None:
     async with relayed() as found:
         statuses = [(await found.house.get(f"/v3/parts/match?{key}")).status for key in ("apikey=other", "", "q=1")]
     assert statuses == [403, 400, 400]
-    assert old.asked == []
+    assert old.requests == []
 
 
-async def test_the_new_way_is_asked_and_compared_for_parts(relayed: Any, old: old_v3.OldService, start: Starts) -> None:
+async def test_the_new_way_is_asked_and_compared_for_parts(
+    relayed: Any, old: scripted_v3.ScriptedV3Service, start: Starts
+) -> None:
     async with start() as house:
-        old.does = old_v3.says((await house.get(ASKED)).body, **{"Content-Type": "application/json"})
+        old.behaviour = scripted_v3.responding((await house.get(ASKED)).body, **{"Content-Type": "application/json"})
     async with relayed() as found:
         first = await found.house.get(ASKED)
         assert "x-parts-cost" not in first.headers
         await found.counted(1, "compared", outcome="equivalent")
         assert found.house.billed == 3
-        old.does = old_v3.says({"__class__": "PartsMatchResponse"})
+        old.behaviour = scripted_v3.responding({"__class__": "PartsMatchResponse"})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
         assert (await found.noted(2)).spent == 6
-        assert len(old.asked) == 2  # never for the comparison's sake: its answers are the clients'
+        assert len(old.requests) == 2  # never for the comparison's sake: its answers are the clients'
         day = [state for state in await found.store.usage() if state.line == ("shadow:", TODAY)]
         assert [(state.used, state.reserved) for state in day] == [(6, 0)]
 
 
-async def test_a_days_parts_are_never_passed(relayed: Any, old: old_v3.OldService) -> None:
+async def test_a_days_parts_are_never_passed(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with relayed(parts=7) as found:
         for number in range(9):
             assert (await found.house.get(ASKED)).status == 200
@@ -158,7 +166,7 @@ async def test_a_days_parts_are_never_passed(relayed: Any, old: old_v3.OldServic
         found.house.time.advance(86_400)
         await found.house.get(ASKED)
         await found.counted(3, "asked")
-        assert len(old.asked) == 10
+        assert len(old.requests) == 10
 
 
 async def counted_in_all(found: Shadowed, calls: int) -> None:
@@ -167,8 +175,10 @@ async def counted_in_all(found: Shadowed, calls: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_new_way_that_fails_breaks_no_reply(relayed: Any, old: old_v3.OldService, nobody: str) -> None:
-    old.does = old_v3.says({"fine": True})
+async def test_a_new_way_that_fails_breaks_no_reply(
+    relayed: Any, old: scripted_v3.ScriptedV3Service, nobody: str
+) -> None:
+    old.behaviour = scripted_v3.responding({"fine": True})
     async with relayed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
         for _ in range(5):
             reply = await found.house.get(ASKED)
@@ -177,15 +187,17 @@ async def test_a_new_way_that_fails_breaks_no_reply(relayed: Any, old: old_v3.Ol
         assert seen(await found.noted(5)) == 5
 
 
-async def test_other_methods_and_other_applications_go_their_own_way(relayed: Any, old: old_v3.OldService) -> None:
+async def test_other_methods_and_other_applications_go_their_own_way(
+    relayed: Any, old: scripted_v3.ScriptedV3Service
+) -> None:
     async with relayed() as found:
         assert (await found.house.get(ASKED, "POST")).status == 405
         assert (await found.house.get(ASKED, "OPTIONS")).status == 204
         assert (await found.house.get("/healthz")).status == 200
-    assert old.asked == []
+    assert old.requests == []
 
 
-async def test_what_the_shadow_asks_costs_no_client_its_turn(relayed: Any, old: old_v3.OldService) -> None:
+async def test_what_the_shadow_asks_costs_no_client_its_turn(relayed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with relayed(application={"rate": 1}) as found:
         for number in range(3):
             assert (await found.house.get(ASKED)).status == 200

@@ -14,7 +14,7 @@ from integration.house import House, RawReply, Starts, target
 
 from proxy.kit import clock
 from proxy.sandbox.injection import declarations
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
 ONE, OTHER, THIRD = {"mpn": "SN74S74N"}, {"mpn": "LM358N"}, {"mpn": "ATMEGA328P-PU"}
@@ -81,7 +81,7 @@ def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
             yield made
             house.sandbox.faults.lift()
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-        (state,) = await store.states([Line("demo", "lifetime")])
+        (state,) = await store.states([LedgerEntry("demo", "lifetime")])
         await store.aclose()
         made.used, made.uncertain = state.used, state.doubtful
         assert state.reserved == 0

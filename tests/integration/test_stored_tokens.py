@@ -13,7 +13,7 @@ import pytest
 import redis
 from integration.house import House, Starts, target
 from support import running_proxy
-from support.certificates import Authority
+from support.certificates import CertificateAuthority
 from support.redis_server import RedisServer
 
 from proxy import config
@@ -114,7 +114,7 @@ async def test_only_the_token_that_was_refused_is_dropped() -> None:
 @pytest.fixture
 def tls_redis(needs_program: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
     """A redis-server that speaks TLS and asks for a client's certificate; its URL."""
-    authority = Authority(tmp_path)
+    authority = CertificateAuthority(tmp_path)
     (cert, key), (own_cert, own_key) = authority.issue("redis"), authority.issue("v3bridge")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -145,7 +145,7 @@ async def test_redis_with_a_certificate_of_another_authority_is_not_used(
     start: Starts, tls_redis: str, tmp_path: Path
 ) -> None:
     (tmp_path / "foreign").mkdir()
-    foreign = Authority(tmp_path / "foreign").ca_file
+    foreign = CertificateAuthority(tmp_path / "foreign").ca_file
     url = tls_redis.replace(f"ssl_ca_certs={tmp_path}/ca.pem", f"ssl_ca_certs={foreign}")
     async with start(store=url, application={"parts": 100}) as house:
         assert (await house.get(target({"mpn": "SN74S74N"}))).status == 503

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from integration.house import House, Starts, target
-from support import collector
+from support import span_collector
 
 from proxy import errors
 from proxy.telemetry import tracing
@@ -21,7 +21,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 async def spans(start: Starts, *asked: str, headers: dict[str, str] | None = None, **changes: Any) -> list[Any]:
     """What the collector has after some requests and the end of the service."""
-    async with collector.running() as sink:
+    async with span_collector.running() as sink:
         async with start(tracing={"otlp_url": sink.url, **changes.pop("tracing", {})}, **changes) as house:
             for each in asked:
                 await house.proxy.get(each, headers=headers)
@@ -44,7 +44,7 @@ async def test_what_a_request_cost_and_where_it_came_from_are_read_off_its_reply
     async def reply(_: web.Request) -> web.Response:
         return web.Response(headers={"X-Parts-Cost": "3", "X-Cache": "hit", "X-Request-Id": "an-id"})
 
-    async with collector.running() as sink:
+    async with span_collector.running() as sink:
         spans_of = tracing.open_tracing(sink.url, 1.0)
         app = web.Application(middlewares=[middleware.traced(spans_of)])
         app.router.add_get("/{path}", reply)

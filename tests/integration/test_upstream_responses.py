@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from integration.test_faults import scene
 from support import upstream_responses
-from support.scripted_upstream import Answer
+from support.scripted_upstream import ScriptedResponse
 
 from proxy import config
 
@@ -20,12 +20,12 @@ def test_the_page_is_what_the_code_says() -> None:
 
 
 @pytest.mark.parametrize("row", upstream_responses.rows(), ids=lambda row: f"{row.status} {row.body}")
-async def test_a_response_becomes_what_the_page_says(row: upstream_responses.Row) -> None:
-    answer = Answer(upstream_responses.BODIES[row.body], row.status)
+async def test_a_response_becomes_what_the_page_says(row: upstream_responses.ResponseRow) -> None:
+    answer = ScriptedResponse(upstream_responses.BODIES[row.body], row.status)
     async with scene(answer, retries=1, breaker=NEVER) as house:
         reply = await house.reply()
-        assert (reply.status, len(house.upstream.asked)) == (row.client, 2 if row.sent_again else 1)
+        assert (reply.status, len(house.upstream.requests)) == (row.client, 2 if row.sent_again else 1)
         assert reply.headers.get("x-parts-cost", "0") == str(WORST if row.uncertain else 0)
     async with scene(answer, retries=0, breaker=config.Breaker(failures=1)) as house:
         await house.reply()
-        assert (await house.metric('v3bridge_breaker_state{service="graphql"}') == 2.0) is row.failure
+        assert (await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2.0) is row.failure

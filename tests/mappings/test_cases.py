@@ -42,7 +42,7 @@ def _targets() -> list[Any]:
 @pytest.mark.parametrize("case, method, target", _targets())
 async def test_the_reply_and_the_operations_are_as_the_case_says(case: Path, method: str, target: str) -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.says(*(_answer(item) for item in _read(case, "upstream.json", [])))
+        upstream.respond_with(*(_answer(item) for item in _read(case, "upstream.json", [])))
         options = {"sharing": {"enabled": False}, **_read(case, "settings.json", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
         async with running_proxy.running(_one_by_one(settings)) as client:
@@ -53,7 +53,7 @@ async def test_the_reply_and_the_operations_are_as_the_case_says(case: Path, met
         frame = _read(case, "reply.json", {})
         body = json.loads(text.removeprefix(frame.get("starts", "")).removesuffix(frame.get("ends", "")))
         assert _part_of(body, _read(case, "expected.json", None), "reply") == []
-    _check_operations(upstream.asked, _read(case, "operations.json", []))
+    _check_operations(upstream.requests, _read(case, "operations.json", []))
 
 
 def _read(case: Path, name: str, default: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import designer as designers
-from support import desk as desks
-from support import old_service
-from support.sandbox_caller import Caller, Starts
-from support.visitor import Visitor
+from support import code_flow as desks
+from support import design_client as designers
+from support import legacy_client
+from support.page_browser import PageBrowser
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import accounts, app, settings
@@ -39,14 +39,14 @@ def turned() -> clock.ManualClock:
 
 
 @pytest.fixture
-def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> Starts:
+def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> StartSandbox:
     """Starts a sandbox with the settings given, and logs in. `rng` is its random source."""
 
     @asynccontextmanager
-    async def started(rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[Caller]:
+    async def started(rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[SandboxClient]:
         running = app.running(settings.Settings(**chosen), clock=turned, rng=rng, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
-            caller = Caller(sandbox, session)
+            caller = SandboxClient(sandbox, session)
             await caller.log_in()
             yield caller
 
@@ -54,51 +54,53 @@ def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.Ma
 
 
 @pytest.fixture
-async def caller(start: Starts) -> AsyncIterator[Caller]:
+async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
     """A caller of a sandbox with the usual settings."""
     async with start() as ready:
         yield ready
 
 
 @pytest.fixture
-def start_old(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock) -> old_service.Starts:
+def start_old(
+    catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock
+) -> legacy_client.StartLegacy:
     """Starts a sandbox whose old v3 service has these settings; without a limit of requests unless one is given."""
 
     @asynccontextmanager
-    async def started(**chosen: Any) -> AsyncIterator[old_service.OldService]:
+    async def started(**chosen: Any) -> AsyncIterator[legacy_client.LegacyClient]:
         legacy = legacy_settings.Settings(**{"requests_per_second": None, **chosen})
         running = app.running(settings.Settings(legacy=legacy), clock=turned, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
-            yield old_service.OldService(sandbox, session)
+            yield legacy_client.LegacyClient(sandbox, session)
 
     return started
 
 
 @pytest.fixture
-async def old(start_old: old_service.Starts) -> AsyncIterator[old_service.OldService]:
+async def old(start_old: legacy_client.StartLegacy) -> AsyncIterator[legacy_client.LegacyClient]:
     """The old v3 service with nothing that disturbs it."""
     async with start_old() as ready:
         yield ready
 
 
-DeskOpens = Callable[[], AbstractAsyncContextManager[desks.Desk]]
+DeskOpens = Callable[[], AbstractAsyncContextManager[desks.CodeFlow]]
 
 
 @pytest.fixture
-def opens(start: Starts) -> DeskOpens:
+def opens(start: StartSandbox) -> DeskOpens:
     """Starts a sandbox with several applications, and a person's browser at it."""
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[desks.Desk]:
+    async def opened() -> AsyncIterator[desks.CodeFlow]:
         applications = (accounts.READY, desks.DESIGN, desks.OTHER, desks.PLAIN)
-        async with start(accounts=applications, token_windows=()) as caller, Visitor(caller.sandbox.url) as visitor:
-            yield desks.Desk(caller, visitor)
+        async with start(accounts=applications, token_windows=()) as caller, PageBrowser(caller.sandbox.url) as visitor:
+            yield desks.CodeFlow(caller, visitor)
 
     return opened
 
 
 @pytest.fixture
-async def desk(opens: DeskOpens) -> AsyncIterator[desks.Desk]:
+async def desk(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
     """An application whose users come to a sandbox of its own."""
     async with opens() as opened:
         yield opened
@@ -107,15 +109,15 @@ async def desk(opens: DeskOpens) -> AsyncIterator[desks.Desk]:
 @pytest.fixture
 def start_design(
     catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.ManualClock
-) -> designers.StartsDesign:
+) -> designers.StartDesignSandbox:
     """Starts a sandbox whose first application may use design data, and signs a user in."""
 
     @asynccontextmanager
-    async def started(**chosen: Any) -> AsyncIterator[designers.Designer]:
+    async def started(**chosen: Any) -> AsyncIterator[designers.DesignClient]:
         wanted = settings.Settings(**{"accounts": (designers.APPLICATION,), "token_windows": (), **chosen})
         running = app.running(wanted, clock=turned, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
-            ready = designers.Designer(sandbox, session)
+            ready = designers.DesignClient(sandbox, session)
             await ready.sign_in()
             yield ready
 
@@ -123,7 +125,7 @@ def start_design(
 
 
 @pytest.fixture
-async def designer(start_design: designers.StartsDesign) -> AsyncIterator[designers.Designer]:
+async def designer(start_design: designers.StartDesignSandbox) -> AsyncIterator[designers.DesignClient]:
     """A user of a sandbox with the usual settings."""
     async with start_design() as ready:
         yield ready

@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import accounting, accounts
@@ -16,12 +16,12 @@ def small(limit: int) -> tuple[accounts.Account, ...]:
     return (accounts.Account("small", "app-small", "small-client", "small-secret", part_limit=limit),)
 
 
-async def used(caller: Caller) -> int:
+async def used(caller: SandboxClient) -> int:
     reply = await caller.ask(COUNTS, {"id": caller.sandbox.account.application_id})
     return reply.data["admApplicationById"]["supplyCounts"]["partCounter"]
 
 
-async def test_a_new_application_has_used_nothing_of_a_thousand(caller: Caller) -> None:
+async def test_a_new_application_has_used_nothing_of_a_thousand(caller: SandboxClient) -> None:
     reply = await caller.ask(COUNTS, {"id": caller.sandbox.account.application_id.upper()})
     assert reply.data["admApplicationById"]["supplyCounts"] == {"partCounter": 0, "partLimit": 1000}
 
@@ -46,13 +46,13 @@ async def test_a_new_application_has_used_nothing_of_a_thousand(caller: Caller) 
     ],
 )  # fmt: skip
 async def test_every_part_object_of_a_root_query_counts_and_nothing_else(
-    caller: Caller, query: str, parts: int
+    caller: SandboxClient, query: str, parts: int
 ) -> None:
     assert (await caller.ask(query)).status == 200
     assert await used(caller) == parts
 
 
-async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start: Starts) -> None:
+async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start: StartSandbox) -> None:
     async with start(accounts=small(10)) as caller:
         assert (await caller.ask(SEARCH)).status == 200
         last = await caller.ask(SEARCH)
@@ -69,21 +69,21 @@ async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start
     ]
 
 
-async def test_the_status_of_a_used_up_limit_can_be_the_documented_500(start: Starts) -> None:
+async def test_the_status_of_a_used_up_limit_can_be_the_documented_500(start: StartSandbox) -> None:
     async with start(accounts=small(0), part_limit_status=500) as caller:
         reply = await caller.ask(SEARCH)
     assert reply.status == 500
     assert reply.messages[0].startswith("You have exceeded your part limit of 0.")
 
 
-async def test_what_is_free_is_answered_when_the_limit_is_used_up(start: Starts) -> None:
+async def test_what_is_free_is_answered_when_the_limit_is_used_up(start: StartSandbox) -> None:
     async with start(accounts=small(0)) as caller:
         reply = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
     assert reply.data["supSellers"] == [{"name": "Digi-Key"}]
 
 
 async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
-    start: Starts, turned: clock.ManualClock
+    start: StartSandbox, turned: clock.ManualClock
 ) -> None:
     async with start(accounts=small(7), token_lifetime=60 * 86_400) as caller:
         await caller.ask(SEARCH)
@@ -104,7 +104,7 @@ async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
     ],
 )
 async def test_a_part_that_an_error_took_out_of_the_answer_is_not_billed(
-    start: Starts, query: str, left: object
+    start: StartSandbox, query: str, left: object
 ) -> None:
     plan = (accounts.Account("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
     async with start(accounts=plan) as caller:
@@ -121,7 +121,7 @@ def test_applications_are_counted_apart() -> None:
     assert (counted.used("one"), counted.used("other")) == (7, 0)
 
 
-async def test_the_organization_lists_its_applications_with_their_credentials(caller: Caller) -> None:
+async def test_the_organization_lists_its_applications_with_their_credentials(caller: SandboxClient) -> None:
     reply = await caller.ask(
         "{ admOrganizations { name isDefault users { id } invitations { email } createdDate"
         " applications { id name deleted scopes { scope } security { clientId } organizationId } id } }"
@@ -135,5 +135,5 @@ async def test_the_organization_lists_its_applications_with_their_credentials(ca
     assert organization["createdDate"] == "2023-11-14T22:13:20Z"
 
 
-async def test_an_application_that_does_not_exist_is_null(caller: Caller) -> None:
+async def test_an_application_that_does_not_exist_is_null(caller: SandboxClient) -> None:
     assert (await caller.ask(COUNTS, {"id": "nobody"})).data == {"admApplicationById": None}

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.designer import APPLICATION, Designer, StartsDesign
-from support.sandbox_caller import Caller, Reply, Starts
+from support.design_client import APPLICATION, DesignClient, StartDesignSandbox
+from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import accounts, people
@@ -49,7 +49,7 @@ BY_ID = "query($id: String!) { admApplicationById(id: $id) { name deleted supply
 
 
 @pytest.fixture
-async def member(start_design: StartsDesign) -> AsyncIterator[Designer]:
+async def member(start_design: StartDesignSandbox) -> AsyncIterator[DesignClient]:
     """Ada of the organisation Sandbox, where another organisation is there too."""
     async with start_design(
         accounts=(APPLICATION, accounts.READY, DESIGN_ONLY, THEIRS),
@@ -59,16 +59,16 @@ async def member(start_design: StartsDesign) -> AsyncIterator[Designer]:
         yield ready
 
 
-async def log_in(caller: Caller, account: accounts.Account) -> Reply:
+async def log_in(caller: SandboxClient, account: accounts.Account) -> JsonResponse:
     return await caller.log_in(client_id=account.client_id, client_secret=account.client_secret)
 
 
-async def own(caller: Caller) -> Any:
+async def own(caller: SandboxClient) -> Any:
     (organization,) = (await caller.ask(EVERYTHING)).data["admOrganizations"]
     return organization
 
 
-async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisation_only(member: Designer) -> None:
+async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisation_only(member: DesignClient) -> None:
     found = await own(member)
     assert (found["id"], found["name"], found["isDefault"]) == (people.SANDBOX.id, "Sandbox", True)
     assert found["createdDate"] == "2023-11-14T22:13:20Z"
@@ -81,7 +81,7 @@ async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisat
     assert {one["organizationId"] for one in found["applications"]} == {people.SANDBOX.id}
 
 
-async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_asks(member: Designer) -> None:
+async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_asks(member: DesignClient) -> None:
     password = people.PASSWORD
     await member.log_in(grant_type="password", username=LIN.email, password=password, scope="design.domain user.access")
     found = await own(member)
@@ -98,7 +98,7 @@ async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_a
     assert [one["id"] for one in found["applications"]] == [THEIRS.application_id]
 
 
-async def test_an_application_by_itself_sees_its_own_organisation(member: Designer) -> None:
+async def test_an_application_by_itself_sees_its_own_organisation(member: DesignClient) -> None:
     await log_in(member, THEIRS)
     assert (await own(member))["id"] == OTHERS.id
     await log_in(member, accounts.READY)
@@ -106,7 +106,7 @@ async def test_an_application_by_itself_sees_its_own_organisation(member: Design
 
 
 async def test_an_application_shows_all_that_was_said_of_it_and_a_design_one_counts_no_parts(
-    member: Designer,
+    member: DesignClient,
 ) -> None:
     found = {one["name"]: one for one in (await own(member))["applications"]}
     id_ = DESIGN_ONLY.application_id
@@ -126,7 +126,7 @@ async def test_an_application_shows_all_that_was_said_of_it_and_a_design_one_cou
     assert (both["description"], both["supplyCounts"]) == (None, {"partCounter": 0, "partLimit": 1000})
 
 
-async def test_an_application_of_another_organisation_is_null(member: Designer) -> None:
+async def test_an_application_of_another_organisation_is_null(member: DesignClient) -> None:
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
     assert (await member.get(BY_ID, id=DESIGN_ONLY.application_id.upper()))["admApplicationById"] == {
         "name": "boards",
@@ -138,7 +138,7 @@ async def test_an_application_of_another_organisation_is_null(member: Designer) 
 
 
 async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
-    member: Designer, turned: clock.ManualClock
+    member: DesignClient, turned: clock.ManualClock
 ) -> None:
     sandbox = member.sandbox
     fresh = dataclasses.replace(
@@ -156,7 +156,7 @@ async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
     assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
 
 
-async def test_where_the_user_is_gone_there_is_no_organisation(start: Starts) -> None:
+async def test_where_the_user_is_gone_there_is_no_organisation(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         caller.sandbox.people.remove(people.USERS[0].id)
         own_id = {"id": caller.sandbox.account.application_id}
@@ -164,7 +164,7 @@ async def test_where_the_user_is_gone_there_is_no_organisation(start: Starts) ->
         assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
 
 
-async def test_with_no_auth_it_is_the_first_users_organisation(start: Starts) -> None:
+async def test_with_no_auth_it_is_the_first_users_organisation(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         reply = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
     (found,) = reply.data["admOrganizations"]

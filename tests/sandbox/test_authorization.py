@@ -5,13 +5,13 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 import yarl
-from support.desk import CALLBACK, DESIGN, OTHER, PLAIN, REQUEST, Desk
-from support.visitor import Visitor
+from support.code_flow import CALLBACK, DESIGN, OTHER, PLAIN, REQUEST, CodeFlow
+from support.page_browser import PageBrowser
 
 from proxy.kit import clock
 from proxy.sandbox import people
 
-Opens = Callable[[], AbstractAsyncContextManager[Desk]]
+Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ Opens = Callable[[], AbstractAsyncContextManager[Desk]]
     ],
 )
 async def test_nobody_is_sent_to_an_address_that_the_application_has_not_named(
-    desk: Desk, changes: dict[str, str | None], code: str
+    desk: CodeFlow, changes: dict[str, str | None], code: str
 ) -> None:
     await desk.visitor.sign_in(await desk.ask())
     seen = await desk.ask(**changes)
@@ -59,7 +59,7 @@ async def test_nobody_is_sent_to_an_address_that_the_application_has_not_named(
     ],
 )
 async def test_other_mistakes_are_told_to_the_application_with_its_state(
-    desk: Desk, changes: dict[str, str | None], error: str
+    desk: CodeFlow, changes: dict[str, str | None], error: str
 ) -> None:
     seen = await desk.ask(**changes)
     assert str(seen.address.with_query(None)) == CALLBACK
@@ -67,7 +67,7 @@ async def test_other_mistakes_are_told_to_the_application_with_its_state(
     assert "code" not in seen.address.query
 
 
-async def test_the_page_names_the_application_and_all_that_it_may_do(desk: Desk) -> None:
+async def test_the_page_names_the_application_and_all_that_it_may_do(desk: CodeFlow) -> None:
     login = await desk.ask()
     assert (login.status, login.address.path) == (200, "/account/login")
     assert DESIGN.name in login.page
@@ -77,7 +77,7 @@ async def test_the_page_names_the_application_and_all_that_it_may_do(desk: Desk)
     assert "supply.domain" not in consent.page
 
 
-async def test_who_denies_it_is_sent_back_without_a_code_and_is_asked_again(desk: Desk) -> None:
+async def test_who_denies_it_is_sent_back_without_a_code_and_is_asked_again(desk: CodeFlow) -> None:
     consent = await desk.visitor.sign_in(await desk.ask())
     denied = await desk.visitor.send(consent, decision="deny")
     assert (denied.address.query["error"], denied.address.query["state"]) == ("access_denied", "a state")
@@ -85,7 +85,7 @@ async def test_who_denies_it_is_sent_back_without_a_code_and_is_asked_again(desk
     assert (await desk.ask(prompt="none")).address.query["error"] == "consent_required"
 
 
-async def test_what_was_allowed_once_is_not_asked_again_but_more_is(desk: Desk) -> None:
+async def test_what_was_allowed_once_is_not_asked_again_but_more_is(desk: CodeFlow) -> None:
     await desk.code()
     assert "code" in (await desk.ask()).address.query
     assert "code" in (await desk.ask(prompt="none", scope="openid")).address.query
@@ -93,7 +93,9 @@ async def test_what_was_allowed_once_is_not_asked_again_but_more_is(desk: Desk) 
     assert "decision" in (await desk.ask(prompt="consent")).page
 
 
-async def test_prompt_login_and_an_old_sign_in_ask_for_the_password_once(desk: Desk, turned: clock.ManualClock) -> None:
+async def test_prompt_login_and_an_old_sign_in_ask_for_the_password_once(
+    desk: CodeFlow, turned: clock.ManualClock
+) -> None:
     await desk.code()
     seen = await desk.ask(prompt="login")
     assert "password" in seen.page
@@ -104,7 +106,9 @@ async def test_prompt_login_and_an_old_sign_in_ask_for_the_password_once(desk: D
     assert "code" in (await desk.ask(max_age="60")).address.query
 
 
-async def test_a_sign_in_of_this_moment_can_be_had_and_is_asked_for_once(desk: Desk, turned: clock.ManualClock) -> None:
+async def test_a_sign_in_of_this_moment_can_be_had_and_is_asked_for_once(
+    desk: CodeFlow, turned: clock.ManualClock
+) -> None:
     await desk.code()
     turned.advance(0.5)
     login = await desk.ask(max_age="0")
@@ -113,12 +117,12 @@ async def test_a_sign_in_of_this_moment_can_be_had_and_is_asked_for_once(desk: D
     assert "code" in back.address.query
 
 
-async def test_the_page_knows_the_address_that_the_application_expects(desk: Desk) -> None:
+async def test_the_page_knows_the_address_that_the_application_expects(desk: CodeFlow) -> None:
     seen = await desk.ask(login_hint='ada@sandbox.example"><script>')
     assert 'value="ada@sandbox.example&#34;&gt;&lt;script&gt;"' in seen.page
 
 
-async def test_whatever_is_sent_back_names_the_service(desk: Desk) -> None:
+async def test_whatever_is_sent_back_names_the_service(desk: CodeFlow) -> None:
     wrong = await desk.ask(scope="nonsense")
     denied = await desk.visitor.send(await desk.visitor.sign_in(await desk.ask()), decision="deny")
     allowed = await desk.visitor.send(await desk.ask(), decision="allow")
@@ -126,7 +130,7 @@ async def test_whatever_is_sent_back_names_the_service(desk: Desk) -> None:
     assert ["error" in seen.address.query for seen in (wrong, denied, allowed)] == [True, True, False]
 
 
-async def test_a_request_by_post_is_as_good(desk: Desk) -> None:
+async def test_a_request_by_post_is_as_good(desk: CodeFlow) -> None:
     await desk.code()
     url = desk.caller.sandbox.url
     async with desk.caller.session.post(url + "/connect/authorize", data=REQUEST, allow_redirects=False) as response:
@@ -137,7 +141,7 @@ async def test_a_request_by_post_is_as_good(desk: Desk) -> None:
 
 @pytest.mark.parametrize("field, value", [("csrf", ""), ("csrf", "0" * 64)])
 async def test_a_form_that_is_not_the_sandboxs_own_signs_nobody_in_and_allows_nothing(
-    desk: Desk, field: str, value: str
+    desk: CodeFlow, field: str, value: str
 ) -> None:
     login = await desk.ask()
     refused = await desk.visitor.send(login, email=people.USERS[0].email, password=people.PASSWORD, **{field: value})
@@ -148,7 +152,7 @@ async def test_a_form_that_is_not_the_sandboxs_own_signs_nobody_in_and_allows_no
 
 
 @pytest.mark.parametrize("path", ["/account/login", "/account/logout", "/account/consent", "/connect/authorize"])
-async def test_a_form_that_cannot_be_read_is_refused(desk: Desk, path: str) -> None:
+async def test_a_form_that_cannot_be_read_is_refused(desk: CodeFlow, path: str) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded; charset=klingon"}
     url = desk.caller.sandbox.url + path
     async with desk.caller.session.post(url, data=b"csrf=x", headers=headers) as response:
@@ -156,13 +160,13 @@ async def test_a_form_that_cannot_be_read_is_refused(desk: Desk, path: str) -> N
 
 
 async def test_another_browsers_form_is_not_taken(opens: Opens) -> None:
-    async with opens() as desk, Visitor(str(desk.visitor.url)) as stranger:
+    async with opens() as desk, PageBrowser(str(desk.visitor.url)) as stranger:
         await stranger.open("/account/login")
         login = await desk.ask()
         assert (await stranger.sign_in(login)).status == 400
 
 
-async def test_a_wrong_password_shows_the_page_again_and_says_no_more_than_that(desk: Desk) -> None:
+async def test_a_wrong_password_shows_the_page_again_and_says_no_more_than_that(desk: CodeFlow) -> None:
     login = await desk.ask()
     wrong = await desk.visitor.sign_in(login, password="a guess")
     nobody = await desk.visitor.send(login, email="nobody@sandbox.example", password="a guess")
@@ -177,18 +181,18 @@ async def test_a_wrong_password_shows_the_page_again_and_says_no_more_than_that(
     "return_to",
     ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "/\t/elsewhere.example", ""],
 )
-async def test_signing_in_never_leads_elsewhere(desk: Desk, return_to: str) -> None:
+async def test_signing_in_never_leads_elsewhere(desk: CodeFlow, return_to: str) -> None:
     seen = await desk.visitor.sign_in(await desk.visitor.open("/account/login", return_to=return_to))
     assert (seen.status, seen.address.path) == (200, "/account")
     assert "Ada Sandbox" in seen.page
 
 
-async def test_what_is_in_an_address_is_only_text_on_the_page(desk: Desk) -> None:
+async def test_what_is_in_an_address_is_only_text_on_the_page(desk: CodeFlow) -> None:
     seen = await desk.visitor.open("/account/login", return_to='/"><script>alert(1)</script>')
     assert "<script>" not in seen.page
 
 
-async def test_pages_let_nothing_else_in_and_forms_lead_only_to_the_application(desk: Desk) -> None:
+async def test_pages_let_nothing_else_in_and_forms_lead_only_to_the_application(desk: CodeFlow) -> None:
     login = await desk.ask()
     policy = "default-src 'none'; style-src 'self'; form-action 'self' http://localhost:3000; base-uri 'none'; "
     for seen in (login, await desk.visitor.sign_in(login)):
@@ -199,7 +203,7 @@ async def test_pages_let_nothing_else_in_and_forms_lead_only_to_the_application(
     assert "form-action 'self'; " in own.headers["Content-Security-Policy"]
 
 
-async def test_the_cookie_is_for_this_sandbox_only_and_for_no_script(desk: Desk) -> None:
+async def test_the_cookie_is_for_this_sandbox_only_and_for_no_script(desk: CodeFlow) -> None:
     await desk.visitor.open("/account/login")
     (before,) = desk.visitor.jar
     assert before.key == f"sandbox_session_{desk.caller.sandbox.port}"
@@ -209,7 +213,7 @@ async def test_the_cookie_is_for_this_sandbox_only_and_for_no_script(desk: Desk)
     assert after.value != before.value
 
 
-async def test_signing_in_again_ends_the_session_before(desk: Desk) -> None:
+async def test_signing_in_again_ends_the_session_before(desk: CodeFlow) -> None:
     await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     (before,) = desk.visitor.jar
     key, value = before.key, before.value
@@ -222,14 +226,14 @@ async def test_signing_in_again_ends_the_session_before(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "forge", [lambda value: value[:-1] + "x", lambda value: value.partition(".")[0], lambda _: "x.y"]
 )
-async def test_a_cookie_that_was_not_signed_here_is_nobodys(desk: Desk, forge: Callable[[str], str]) -> None:
+async def test_a_cookie_that_was_not_signed_here_is_nobodys(desk: CodeFlow, forge: Callable[[str], str]) -> None:
     await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     (cookie,) = desk.visitor.jar
     desk.visitor.jar.update_cookies({cookie.key: forge(cookie.value)}, desk.visitor.url)
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
 
 
-async def test_a_session_is_over_after_ten_hours(desk: Desk, turned: clock.ManualClock) -> None:
+async def test_a_session_is_over_after_ten_hours(desk: CodeFlow, turned: clock.ManualClock) -> None:
     await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     turned.advance(35_999)
     assert (await desk.visitor.open("/account")).address.path == "/account"
@@ -237,7 +241,7 @@ async def test_a_session_is_over_after_ten_hours(desk: Desk, turned: clock.Manua
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
 
 
-async def test_signing_out_needs_the_pages_own_form(desk: Desk) -> None:
+async def test_signing_out_needs_the_pages_own_form(desk: CodeFlow) -> None:
     account = await desk.visitor.sign_in(await desk.visitor.open("/account/login"))
     assert (await desk.visitor.send(account, csrf="x")).status == 400
     assert (await desk.visitor.open("/account")).address.path == "/account"
@@ -245,7 +249,7 @@ async def test_signing_out_needs_the_pages_own_form(desk: Desk) -> None:
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
 
 
-async def test_an_application_without_a_token_of_the_user_cannot_sign_anybody_out(desk: Desk) -> None:
+async def test_an_application_without_a_token_of_the_user_cannot_sign_anybody_out(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     asked = await desk.visitor.open(
         "/connect/endsession", post_logout_redirect_uri=CALLBACK, client_id=DESIGN.client_id

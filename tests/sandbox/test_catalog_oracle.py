@@ -32,7 +32,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def oracle(catalog: Any) -> Any:
-    return catalog_oracle.Oracle(catalog)
+    return catalog_oracle.CatalogOracle(catalog)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 """Programs in web pages of other origins: which of the sandbox's addresses they may ask, and which stay shut."""
 
 import pytest
-from support.desk import Desk
-from support.sandbox_caller import Caller
+from support.code_flow import CodeFlow
+from support.sandbox_client import SandboxClient
 
 from proxy.sandbox import cross_origin
 from proxy.sandbox.graphql import transport
@@ -18,7 +18,9 @@ PREFLIGHT = {
 
 
 @pytest.mark.parametrize("path", [*transport.PATHS, *discovery.FOR_PAGES])
-async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials(caller: Caller, path: str) -> None:
+async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials(
+    caller: SandboxClient, path: str
+) -> None:
     caller.sandbox.journal.clear()
     async with caller.session.options(caller.sandbox.url + path, headers=PREFLIGHT) as response:
         assert (response.status, await response.read()) == (204, b"")
@@ -30,7 +32,7 @@ async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials
     assert not list(caller.sandbox.journal.last(10))
 
 
-async def test_answers_can_be_read_by_pages_whatever_they_say(caller: Caller) -> None:
+async def test_answers_can_be_read_by_pages_whatever_they_say(caller: SandboxClient) -> None:
     form = {"grant_type": "client_credentials", "client_id": "nobody", "client_secret": "x"}
     asked = (
         await caller.log_in(),
@@ -45,7 +47,7 @@ async def test_answers_can_be_read_by_pages_whatever_they_say(caller: Caller) ->
         assert "Access-Control-Allow-Credentials" not in reply.headers
 
 
-async def test_a_limit_that_strikes_a_page_says_how_long(caller: Caller) -> None:
+async def test_a_limit_that_strikes_a_page_says_how_long(caller: SandboxClient) -> None:
     caller.sandbox.faults.replace(declarations.parse("429 retry_after=30 count=1"))
     async with caller.session.post(caller.sandbox.graphql_url, json={}, headers=ORIGIN) as response:
         assert response.status == 429
@@ -53,7 +55,7 @@ async def test_a_limit_that_strikes_a_page_says_how_long(caller: Caller) -> None
         assert "Retry-After" in response.headers["Access-Control-Expose-Headers"]
 
 
-async def test_what_goes_by_a_cookie_or_is_for_servers_stays_shut(desk: Desk) -> None:
+async def test_what_goes_by_a_cookie_or_is_for_servers_stays_shut(desk: CodeFlow) -> None:
     shut = (
         authorization.AUTHORIZE_PATH,
         authorization.CONSENT_PATH,

@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.designer import AURORA, NORTHWIND, Designer
+from support.design_client import AURORA, NORTHWIND, DesignClient
 
 from proxy.kit import clock
 
@@ -20,15 +20,15 @@ TASKS = """query($p: ID!) { desProjectTasks(projectId: $p, first: 100) { totalCo
 ERRORS = "errors { message }"
 
 
-async def threads(designer: Designer, project_id: str) -> list[Any]:
+async def threads(designer: DesignClient, project_id: str) -> list[Any]:
     return list((await designer.get(THREADS, p=project_id))["desCommentThreads"])
 
 
-async def tasks(designer: Designer, project_id: str) -> dict[str, Any]:
+async def tasks(designer: DesignClient, project_id: str) -> dict[str, Any]:
     return {one["id"]: one for one in (await designer.get(TASKS, p=project_id))["desProjectTasks"]["nodes"]}
 
 
-async def open_thread(designer: Designer, **given: Any) -> tuple[str, dict[str, Any]]:
+async def open_thread(designer: DesignClient, **given: Any) -> tuple[str, dict[str, Any]]:
     """A new thread on the first sheet of a project."""
     project = await designer.project("id design { variants { schematics { documentId } } }")
     document = project["design"]["variants"][0]["schematics"][0]["documentId"]
@@ -45,7 +45,9 @@ async def open_thread(designer: Designer, **given: Any) -> tuple[str, dict[str, 
     return project["id"], made
 
 
-async def test_a_conversation_is_opened_continued_and_removed(designer: Designer, turned: clock.ManualClock) -> None:
+async def test_a_conversation_is_opened_continued_and_removed(
+    designer: DesignClient, turned: clock.ManualClock
+) -> None:
     project_id, made = await open_thread(designer)
     assert made["errors"] == []
     place = {"entityId": project_id, "commentThreadId": made["commentThreadId"]}
@@ -71,7 +73,7 @@ async def test_a_conversation_is_opened_continued_and_removed(designer: Designer
     assert len(await threads(designer, project_id)) == before - 1
 
 
-async def test_tasks_are_planned_changed_talked_about_and_dropped(designer: Designer) -> None:
+async def test_tasks_are_planned_changed_talked_about_and_dropped(designer: DesignClient) -> None:
     project_id = (await designer.project())["id"]
     wanted = f"task {{ id status priority assignee {{ userName }} }} {ERRORS}"
     task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
@@ -91,7 +93,7 @@ async def test_tasks_are_planned_changed_talked_about_and_dropped(designer: Desi
     assert made["id"] not in await tasks(designer, project_id)
 
 
-async def test_a_task_of_a_workspace_is_in_no_project(designer: Designer) -> None:
+async def test_a_task_of_a_workspace_is_in_no_project(designer: DesignClient) -> None:
     wanted = f"task {{ id }} {ERRORS}"
     task = {"name": "Tidy up", "description": ""}
     made = (await designer.change("desCreateWorkspaceTask", wanted, workspaceUrl=AURORA, task=task))["task"]
@@ -100,7 +102,7 @@ async def test_a_task_of_a_workspace_is_in_no_project(designer: Designer) -> Non
     assert made["id"] not in await tasks(designer, (await designer.project())["id"])
 
 
-async def test_parameters_are_added_or_replaced(designer: Designer) -> None:
+async def test_parameters_are_added_or_replaced(designer: DesignClient) -> None:
     before = await designer.project("id parameters { name value }")
     given = [{"name": "Client", "value": "Harbour"}, {"name": "New", "value": "1"}]
     asked = {"projectId": before["id"], "parameters": given}
@@ -113,7 +115,7 @@ async def test_parameters_are_added_or_replaced(designer: Designer) -> None:
     assert (await designer.project("parameters { name value }"))["parameters"] == given
 
 
-async def test_part_choices_come_from_the_catalog_and_go(designer: Designer) -> None:
+async def test_part_choices_come_from_the_catalog_and_go(designer: DesignClient) -> None:
     query = """query($i: ID!) { desComponentById(id: $i) { manufacturerParts {
       priority partNumber octopartId supplierParts { companyName } } } }"""
     wanted = "design { variants { bom { items(first: 1) { nodes { component { id } } } } } }"
@@ -138,7 +140,7 @@ async def test_part_choices_come_from_the_catalog_and_go(designer: Designer) -> 
     assert (await designer.get(query, i=id_))["desComponentById"]["manufacturerParts"] == []
 
 
-async def test_a_component_is_released_into_a_folder_that_is_made(designer: Designer) -> None:
+async def test_a_component_is_released_into_a_folder_that_is_made(designer: DesignClient) -> None:
     asked = {
         "workspaceUrl": NORTHWIND,
         "componentItemName": "CMP-NEW",
@@ -158,7 +160,7 @@ async def test_a_component_is_released_into_a_folder_that_is_made(designer: Desi
     assert again["errors"] == [{"message": "there is a component CMP-NEW already"}]
 
 
-async def test_a_workflow_is_started(designer: Designer) -> None:
+async def test_a_workflow_is_started(designer: DesignClient) -> None:
     query = """query($u: String!) { desWorkspaceByUrl(workspaceUrl: $u) {
       workflowDefinitions { workflowDefinitionId name variables { name } }
       workflows { workflowId name status variables(names: ["Part number"]) { value } } } }"""
@@ -180,7 +182,7 @@ async def test_a_workflow_is_started(designer: Designer) -> None:
     assert found["by_other"] == found["ended"] == found["definitions"] == []
 
 
-async def test_an_export_and_a_package_can_be_downloaded(designer: Designer) -> None:
+async def test_an_export_and_a_package_can_be_downloaded(designer: DesignClient) -> None:
     project = await designer.project("id design { variants { name bom { items(first: 1000) { totalCount } } } }")
     lines = project["design"]["variants"][0]["bom"]["items"]["totalCount"]
     of = {"projectId": project["id"]}
@@ -207,7 +209,7 @@ async def test_an_export_and_a_package_can_be_downloaded(designer: Designer) -> 
         assert len(list(csv.DictReader(io.StringIO(bom)))) == lines
 
 
-async def test_an_uploaded_file_becomes_a_project(designer: Designer) -> None:
+async def test_an_uploaded_file_becomes_a_project(designer: DesignClient) -> None:
     form = aiohttp.FormData()
     form.add_field("file", b"PK...", filename="Board.zip")
     upload = f"{designer.sandbox.url}/File/Upload"
@@ -237,13 +239,13 @@ async def test_an_uploaded_file_becomes_a_project(designer: Designer) -> None:
     ],
 )
 async def test_the_files_service_says_what_it_does_not_have(
-    designer: Designer, method: str, path: str, headers: dict[str, str], status: int
+    designer: DesignClient, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     async with designer.session.request(method, designer.sandbox.url + path, headers=headers) as response:
         assert response.status == status
 
 
-async def test_a_project_has_a_picture(designer: Designer) -> None:
+async def test_a_project_has_a_picture(designer: DesignClient) -> None:
     project = await designer.project("previewUrl")
     async with designer.session.get(project["previewUrl"]) as response:
         assert response.content_type == "image/svg+xml"
@@ -278,14 +280,14 @@ async def test_a_project_has_a_picture(designer: Designer) -> None:
     ],
 )
 async def test_what_cannot_be_done_is_said_in_the_payload(
-    designer: Designer, name: str, wanted: str, given: dict[str, Any], message: str
+    designer: DesignClient, name: str, wanted: str, given: dict[str, Any], message: str
 ) -> None:
     payload = await designer.change(name, f"{wanted} {ERRORS}", **given)
     assert payload["errors"] == [{"message": message}]
     assert not any(value for key, value in payload.items() if key != "errors")
 
 
-async def test_a_comment_must_be_of_its_project_and_say_something(designer: Designer) -> None:
+async def test_a_comment_must_be_of_its_project_and_say_something(designer: DesignClient) -> None:
     project_id, made = await open_thread(designer)
     place = {"commentThreadId": made["commentThreadId"]}
     other = (await designer.project("id", AURORA, "Data Logger USB"))["id"]
@@ -299,7 +301,7 @@ async def test_a_comment_must_be_of_its_project_and_say_something(designer: Desi
     assert nowhere["errors"] == [{"message": "the project has no document none"}]
 
 
-async def test_a_task_that_was_not_made_is_an_error_of_the_field(designer: Designer) -> None:
+async def test_a_task_that_was_not_made_is_an_error_of_the_field(designer: DesignClient) -> None:
     query = """mutation { desCreateWorkspaceTask(input: {workspaceUrl: "%s", task: {name: " ", description: ""}})
       { task { id } } }"""
     reply = await designer.ask(query % AURORA)
@@ -307,7 +309,7 @@ async def test_a_task_that_was_not_made_is_an_error_of_the_field(designer: Desig
     assert reply.body["data"] is None
 
 
-async def test_exactly_one_kind_of_export_is_wanted(designer: Designer) -> None:
+async def test_exactly_one_kind_of_export_is_wanted(designer: DesignClient) -> None:
     of = {"projectId": (await designer.project())["id"]}
     for kinds in ({}, {"exportGerber": {}, "exportIdf": {}}):
         job = await designer.change("desCreateProjectExportJob", f"projectExportJobId {ERRORS}", **of, **kinds)
@@ -317,7 +319,7 @@ async def test_exactly_one_kind_of_export_is_wanted(designer: Designer) -> None:
     assert wrong["errors"] == [{"message": "the project has no variant None"}]
 
 
-async def test_mutations_of_one_request_see_what_those_before_them_did(designer: Designer) -> None:
+async def test_mutations_of_one_request_see_what_those_before_them_did(designer: DesignClient) -> None:
     query = """mutation($u: String!, $t: DesCreateTaskInput!) {
       a: desCreateWorkspaceTask(input: {workspaceUrl: $u, task: $t}) { task { id refId } }
       b: desCreateWorkspaceTask(input: {workspaceUrl: $u, task: $t}) { task { id refId } } }"""

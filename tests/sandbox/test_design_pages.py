@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from support.designer import AURORA, Designer
+from support.design_client import AURORA, DesignClient
 
 from proxy.sandbox.graphql import connections, problems, where
 
@@ -113,7 +113,7 @@ def test_a_time_that_is_none_is_refused() -> None:
         where.passing([Row("Ada")], {"createdAt": {"eq": "yesterday"}})
 
 
-async def test_a_client_reads_a_list_page_by_page(designer: Designer) -> None:
+async def test_a_client_reads_a_list_page_by_page(designer: DesignClient) -> None:
     query = """query($url: String!, $after: String) { desLibrary(workspaceUrl: $url) {
       components(first: 50, after: $after) {
         totalCount pageInfo { hasNextPage endCursor } edges { cursor node { id } } nodes { id } } } }"""
@@ -127,7 +127,7 @@ async def test_a_client_reads_a_list_page_by_page(designer: Designer) -> None:
     assert len(seen) == len(set(seen)) == found["totalCount"] > 100
 
 
-async def test_conditions_reach_through_the_query_service(designer: Designer) -> None:
+async def test_conditions_reach_through_the_query_service(designer: DesignClient) -> None:
     query = """query($url: String!) {
       some: desProjects(workspaceUrl: $url, where: {name: {contains: "Logger"}}) { totalCount nodes { name } }
       none: desProjects(workspaceUrl: $url, where: {createdAt: {gt: "2040-01-01T00:00:00Z"}}) { totalCount }
@@ -144,7 +144,7 @@ async def test_conditions_reach_through_the_query_service(designer: Designer) ->
     assert {one["description"] for one in found} == {described}
 
 
-async def test_workspaces_variants_and_sheets_can_be_chosen_by_conditions(designer: Designer) -> None:
+async def test_workspaces_variants_and_sheets_can_be_chosen_by_conditions(designer: DesignClient) -> None:
     query = """query($url: String!) {
       one: desWorkspaces(where: {url: {eq: $url}}) { name projects { name } }
       default: desWorkspaces(where: {isDefault: {eq: true}}) { isDefault }
@@ -168,14 +168,14 @@ async def test_workspaces_variants_and_sheets_can_be_chosen_by_conditions(design
     assert design["releases"]["nodes"] == [{"variants": []}]
 
 
-async def test_a_wrong_cursor_is_an_error_of_its_field(designer: Designer) -> None:
+async def test_a_wrong_cursor_is_an_error_of_its_field(designer: DesignClient) -> None:
     query = 'query($url: String!) { desProjects(workspaceUrl: $url, after: "?") { totalCount } }'
     reply = await designer.ask(query, {"url": AURORA})
     assert reply.messages == ["the cursor '?' is not valid"]
     assert reply.body["data"] == {"desProjects": None}
 
 
-async def test_a_board_shows_the_items_of_all_sheets(designer: Designer) -> None:
+async def test_a_board_shows_the_items_of_all_sheets(designer: DesignClient) -> None:
     items = "designItems(first: 1000) { totalCount nodes { designator component { id } } }"
     wanted = f"design {{ variants {{ pcb {{ documentName {items} }} schematics {{ documentName {items} }} }} }}"
     variant = (await designer.project(wanted))["design"]["variants"][0]

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
-from support.designer import APPLICATION, AURORA, NORTHWIND, Designer, StartsDesign
-from support.sandbox_caller import Caller
+from support.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
+from support.sandbox_client import SandboxClient
 
 from proxy.kit import clock
 from proxy.sandbox import people
@@ -37,7 +37,7 @@ def selection(kind: Any, above: tuple[str, ...] = ()) -> str:
     return " { __typename " + " ".join(shown) + " }"
 
 
-async def known(designer: Designer) -> dict[str, str]:
+async def known(designer: DesignClient) -> dict[str, str]:
     """An id of everything, by the query that wants it."""
     wanted = """id design { variants { bom { id items(first: 1) { nodes { component
         { id revision { id } folder { id } } } } } pcb { designItems(first: 1) { nodes { id } } } }
@@ -81,7 +81,7 @@ async def known(designer: Designer) -> dict[str, str]:
     }
 
 
-async def test_every_query_answers_with_every_field_of_its_type(designer: Designer) -> None:
+async def test_every_query_answers_with_every_field_of_its_type(designer: DesignClient) -> None:
     arguments = await known(designer)
     for name, field in QUERIES.items():
         if not name.startswith("des"):
@@ -92,7 +92,7 @@ async def test_every_query_answers_with_every_field_of_its_type(designer: Design
         assert data[name], name
 
 
-async def test_there_are_two_workspaces_with_projects_and_people(designer: Designer) -> None:
+async def test_there_are_two_workspaces_with_projects_and_people(designer: DesignClient) -> None:
     data = await designer.get(
         "query($a: String!, $n: String!) { infos: desWorkspaceInfos { name url isDefault }"
         " a: desWorkspaceByUrl(workspaceUrl: $a) { projects { name } team { users { userName } groups { name } } }"
@@ -107,7 +107,7 @@ async def test_there_are_two_workspaces_with_projects_and_people(designer: Desig
     assert {"grace.okafor", "ada", "grace"} <= {one["userName"] for one in data["a"]["team"]["users"]}
 
 
-async def test_who_asks_is_who_signed_in(designer: Designer) -> None:
+async def test_who_asks_is_who_signed_in(designer: DesignClient) -> None:
     for name in ("ada", "grace"):
         await designer.sign_in(name)
         shown = (await designer.get("{ desUserByAuth { userName email userId } }"))["desUserByAuth"]
@@ -115,7 +115,7 @@ async def test_who_asks_is_who_signed_in(designer: Designer) -> None:
     assert shown["userId"] == people.USERS[1].id
 
 
-async def test_who_is_let_in_later_is_in_the_team(designer: Designer) -> None:
+async def test_who_is_let_in_later_is_in_the_team(designer: DesignClient) -> None:
     await designer.get("{ desWorkspaceInfos { name } }")
     late = people.User("late", "late@sandbox.example", "Late Comer", people.USERS[0].password, people.SANDBOX.id)
     designer.sandbox.people.add(late)
@@ -123,7 +123,7 @@ async def test_who_is_let_in_later_is_in_the_team(designer: Designer) -> None:
     assert "late" in [one["userId"] for one in data["desTeam"]["users"]]
 
 
-async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: Designer) -> None:
+async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: DesignClient) -> None:
     project_id = (await designer.project())["id"]
     await designer.sign_in("grace")
     task = {"name": "Hers", "description": ""}
@@ -141,7 +141,7 @@ async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: 
     assert data["desProjectTasks"]["nodes"] == [{"name": "Hers", "createdBy": {"userName": "grace"}}]
 
 
-async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: Designer) -> None:
+async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: DesignClient) -> None:
     await designer.get("{ desUserByAuth { userName } }")
     changed = dataclasses.replace(people.USERS[0], name="Ada Lovelace", email="countess@sandbox.example")
     designer.sandbox.people.replace(changed)
@@ -153,7 +153,7 @@ async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: Design
     }
 
 
-async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: Designer) -> None:
+async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: DesignClient) -> None:
     (first, *_) = (await designer.get("{ desWorkspaceInfos { location { apiServiceUrl filesServiceUrl } } }"))[
         "desWorkspaceInfos"
     ]
@@ -179,7 +179,7 @@ async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catal
     assert held.data is made
 
 
-async def test_boms_are_made_of_parts_of_the_catalog(designer: Designer, catalog: store.Catalog) -> None:
+async def test_boms_are_made_of_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
     wanted = """design { variants { bom { items(first: 1000) { nodes { quantity bomItemInstances { designator isFitted }
         component { manufacturerParts { octopartId companyName partNumber supplierParts { partNumber } } } } } } } }"""
     project = await designer.project(wanted)
@@ -200,7 +200,7 @@ async def test_boms_are_made_of_parts_of_the_catalog(designer: Designer, catalog
     assert supply["supParts"][0]["id"] == some
 
 
-async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(designer: Designer) -> None:
+async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(designer: DesignClient) -> None:
     wanted = """design { variants { bom { items(first: 100) { nodes { component { details { parameters {
       name type value } } } } } } } }"""
     (variant, *_) = (await designer.project(wanted))["design"]["variants"]
@@ -218,13 +218,13 @@ async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(d
     assert await designer.get(query) == {"desUserByAuth": {"small": None, "pictureUrl": None}}
 
 
-async def test_design_data_costs_no_parts(designer: Designer) -> None:
+async def test_design_data_costs_no_parts(designer: DesignClient) -> None:
     await designer.project("design { variants { bom { items { nodes { component { name } } } } } }")
     assert designer.sandbox.accounting.used(APPLICATION.application_id) == 0
 
 
 @pytest.mark.parametrize("scope", ["supply.domain", "design.domain", "openid user.access supply.domain"])
-async def test_a_token_of_less_is_refused(designer: Designer, scope: str) -> None:
+async def test_a_token_of_less_is_refused(designer: DesignClient, scope: str) -> None:
     await designer.sign_in(scope=scope)
     for query in ("{ desWorkspaceInfos { name } }", "{ a: desUserByAuth { userName } supManufacturers { id } }"):
         reply = await designer.ask(query)
@@ -234,7 +234,7 @@ async def test_a_token_of_less_is_refused(designer: Designer, scope: str) -> Non
     assert designer.rest_calls() == []
 
 
-async def test_an_application_by_itself_is_refused(caller: Caller, designer: Designer) -> None:
+async def test_an_application_by_itself_is_refused(caller: SandboxClient, designer: DesignClient) -> None:
     await designer.log_in(scope="design.domain")
     for who in (caller, designer):
         reply = await who.ask("{ desWorkspaceInfos { name } }")
@@ -243,18 +243,18 @@ async def test_an_application_by_itself_is_refused(caller: Caller, designer: Des
         assert changed.body["errors"][0]["extensions"]["code"] == "AUTH_NOT_AUTHORIZED"
 
 
-async def test_without_a_token_it_is_the_usual_refusal(designer: Designer) -> None:
+async def test_without_a_token_it_is_the_usual_refusal(designer: DesignClient) -> None:
     reply = await designer.ask("{ desWorkspaceInfos { name } }", headers={})
     assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
 
 
-async def test_without_authentication_it_is_the_first_user_who_asks(start_design: StartsDesign) -> None:
+async def test_without_authentication_it_is_the_first_user_who_asks(start_design: StartDesignSandbox) -> None:
     async with start_design(no_auth=True) as designer:
         reply = await designer.ask("{ desUserByAuth { userName } }", headers={})
         assert reply.data["desUserByAuth"]["userName"] == "ada"
 
 
-async def test_what_is_not_there_is_null_or_said(designer: Designer) -> None:
+async def test_what_is_not_there_is_null_or_said(designer: DesignClient) -> None:
     nulls = ("desProjectById", "desComponentById", "desFolderById", "desReleaseById", "desBomById", "desDesignItemById")
     for id_ in ("none", "", "a,b", "x" * 5000, "a&id=b"):
         data = await designer.get(
@@ -267,7 +267,7 @@ async def test_what_is_not_there_is_null_or_said(designer: Designer) -> None:
     assert reply.messages == ["there is no workspace https://nowhere.example"]
 
 
-async def test_a_workspace_is_shown_to_its_own_people_only(designer: Designer) -> None:
+async def test_a_workspace_is_shown_to_its_own_people_only(designer: DesignClient) -> None:
     query = '{ desTeam(workspaceUrl: "%s") { users { userId email } } }'
     people_of = (await designer.get(query % AURORA))["desTeam"]["users"]
     other = next(one for one in people_of if one["email"].endswith("aurora-instruments.example"))
@@ -284,7 +284,7 @@ async def test_a_workspace_is_shown_to_its_own_people_only(designer: Designer) -
     assert (await designer.ask(query % NORTHWIND)).messages == [f"there is no workspace {NORTHWIND}"]
 
 
-async def test_a_seed_makes_its_own_data_and_always_the_same(start_design: StartsDesign) -> None:
+async def test_a_seed_makes_its_own_data_and_always_the_same(start_design: StartDesignSandbox) -> None:
     made = []
     for seed in (1, 1, 2):
         async with start_design(seed=seed) as designer:

@@ -4,7 +4,7 @@ import json
 
 import aiohttp
 import pytest
-from support.designer import AURORA, Designer, StartsDesign
+from support.design_client import AURORA, DesignClient, StartDesignSandbox
 
 from proxy.sandbox.design import rest
 
@@ -12,7 +12,7 @@ BOM = """design { variants { bom { items(first: 200) { nodes {
   component { name folder { name createdBy { userName } } } } } } } }"""
 
 
-async def test_many_items_make_one_call_for_their_components(designer: Designer) -> None:
+async def test_many_items_make_one_call_for_their_components(designer: DesignClient) -> None:
     await designer.get("{ desUserByAuth { userName } }")
     designer.sandbox.journal.clear()
     project = await designer.project(BOM)
@@ -26,7 +26,7 @@ async def test_many_items_make_one_call_for_their_components(designer: Designer)
 
 
 async def test_more_than_two_hundred_are_asked_for_in_several_calls(
-    designer: Designer,
+    designer: DesignClient,
 ) -> None:
     wanted = "design { variants { pcb { designItems(first: 1000) { nodes { component { name } } } } } }"
     query = f"query($u: String!) {{ desProjects(workspaceUrl: $u) {{ nodes {{ {wanted} }} }} }}"
@@ -38,7 +38,7 @@ async def test_more_than_two_hundred_are_asked_for_in_several_calls(
     assert designer.rest_calls().count("projects GET /items") == 1
 
 
-async def test_no_public_token_opens_them(designer: Designer) -> None:
+async def test_no_public_token_opens_them(designer: DesignClient) -> None:
     assert set(designer.sandbox.design_urls) == {"workspaces", "library", "projects", "collaboration"}
     own = {aiohttp.client.URL(url).port for url in designer.sandbox.design_urls.values()}
     assert len(own | {designer.sandbox.port}) == 5
@@ -60,7 +60,7 @@ async def test_no_public_token_opens_them(designer: Designer) -> None:
                     }
 
 
-async def test_calls_are_in_the_journal_without_ids(designer: Designer) -> None:
+async def test_calls_are_in_the_journal_without_ids(designer: DesignClient) -> None:
     query = '{ desProjectById(id: "a-secret-id") { name } }'
     await designer.get(query)
     entries = [one for one in designer.sandbox.journal.last(10) if one.service == rest.JOURNALLED]
@@ -69,7 +69,7 @@ async def test_calls_are_in_the_journal_without_ids(designer: Designer) -> None:
     assert designer.sandbox.journal.totals.requests["design"] == len(entries)
 
 
-async def test_two_sandboxes_do_not_see_each_other(start_design: StartsDesign) -> None:
+async def test_two_sandboxes_do_not_see_each_other(start_design: StartDesignSandbox) -> None:
     query = "query($u: String!) { desWorkspaceTasks(workspaceUrl: $u, last: 1) { totalCount nodes { name } } }"
     asked = {"workspaceUrl": AURORA, "task": {"name": "Only here", "description": ""}}
     async with start_design() as one, start_design() as other:
@@ -80,7 +80,7 @@ async def test_two_sandboxes_do_not_see_each_other(start_design: StartsDesign) -
         assert not set(one.sandbox.design_urls.values()) & set(other.sandbox.design_urls.values())
 
 
-async def test_they_end_with_the_sandbox(start_design: StartsDesign) -> None:
+async def test_they_end_with_the_sandbox(start_design: StartDesignSandbox) -> None:
     async with start_design() as designer:
         urls = dict(designer.sandbox.design_urls)
     async with aiohttp.ClientSession() as session:

@@ -8,7 +8,7 @@ import gql
 import pytest
 from gql.transport.aiohttp_websockets import AIOHTTPWebsocketsTransport
 from gql.transport.exceptions import TransportQueryError
-from support.designer import AURORA, NORTHWIND, Designer, StartsDesign
+from support.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import people
@@ -19,7 +19,7 @@ WATCH = """subscription($input: DesOnCommentUpdatedInput!) { desOnCommentUpdated
   action data { commentAuthor commentText commentThreadId projectId documentName threadStatus } } }"""
 
 
-async def first_thread(designer: Designer, url: str = AURORA, name: str = "Weather Station Mk2") -> dict[str, str]:
+async def first_thread(designer: DesignClient, url: str = AURORA, name: str = "Weather Station Mk2") -> dict[str, str]:
     """A thread of a project, as mutations name it."""
     project_id = (await designer.project("id", url, name))["id"]
     query = "query($p: ID!) { desCommentThreads(projectId: $p) { commentThreadId } }"
@@ -27,11 +27,11 @@ async def first_thread(designer: Designer, url: str = AURORA, name: str = "Weath
     return {"entityId": project_id, "commentThreadId": thread["commentThreadId"]}
 
 
-def watching(designer: Designer, url: str = AURORA) -> dict[str, Any]:
+def watching(designer: DesignClient, url: str = AURORA) -> dict[str, Any]:
     return {"input": {"token": designer.token, "workspaceUrl": url}}
 
 
-async def listening(designer: Designer, count: int = 1) -> None:
+async def listening(designer: DesignClient, count: int = 1) -> None:
     """Wait until so many ask for events: the service has begun to answer them."""
     async with asyncio.timeout(DEADLINE):
         while designer.rest_calls().count("collaboration GET /events") < count:
@@ -45,7 +45,7 @@ async def told(results: AsyncIterator[Any], count: int) -> list[Any]:
         return [(await anext(results))["desOnCommentUpdated"] for _ in range(count)]
 
 
-async def test_a_client_that_others_wrote_hears_of_comments(designer: Designer) -> None:
+async def test_a_client_that_others_wrote_hears_of_comments(designer: DesignClient) -> None:
     place = await first_thread(designer)
     elsewhere = await first_thread(designer, NORTHWIND, "Sensor Hub")
     transport = AIOHTTPWebsocketsTransport(
@@ -70,7 +70,7 @@ async def test_a_client_that_others_wrote_hears_of_comments(designer: Designer) 
     assert {one["data"]["projectId"] for one in events} == {place["entityId"]}
 
 
-async def test_a_client_that_others_wrote_may_ask_over_the_socket_too(designer: Designer) -> None:
+async def test_a_client_that_others_wrote_may_ask_over_the_socket_too(designer: DesignClient) -> None:
     transport = AIOHTTPWebsocketsTransport(
         url=designer.sandbox.graphql_url.replace("http", "ws", 1),
         init_payload={"Authorization": f"Bearer {designer.token}"},
@@ -91,7 +91,7 @@ def subscribe(id_: str, query: str, variables: Any = None) -> dict[str, Any]:
     return {"id": id_, "type": "subscribe", "payload": {"query": query, "variables": variables}}
 
 
-async def test_the_token_may_be_in_the_input_alone(designer: Designer) -> None:
+async def test_the_token_may_be_in_the_input_alone(designer: DesignClient) -> None:
     place = await first_thread(designer)
     async with designer.socket() as socket:
         await opened(socket)
@@ -108,7 +108,7 @@ async def test_the_token_may_be_in_the_input_alone(designer: Designer) -> None:
         assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthInvalidToken")
 
 
-async def test_a_bad_token_or_workspace_ends_the_subscription_at_once(designer: Designer) -> None:
+async def test_a_bad_token_or_workspace_ends_the_subscription_at_once(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"token": designer.token})
         await socket.send_json(subscribe("1", WATCH, {"input": {"token": "no", "workspaceUrl": AURORA}}))
@@ -120,7 +120,7 @@ async def test_a_bad_token_or_workspace_ends_the_subscription_at_once(designer: 
         assert (await socket.receive_json(timeout=DEADLINE)) == {"id": "2", "type": "complete"}
 
 
-async def test_pings_are_answered_and_operations_run_side_by_side(designer: Designer) -> None:
+async def test_pings_are_answered_and_operations_run_side_by_side(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"authorization": f"bearer {designer.token}"})
         await socket.send_json(subscribe("w", WATCH, watching(designer)))
@@ -144,7 +144,7 @@ async def test_pings_are_answered_and_operations_run_side_by_side(designer: Desi
         ([{"type": "connection_init"}, {"type": "subscribe", "id": "1", "payload": {}}], 4400),
     ],
 )
-async def test_who_breaks_the_protocol_is_hung_up_on(designer: Designer, messages: list[Any], code: int) -> None:
+async def test_who_breaks_the_protocol_is_hung_up_on(designer: DesignClient, messages: list[Any], code: int) -> None:
     async with designer.socket() as socket:
         for message in messages:
             await socket.send_json(message)
@@ -154,7 +154,7 @@ async def test_who_breaks_the_protocol_is_hung_up_on(designer: Designer, message
         assert socket.close_code == code
 
 
-async def test_a_ping_is_answered_before_anything_else_was_said(designer: Designer) -> None:
+async def test_a_ping_is_answered_before_anything_else_was_said(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         for message in ({"type": "pong"}, {"type": "ping", "payload": {"at": 1}}):
             await socket.send_json(message)
@@ -162,7 +162,7 @@ async def test_a_ping_is_answered_before_anything_else_was_said(designer: Design
         await opened(socket)
 
 
-async def test_who_says_nothing_is_hung_up_on(designer: Designer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_says_nothing_is_hung_up_on(designer: DesignClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "PATIENCE", 0.05)
     async with designer.socket() as socket:
         await socket.send_json({"type": "ping"})
@@ -171,7 +171,7 @@ async def test_who_says_nothing_is_hung_up_on(designer: Designer, monkeypatch: p
         assert socket.close_code == 4408
 
 
-async def test_an_id_is_free_when_its_operation_is_complete(designer: Designer) -> None:
+async def test_an_id_is_free_when_its_operation_is_complete(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"token": designer.token})
         for query, kinds in (("{ desUserByAuth { userName } }", ("next", "complete")), ("{ no }", ("error",))) * 5:
@@ -179,7 +179,7 @@ async def test_an_id_is_free_when_its_operation_is_complete(designer: Designer) 
             assert [(await socket.receive_json(timeout=DEADLINE))["type"] for _ in kinds] == list(kinds)
 
 
-async def test_a_subscription_ends_with_its_token(designer: Designer, turned: clock.ManualClock) -> None:
+async def test_a_subscription_ends_with_its_token(designer: DesignClient, turned: clock.ManualClock) -> None:
     place = await first_thread(designer)
     async with designer.socket() as socket:
         await opened(socket)
@@ -194,7 +194,7 @@ async def test_a_subscription_ends_with_its_token(designer: Designer, turned: cl
         assert (await socket.receive_json(timeout=DEADLINE))["type"] == "next"
 
 
-async def test_who_is_gone_hears_no_more(designer: Designer) -> None:
+async def test_who_is_gone_hears_no_more(designer: DesignClient) -> None:
     place, watched_by_ada = await first_thread(designer), watching(designer)
     async with designer.socket() as socket:
         await opened(socket)
@@ -207,7 +207,7 @@ async def test_who_is_gone_hears_no_more(designer: Designer) -> None:
         assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
 
 
-async def test_an_id_is_one_operations_while_that_runs(designer: Designer) -> None:
+async def test_an_id_is_one_operations_while_that_runs(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"token": designer.token})
         for _ in range(2):
@@ -218,19 +218,19 @@ async def test_an_id_is_one_operations_while_that_runs(designer: Designer) -> No
         assert socket.close_code == 4409
 
 
-async def test_another_protocol_is_not_spoken(designer: Designer) -> None:
+async def test_another_protocol_is_not_spoken(designer: DesignClient) -> None:
     async with designer.socket(protocols=("graphql-ws",)) as socket:
         await socket.receive(timeout=DEADLINE)
         assert socket.close_code == 4406
 
 
-async def test_a_subscription_by_post_is_sent_to_the_socket(designer: Designer) -> None:
+async def test_a_subscription_by_post_is_sent_to_the_socket(designer: DesignClient) -> None:
     reply = await designer.ask(WATCH, watching(designer))
     assert reply.status == 400
     assert "graphql-transport-ws" in reply.messages[0]
 
 
-async def test_it_is_in_the_journal_without_its_token(designer: Designer) -> None:
+async def test_it_is_in_the_journal_without_its_token(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket)
         await socket.send_json(subscribe("1", WATCH, watching(designer)))
@@ -242,11 +242,11 @@ async def test_it_is_in_the_journal_without_its_token(designer: Designer) -> Non
     assert designer.token not in repr(designer.sandbox.journal.entries)
 
 
-def watched(designer: Designer) -> Any:
+def watched(designer: DesignClient) -> Any:
     return next(one for one in designer.sandbox.journal.entries if one.fields == ("desOnCommentUpdated",))
 
 
-async def test_the_sandbox_ends_while_somebody_listens(start_design: StartsDesign) -> None:
+async def test_the_sandbox_ends_while_somebody_listens(start_design: StartDesignSandbox) -> None:
     async with start_design() as designer:
         socket = await designer.session.ws_connect(designer.sandbox.graphql_url, protocols=("graphql-transport-ws",))
         await opened(socket)

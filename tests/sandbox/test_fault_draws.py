@@ -4,20 +4,20 @@ import random
 
 import aiohttp
 import pytest
-from support.faulty import FREE, PARTS, billed, declare, raw, statuses, struck, until
-from support.sandbox_caller import Caller, Starts
+from support.fault_injection import FREE, PARTS, billed, declare, raw, statuses, struck, until
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import faults
 from proxy.sandbox.injection import declarations
 
 
-async def test_a_count_strikes_the_next_so_many_requests_and_is_over(caller: Caller) -> None:
+async def test_a_count_strikes_the_next_so_many_requests_and_is_over(caller: SandboxClient) -> None:
     declare(caller, "5xx count=2", "429 count=1")
     assert await statuses(caller, 5) == [503, 503, 429, 200, 200]
     assert [left for _, left in caller.sandbox.faults.left()] == [0, 0]
 
 
-async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start: Starts) -> None:
+async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start: StartSandbox) -> None:
     async with start(rng=random.Random(3)) as caller:
         declare(caller, "5xx share=0.3", "429 share=0.5", "latency ms=1 share=0.2")
         found = await statuses(caller, 400)
@@ -27,12 +27,12 @@ async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start:
     assert (struck(caller)["5xx"], struck(caller)["429"]) == (found.count(503), found.count(429))
 
 
-async def test_a_share_of_nothing_strikes_nothing_and_of_one_everything(caller: Caller) -> None:
+async def test_a_share_of_nothing_strikes_nothing_and_of_one_everything(caller: SandboxClient) -> None:
     declare(caller, "5xx share=0", "429 share=1")
     assert await statuses(caller, 20) == [429] * 20
 
 
-async def test_the_same_seed_strikes_the_same_requests(start: Starts) -> None:
+async def test_the_same_seed_strikes_the_same_requests(start: StartSandbox) -> None:
     async def run(seed: int) -> list[int]:
         async with start(rng=random.Random(seed)) as caller:
             declare(caller, "5xx share=0.3", "429 share=0.3")
@@ -43,7 +43,7 @@ async def test_the_same_seed_strikes_the_same_requests(start: Starts) -> None:
     assert first != await run(2)
 
 
-async def test_faults_of_the_settings_are_there_from_the_start(start: Starts) -> None:
+async def test_faults_of_the_settings_are_there_from_the_start(start: StartSandbox) -> None:
     async with start(faults=declarations.parse("429")) as caller:
         assert await statuses(caller, 1) == [429]
 
@@ -63,7 +63,9 @@ def test_mixed_faults_are_of_many_kinds_and_spare_the_token_where_they_are_not_a
     assert {fault.on for fault in declarations.parse("mixed on=token")} == {"token"}
 
 
-async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_accounted_for(start: Starts) -> None:
+async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_accounted_for(
+    start: StartSandbox,
+) -> None:
     async with start(rng=random.Random(5), token_windows=()) as caller:
         right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
         parts = 0

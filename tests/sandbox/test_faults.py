@@ -3,18 +3,18 @@
 import asyncio
 
 import pytest
-from support.faulty import ANSWER, FREE, PARTS, billed, declare, raw, received, statuses, struck, until
-from support.sandbox_caller import Caller, Starts
+from support.fault_injection import ANSWER, FREE, PARTS, billed, declare, raw, received, statuses, struck, until
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 
 
-async def test_without_faults_nothing_is_struck(caller: Caller) -> None:
+async def test_without_faults_nothing_is_struck(caller: SandboxClient) -> None:
     assert (await caller.ask(FREE)).data == ANSWER
     assert struck(caller) == {}
 
 
-async def test_latency_holds_an_answer_back_and_leaves_it_whole(caller: Caller) -> None:
+async def test_latency_holds_an_answer_back_and_leaves_it_whole(caller: SandboxClient) -> None:
     declare(caller, "latency ms=30", "latency ms=40")
     began = asyncio.get_running_loop().time()
     assert len((await caller.ask(PARTS)).data["supSearch"]["results"]) == 3
@@ -24,7 +24,7 @@ async def test_latency_holds_an_answer_back_and_leaves_it_whole(caller: Caller) 
 
 
 @pytest.mark.parametrize("when, parts", [("before", 0), ("after", 3)])
-async def test_a_reset_ends_the_connection_without_a_byte(caller: Caller, when: str, parts: int) -> None:
+async def test_a_reset_ends_the_connection_without_a_byte(caller: SandboxClient, when: str, parts: int) -> None:
     declare(caller, f"reset when={when} count=1")
     with pytest.raises(ConnectionResetError):
         await received(caller)
@@ -35,7 +35,7 @@ async def test_a_reset_ends_the_connection_without_a_byte(caller: Caller, when: 
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-async def test_a_5xx_is_a_page_of_a_gateway_and_bills_nothing(caller: Caller, status: int) -> None:
+async def test_a_5xx_is_a_page_of_a_gateway_and_bills_nothing(caller: SandboxClient, status: int) -> None:
     declare(caller, f"5xx status={status}")
     code, body, headers = await raw(caller)
     assert (code, headers["Content-Type"]) == (status, "text/html; charset=utf-8")
@@ -44,7 +44,7 @@ async def test_a_5xx_is_a_page_of_a_gateway_and_bills_nothing(caller: Caller, st
     assert (struck(caller), billed(caller)) == ({"5xx": 1}, 0)
 
 
-async def test_a_5xx_can_be_in_the_words_of_the_service_and_say_when_to_come_again(caller: Caller) -> None:
+async def test_a_5xx_can_be_in_the_words_of_the_service_and_say_when_to_come_again(caller: SandboxClient) -> None:
     declare(caller, "5xx status=500 body=json retry_after=7")
     reply = await caller.ask(PARTS)
     assert (reply.status, reply.messages) == (500, ["Unexpected Execution Error"])
@@ -54,14 +54,14 @@ async def test_a_5xx_can_be_in_the_words_of_the_service_and_say_when_to_come_aga
     assert (reply.status, reply.body) == (500, {"error": "server_error"})
 
 
-async def test_a_429_says_how_long_to_wait(caller: Caller) -> None:
+async def test_a_429_says_how_long_to_wait(caller: SandboxClient) -> None:
     declare(caller, "429 retry_after=3")
     status, _, headers = await raw(caller)
     assert (status, headers["Retry-After"]) == (429, "3")
     assert (struck(caller), billed(caller)) == ({"429": 1}, 0)
 
 
-async def test_a_401_says_that_a_good_token_is_none(caller: Caller) -> None:
+async def test_a_401_says_that_a_good_token_is_none(caller: SandboxClient) -> None:
     declare(caller, "401 count=2")
     for _ in range(2):
         reply = await caller.ask(PARTS)
@@ -72,7 +72,7 @@ async def test_a_401_says_that_a_good_token_is_none(caller: Caller) -> None:
     assert (await caller.ask(FREE)).data == ANSWER
 
 
-async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: Caller) -> None:
+async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: SandboxClient) -> None:
     declare(caller, "expired count=1")
     for _ in range(2):
         reply = await caller.ask(PARTS)
@@ -85,7 +85,7 @@ async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: Caller)
     assert (struck(caller), billed(caller)) == ({"expired": 3}, 0)
 
 
-async def test_a_token_that_is_none_is_not_made_an_expired_one(caller: Caller) -> None:
+async def test_a_token_that_is_none_is_not_made_an_expired_one(caller: SandboxClient) -> None:
     declare(caller, "expired")
     reply = await caller.ask(PARTS, headers={"token": "nonsense"})
     assert reply.body["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
@@ -93,7 +93,7 @@ async def test_a_token_that_is_none_is_not_made_an_expired_one(caller: Caller) -
 
 
 @pytest.mark.parametrize("after", [0, 20, 10_000_000])
-async def test_a_cut_answer_is_shorter_than_it_promised_and_billed(caller: Caller, after: int) -> None:
+async def test_a_cut_answer_is_shorter_than_it_promised_and_billed(caller: SandboxClient, after: int) -> None:
     declare(caller, f"cut after={after}")
     head, _, body = (await received(caller)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -104,7 +104,7 @@ async def test_a_cut_answer_is_shorter_than_it_promised_and_billed(caller: Calle
     assert (caller.sandbox.journal.entries[-1].status, caller.sandbox.journal.entries[-1].whole) == (200, False)
 
 
-async def test_a_malformed_answer_comes_with_200_and_is_billed(caller: Caller) -> None:
+async def test_a_malformed_answer_comes_with_200_and_is_billed(caller: SandboxClient) -> None:
     _, whole, _ = await raw(caller)
     declare(caller, "malformed")
     status, half, headers = await raw(caller)
@@ -120,7 +120,7 @@ async def test_a_malformed_answer_comes_with_200_and_is_billed(caller: Caller) -
     assert caller.sandbox.journal.totals.spoiled_parts == 9
 
 
-async def test_a_slow_loris_brings_everything_byte_by_byte(caller: Caller) -> None:
+async def test_a_slow_loris_brings_everything_byte_by_byte(caller: SandboxClient) -> None:
     declare(caller, "slow-loris ms=1")
     options = {"json": {"query": FREE}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
@@ -131,7 +131,7 @@ async def test_a_slow_loris_brings_everything_byte_by_byte(caller: Caller) -> No
     await until(lambda: caller.sandbox.journal.entries[-1].whole)
 
 
-async def test_who_hangs_up_on_a_slow_answer_ends_it_and_has_paid_for_it(caller: Caller) -> None:
+async def test_who_hangs_up_on_a_slow_answer_ends_it_and_has_paid_for_it(caller: SandboxClient) -> None:
     declare(caller, "slow-loris ms=60000", "latency ms=1")
     options = {"json": {"query": PARTS}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
@@ -140,7 +140,7 @@ async def test_who_hangs_up_on_a_slow_answer_ends_it_and_has_paid_for_it(caller:
     assert (billed(caller), caller.sandbox.journal.totals.spoiled_parts) == (3, 3)
 
 
-async def test_the_sandbox_ends_while_an_answer_is_held_back(start: Starts) -> None:
+async def test_the_sandbox_ends_while_an_answer_is_held_back(start: StartSandbox) -> None:
     async with start() as caller:
         declare(caller, "latency ms=600000")
         reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
@@ -152,7 +152,7 @@ async def test_the_sandbox_ends_while_an_answer_is_held_back(start: Starts) -> N
     assert kept.entries[-1].whole is False
 
 
-async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(caller: Caller) -> None:
+async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(caller: SandboxClient) -> None:
     declare(caller, "quota at=5")
     assert (await caller.ask(PARTS)).data
     assert (await caller.ask(PARTS)).data
@@ -170,7 +170,7 @@ async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(call
 
 
 async def test_a_quota_without_a_figure_is_used_up_from_now_and_in_the_next_month_too(
-    start: Starts, turned: clock.ManualClock
+    start: StartSandbox, turned: clock.ManualClock
 ) -> None:
     async with start(token_lifetime=90 * 86_400) as caller:
         await caller.ask(PARTS)
@@ -181,13 +181,13 @@ async def test_a_quota_without_a_figure_is_used_up_from_now_and_in_the_next_mont
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 0. ")
 
 
-async def test_a_quota_above_the_plan_changes_nothing(caller: Caller) -> None:
+async def test_a_quota_above_the_plan_changes_nothing(caller: SandboxClient) -> None:
     declare(caller, "quota at=100000")
     assert (await caller.ask(PARTS)).data
     assert struck(caller) == {}
 
 
-async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: Caller) -> None:
+async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: SandboxClient) -> None:
     before = await caller.ask(PARTS)
     declare(caller, "missing-field field=SupPart.totalAvail", "missing-field field=SupOffer.moq")
     refused = await caller.ask(PARTS)
@@ -202,20 +202,22 @@ async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: Ca
     assert (await caller.ask(PARTS)).data == before.data
 
 
-async def test_a_query_that_is_wrong_anyway_is_no_strike_of_a_missing_field(caller: Caller) -> None:
+async def test_a_query_that_is_wrong_anyway_is_no_strike_of_a_missing_field(caller: SandboxClient) -> None:
     declare(caller, "missing-field field=SupPart.totalAvail")
     assert (await caller.ask("{ nonsense }")).status == 400
     assert struck(caller) == {}
 
 
 @pytest.mark.parametrize("field", ["SupPart.nonsense", "Nonsense.mpn", "__Type.name"])
-async def test_a_field_that_is_not_in_the_schema_is_named_and_nothing_changes(caller: Caller, field: str) -> None:
+async def test_a_field_that_is_not_in_the_schema_is_named_and_nothing_changes(
+    caller: SandboxClient, field: str
+) -> None:
     declare(caller, "429")
     with pytest.raises(ValueError, match=f"the schema has no {field}"):
         declare(caller, f"missing-field field={field}")
     assert await statuses(caller, 1) == [429]
 
 
-async def test_two_quotas_are_one_too_many(caller: Caller) -> None:
+async def test_two_quotas_are_one_too_many(caller: SandboxClient) -> None:
     with pytest.raises(ValueError, match="there can be one, not 2"):
         declare(caller, "quota at=5", "quota")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from graphql import get_introspection_query, parse
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox.graphql import allowance, documents, extent, problems, schema, transport
@@ -54,7 +54,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
-async def test_a_hostile_document_is_a_400_and_the_next_request_is_answered(caller: Caller, document: str) -> None:
+async def test_a_hostile_document_is_a_400_and_the_next_request_is_answered(
+    caller: SandboxClient, document: str
+) -> None:
     reply = await caller.ask(document)
     assert reply.status == 400
     assert reply.messages
@@ -62,7 +64,7 @@ async def test_a_hostile_document_is_a_400_and_the_next_request_is_answered(call
     assert (await caller.ask("{ __typename }")).status == 200
 
 
-async def test_a_document_may_be_so_deep_and_no_deeper(caller: Caller) -> None:
+async def test_a_document_may_be_so_deep_and_no_deeper(caller: SandboxClient) -> None:
     assert "errors" not in (await caller.ask(nested(LAST))).body
     reply = await caller.ask("\n" + nested(LAST + 1))
     assert reply.status == 400
@@ -75,14 +77,14 @@ async def test_a_document_may_be_so_deep_and_no_deeper(caller: Caller) -> None:
     }
 
 
-async def test_a_document_may_have_so_many_fields_and_no_more(caller: Caller) -> None:
+async def test_a_document_may_have_so_many_fields_and_no_more(caller: SandboxClient) -> None:
     assert len((await caller.ask(wide(extent.MAX_FIELDS))).data) == extent.MAX_FIELDS
     reply = await caller.ask(wide(extent.MAX_FIELDS + 1))
     assert (reply.status, reply.body["errors"][0]["extensions"]) == (400, {"code": "HC0011"})
     assert f"more than {extent.MAX_FIELDS} fields" in reply.messages[0]
 
 
-async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller: Caller) -> None:
+async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller: SandboxClient) -> None:
     query = get_introspection_query(descriptions=True, input_value_deprecation=True, type_depth=9)
     reply = await caller.ask(query, headers={})
     assert {kind["name"] for kind in reply.data["__schema"]["types"]} >= {"SupPart", "Query"}
@@ -109,7 +111,7 @@ def test_a_document_is_measured_with_its_fragments_in_place(document: str, fault
     assert all(part in message for part, message in zip(faults, found, strict=True))
 
 
-async def test_a_body_may_be_so_long_and_no_longer_however_it_is_sent(caller: Caller) -> None:
+async def test_a_body_may_be_so_long_and_no_longer_however_it_is_sent(caller: SandboxClient) -> None:
     async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
         for start in range(0, len(body), 65_536):
             yield body[start : start + 65_536]
@@ -133,7 +135,7 @@ async def test_a_body_may_be_so_long_and_no_longer_however_it_is_sent(caller: Ca
         assert status == 200 or reply.body["errors"][0]["extensions"]["code"] == "HC0010"
 
 
-async def test_a_body_that_is_not_packed_as_it_says_is_a_400(caller: Caller) -> None:
+async def test_a_body_that_is_not_packed_as_it_says_is_a_400(caller: SandboxClient) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip", "token": caller.token}
     async with caller.session.post(
         caller.sandbox.graphql_url, data=b'{"query": "{ __typename }"}', headers=headers
@@ -141,7 +143,7 @@ async def test_a_body_that_is_not_packed_as_it_says_is_a_400(caller: Caller) -> 
         assert response.status == 400
 
 
-async def test_an_answer_that_grows_too_large_is_refused_and_costs_nothing(start: Starts) -> None:
+async def test_an_answer_that_grows_too_large_is_refused_and_costs_nothing(start: StartSandbox) -> None:
     query = '{{ supSearch(q: "", limit: {}) {{ results {{ part {{ mpn similarParts {{ id }} }} }} }} }}'
     async with start(answer_fields=100) as caller:
         assert (await caller.ask(query.format(1))).status == 200
@@ -169,7 +171,7 @@ def turned() -> HastyClock:
 
 @pytest.mark.parametrize("accept, status", [("*/*", 500), ("application/json", 200), (GRAPHQL, 500)])
 async def test_an_execution_that_takes_too_long_is_ended_with_an_error_of_its_own(
-    caller: Caller, turned: HastyClock, accept: str, status: int
+    caller: SandboxClient, turned: HastyClock, accept: str, status: int
 ) -> None:
     headers = {"token": caller.token, "Accept": accept}
     query = '{ supSearch(q: "", limit: 20) { results { part { sellers { company { id name slug } } } } } }'
@@ -188,7 +190,7 @@ async def test_an_execution_that_takes_too_long_is_ended_with_an_error_of_its_ow
     assert len((await caller.ask(query, headers=headers)).data["supSearch"]["results"]) == 20
 
 
-async def test_aliases_share_the_time_of_their_request(caller: Caller, turned: HastyClock) -> None:
+async def test_aliases_share_the_time_of_their_request(caller: SandboxClient, turned: HastyClock) -> None:
     searches = " ".join(f'a{n}: supSearch(q: "x") {{ hits }}' for n in range(100))
     turned.pace = 1.0
     reply = await caller.ask("{" + searches + "}")

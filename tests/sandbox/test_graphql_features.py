@@ -1,7 +1,7 @@
 """Fields that need a feature of the plan (contract graphql.md §6)."""
 
 import pytest
-from support.sandbox_caller import Starts
+from support.sandbox_client import StartSandbox
 
 from proxy.sandbox import accounts
 from proxy.sandbox.graphql import gates, schema
@@ -32,7 +32,7 @@ def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_featur
     ],
 )
 async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
-    start: Starts, feature: str, selection: str
+    start: StartSandbox, feature: str, selection: str
 ) -> None:
     async with start(accounts=plan(feature)) as caller:
         reply = await caller.ask(PART % selection)
@@ -59,7 +59,9 @@ async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
         ("SIMILAR_PARTS", "similarParts { id }"),
     ],
 )
-async def test_a_field_that_may_not_be_null_takes_its_part_along(start: Starts, feature: str, selection: str) -> None:
+async def test_a_field_that_may_not_be_null_takes_its_part_along(
+    start: StartSandbox, feature: str, selection: str
+) -> None:
     async with start(accounts=plan(feature)) as caller:
         reply = await caller.ask(PART % selection)
         whole = await caller.ask(f'{{ supMultiMatch(queries: [{{mpn: "SN74S74N"}}]) {{ parts {{ {selection} }} }} }}')
@@ -78,7 +80,7 @@ async def test_a_field_that_may_not_be_null_takes_its_part_along(start: Starts, 
         ("SPELLING_CORRECTIONS", '{ supSpellingCorrection(q: "LM") { hits } }'),
     ],
 )
-async def test_queries_and_aggregations_are_gated_too(start: Starts, feature: str, query: str) -> None:
+async def test_queries_and_aggregations_are_gated_too(start: StartSandbox, feature: str, query: str) -> None:
     async with start(accounts=plan(feature)) as caller:
         refused = await caller.ask(query)
     async with start() as caller:
@@ -87,7 +89,7 @@ async def test_queries_and_aggregations_are_gated_too(start: Starts, feature: st
     assert allowed.data
 
 
-async def test_without_the_life_cycle_feature_its_properties_are_left_out(start: Starts) -> None:
+async def test_without_the_life_cycle_feature_its_properties_are_left_out(start: StartSandbox) -> None:
     query = PART % "specs { attribute { shortname } }"
 
     async def names(caller: object) -> set[str]:

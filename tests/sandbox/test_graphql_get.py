@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller, Reply
+from support.sandbox_client import JsonResponse, SandboxClient
 
 BY_ID = "query($ids: [String!]) { supSellers(ids: $ids) { name } }"
 BOTH = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
@@ -12,35 +12,37 @@ DIGI_KEY = {"supSellers": [{"name": "Digi-Key"}]}
 MIXED = "query Read { __typename } mutation Write { __typename } subscription Watch { __typename }"
 
 
-async def get(caller: Caller, params: Any, **headers: str) -> Reply:
+async def get(caller: SandboxClient, params: Any, **headers: str) -> JsonResponse:
     said = {"Authorization": f"Bearer {caller.token}", **headers}
     async with caller.session.get(caller.sandbox.graphql_url, params=params, headers=said) as response:
         raw = await response.read()
-        return Reply(response.status, json.loads(raw), response.headers, raw)
+        return JsonResponse(response.status, json.loads(raw), response.headers, raw)
 
 
-async def test_variables_are_json_text(caller: Caller) -> None:
+async def test_variables_are_json_text(caller: SandboxClient) -> None:
     reply = await get(caller, {"query": BY_ID, "variables": '{"ids": ["459"]}', "extensions": '{"any": 1}'})
     assert (reply.status, reply.data) == (200, DIGI_KEY)
 
 
 @pytest.mark.parametrize("nothing", ["", "null"])
 async def test_variables_and_extensions_that_are_nothing_are_as_if_they_were_not_there(
-    caller: Caller, nothing: str
+    caller: SandboxClient, nothing: str
 ) -> None:
     reply = await get(caller, {"query": "{ __typename }", "variables": nothing, "extensions": nothing})
     assert reply.data == {"__typename": "Query"}
 
 
 @pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
-async def test_the_operation_name_chooses_and_an_empty_one_is_none(caller: Caller, name: str, status: int) -> None:
+async def test_the_operation_name_chooses_and_an_empty_one_is_none(
+    caller: SandboxClient, name: str, status: int
+) -> None:
     reply = await get(caller, {"query": BOTH, "operationName": name})
     assert reply.status == status
     assert status == 400 or reply.data == DIGI_KEY
     assert (await get(caller, {"query": "{ __typename }", "operationName": ""})).status == 200
 
 
-async def test_null_is_the_name_of_an_operation(caller: Caller) -> None:
+async def test_null_is_the_name_of_an_operation(caller: SandboxClient) -> None:
     reply = await get(caller, {"query": "query null { __typename } query B { __typename }", "operationName": "null"})
     assert reply.data == {"__typename": "Query"}
 
@@ -56,7 +58,7 @@ async def test_null_is_the_name_of_an_operation(caller: Caller) -> None:
         ([("query", "{ __typename }"), ("query", "{ __schema { description } }")], "`query` is given 2 times"),
     ],
 )
-async def test_a_parameter_that_is_wrong_is_a_400_that_names_it(caller: Caller, params: Any, named: str) -> None:
+async def test_a_parameter_that_is_wrong_is_a_400_that_names_it(caller: SandboxClient, params: Any, named: str) -> None:
     for accept in ("application/json", "application/graphql-response+json"):
         reply = await get(caller, params, Accept=accept)
         assert reply.status == 400
@@ -65,20 +67,20 @@ async def test_a_parameter_that_is_wrong_is_a_400_that_names_it(caller: Caller, 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "application/graphql-response+json"])
 @pytest.mark.parametrize("name", ["Write", "Watch"])
-async def test_what_is_no_query_is_a_405_that_says_how(caller: Caller, name: str, accept: str) -> None:
+async def test_what_is_no_query_is_a_405_that_says_how(caller: SandboxClient, name: str, accept: str) -> None:
     reply = await get(caller, {"query": MIXED, "operationName": name}, Accept=accept)
     assert (reply.status, reply.headers["Allow"]) == (405, "POST")
     assert reply.messages == ["The specified operation kind is not allowed."]
     assert "data" not in reply.body
 
 
-async def test_a_mutation_without_a_name_is_a_405_and_by_post_it_is_looked_at(caller: Caller) -> None:
+async def test_a_mutation_without_a_name_is_a_405_and_by_post_it_is_looked_at(caller: SandboxClient) -> None:
     mutation = "mutation { __typename }"
     assert (await get(caller, {"query": mutation})).status == 405
     assert (await caller.ask(mutation)).status != 405
 
 
-async def test_a_get_is_billed_and_in_the_journal_like_a_post(caller: Caller) -> None:
+async def test_a_get_is_billed_and_in_the_journal_like_a_post(caller: SandboxClient) -> None:
     search = 'query Few { supSearch(q: "", limit: 3) { results { part { id } } } }'
     assert (await get(caller, {"query": search})).status == 200
     assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 3
@@ -86,31 +88,31 @@ async def test_a_get_is_billed_and_in_the_journal_like_a_post(caller: Caller) ->
     assert (totals.requests["graphql"], totals.parts) == (1, 3)
 
 
-async def test_a_get_needs_a_token_like_a_post(caller: Caller) -> None:
+async def test_a_get_needs_a_token_like_a_post(caller: SandboxClient) -> None:
     reply = await get(caller, {"query": '{ supSellers(ids: ["459"]) { name } }'}, Authorization="Bearer nonsense")
     assert reply.status == 401
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html, application/json"])
-async def test_a_get_without_a_query_is_the_page_for_whom_takes_one(caller: Caller, accept: str) -> None:
+async def test_a_get_without_a_query_is_the_page_for_whom_takes_one(caller: SandboxClient, accept: str) -> None:
     async with caller.session.get(caller.sandbox.graphql_url, headers={"Accept": accept}) as response:
         assert (response.status, response.content_type) == (200, "text/html")
     assert caller.sandbox.journal.totals.requests.get("graphql", 0) == 0
 
 
-async def test_a_get_without_a_query_is_a_400_for_whom_wants_json(caller: Caller) -> None:
+async def test_a_get_without_a_query_is_a_400_for_whom_wants_json(caller: SandboxClient) -> None:
     reply = await get(caller, {}, Accept="application/json")
     assert reply.status == 400
     assert "`query`" in reply.messages[0]
 
 
-async def test_a_head_is_answered_without_a_body(caller: Caller) -> None:
+async def test_a_head_is_answered_without_a_body(caller: SandboxClient) -> None:
     async with caller.session.head(caller.sandbox.graphql_url, params={"query": "{ __typename }"}) as response:
         assert (response.status, await response.read()) == (200, b"")
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-async def test_other_methods_are_a_405_that_names_those_there_are(caller: Caller, method: str) -> None:
+async def test_other_methods_are_a_405_that_names_those_there_are(caller: SandboxClient, method: str) -> None:
     async with caller.session.request(method, caller.sandbox.graphql_url) as response:
         assert response.status == 405
         assert {"GET", "POST"} <= set(response.headers["Allow"].split(","))

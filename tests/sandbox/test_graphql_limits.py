@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 START = "start must be between 0 and 1000"
 LIMIT = "limit must be between 0 and 100"
 MATCH = "query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits parts { id } } }"
 
 
-async def test_a_bad_range_is_answered_in_the_vendors_shape_with_both_errors_start_first(caller: Caller) -> None:
+async def test_a_bad_range_is_answered_in_the_vendors_shape_with_both_errors_start_first(caller: SandboxClient) -> None:
     reply = await caller.ask('{\n  supSearchMpn(q: "x", limit: 101, start: 1001) { hits }\n}')
     assert reply.status == 200
     assert set(reply.body) == {"errors", "extensions"}
@@ -42,7 +42,7 @@ async def test_a_bad_range_is_answered_in_the_vendors_shape_with_both_errors_sta
     ],
 )
 async def test_the_ranges_of_a_search_include_their_ends(
-    caller: Caller, field: str, arguments: str, messages: list[str] | None
+    caller: SandboxClient, field: str, arguments: str, messages: list[str] | None
 ) -> None:
     reply = await caller.ask(f'{{ {field}(q: "x", {arguments}) {{ hits }} }}')
     assert reply.status == 200
@@ -65,7 +65,7 @@ async def test_the_ranges_of_a_search_include_their_ends(
     ],
 )
 async def test_a_multi_match_takes_a_hundred_parts_and_a_hundred_queries(
-    caller: Caller, queries: list[dict[str, Any]], messages: list[str] | None
+    caller: SandboxClient, queries: list[dict[str, Any]], messages: list[str] | None
 ) -> None:
     reply = await caller.ask(MATCH, {"queries": queries})
     assert reply.status == 200
@@ -78,24 +78,24 @@ async def test_a_multi_match_takes_a_hundred_parts_and_a_hundred_queries(
 
 
 @pytest.mark.parametrize("number, refused", [(100, False), (101, True)])
-async def test_a_hundred_ids_are_taken(caller: Caller, number: int, refused: bool) -> None:
+async def test_a_hundred_ids_are_taken(caller: SandboxClient, number: int, refused: bool) -> None:
     reply = await caller.ask("query($ids: [String!]!) { supParts(ids: $ids) { id } }", {"ids": ["1"] * number})
     assert ("errors" in reply.body) is refused
     assert not refused or reply.messages == ["the number of ids must not exceed 100"]
 
 
-async def test_a_refusal_names_the_field_by_its_name_in_the_answer(caller: Caller) -> None:
+async def test_a_refusal_names_the_field_by_its_name_in_the_answer(caller: SandboxClient) -> None:
     reply = await caller.ask('{ ok: supSearch(q: "x") { hits } bad: supSearch(q: "x", limit: 500) { hits } }')
     assert [error["path"] for error in reply.body["errors"]] == [["bad"]]
     assert "data" not in reply.body
 
 
-async def test_a_refused_request_costs_no_parts(caller: Caller) -> None:
+async def test_a_refused_request_costs_no_parts(caller: SandboxClient) -> None:
     await caller.ask(MATCH, {"queries": [{"mpn": "SN74S74N", "limit": 60}] * 2})
     assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
 
 
-async def test_a_currency_without_a_rate_is_refused_by_name(caller: Caller) -> None:
+async def test_a_currency_without_a_rate_is_refused_by_name(caller: SandboxClient) -> None:
     reply = await caller.ask('{ supSearch(q: "x", currency: "QQQ") { hits } }')
     assert reply.messages == ["currency 'QQQ' is not supported"]
 
@@ -111,7 +111,7 @@ async def test_a_currency_without_a_rate_is_refused_by_name(caller: Caller) -> N
     ],
 )
 async def test_a_filter_or_sort_that_cannot_be_read_is_an_error_naming_it(
-    caller: Caller, arguments: str, named: str
+    caller: SandboxClient, arguments: str, named: str
 ) -> None:
     reply = await caller.ask(f'{{ supSearch(q: "x", {arguments}) {{ hits }} }}')
     (error,) = reply.body["errors"]
@@ -121,7 +121,7 @@ async def test_a_filter_or_sort_that_cannot_be_read_is_an_error_naming_it(
     assert reply.body["data"] is None
 
 
-async def test_filters_must_be_an_object(caller: Caller) -> None:
+async def test_filters_must_be_an_object(caller: SandboxClient) -> None:
     query = 'query($f: Map) { supSearch(q: "x", filters: $f) { hits } }'
     assert (await caller.ask(query, {"f": {"manufacturer_id": ["370"]}})).status == 200
     assert (await caller.ask(query, {"f": None})).status == 200

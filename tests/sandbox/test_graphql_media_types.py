@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller, Reply, Starts
+from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts
 from proxy.sandbox.graphql import media_types
@@ -15,7 +15,7 @@ RECOMMENDED = f"{GRAPHQL}; charset=utf-8, {JSON}; charset=utf-8"
 GATED = '{ supParts(ids: ["54445"]) { mpn estimatedFactoryLeadDays } }'
 
 
-async def send(caller: Caller, accept: str | None, content: Any, **headers: str) -> Reply:
+async def send(caller: SandboxClient, accept: str | None, content: Any, **headers: str) -> JsonResponse:
     said = {"token": caller.token, **headers} | ({} if accept is None else {"Accept": accept})
     body = {"data": content} if isinstance(content, str | bytes) else {"json": content}
     return await caller.post(caller.sandbox.graphql_url, headers=said, skip_auto_headers=["Accept"], **body)
@@ -42,7 +42,7 @@ async def send(caller: Caller, accept: str | None, content: Any, **headers: str)
     ],
 )
 async def test_the_media_type_is_the_one_that_the_caller_likes_best(
-    caller: Caller, accept: str | None, kind: str
+    caller: SandboxClient, accept: str | None, kind: str
 ) -> None:
     reply = await send(caller, accept, {"query": ASKED})
     assert (reply.status, reply.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
@@ -52,7 +52,7 @@ async def test_the_media_type_is_the_one_that_the_caller_likes_best(
 @pytest.mark.parametrize(
     "accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON}; charset=utf-16", "nonsense", f"{GRAPHQL}; v=2"]
 )
-async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: Caller, accept: str) -> None:
+async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: SandboxClient, accept: str) -> None:
     search = '{ supSearch(q: "", limit: 3) { results { part { id } } } }'
     reply = await send(caller, accept, {"query": search})
     assert (reply.status, reply.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
@@ -60,7 +60,7 @@ async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: Cal
     assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
 
 
-async def test_several_accept_headers_are_read_as_one(caller: Caller) -> None:
+async def test_several_accept_headers_are_read_as_one(caller: SandboxClient) -> None:
     headers = [("token", caller.token), ("Accept", "text/html"), ("Accept", GRAPHQL)]
     async with caller.session.post(caller.sandbox.graphql_url, json={"query": ASKED}, headers=headers) as response:
         assert response.content_type == GRAPHQL
@@ -84,7 +84,7 @@ async def test_several_accept_headers_are_read_as_one(caller: Caller) -> None:
     ],
 )
 async def test_a_request_that_can_be_read_is_a_200_for_whom_asks_for_json_whatever_came_of_it(
-    caller: Caller, content: Any, anything: int, json: int, graphql: int
+    caller: SandboxClient, content: Any, anything: int, json: int, graphql: int
 ) -> None:
     replies = [await send(caller, accept, content) for accept in ("*/*", JSON, GRAPHQL)]
     assert [reply.status for reply in replies] == [anything, json, graphql]
@@ -92,14 +92,14 @@ async def test_a_request_that_can_be_read_is_a_200_for_whom_asks_for_json_whatev
 
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
-async def test_a_token_fault_is_a_401_in_every_media_type(caller: Caller, accept: str) -> None:
+async def test_a_token_fault_is_a_401_in_every_media_type(caller: SandboxClient, accept: str) -> None:
     reply = await caller.ask(ASKED, headers={"Accept": accept})
     assert reply.status == 401
     assert reply.headers["Content-Type"].startswith(accept.replace("*/*", JSON))
 
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
-async def test_data_beside_errors_is_a_200_in_every_media_type(start: Starts, accept: str) -> None:
+async def test_data_beside_errors_is_a_200_in_every_media_type(start: StartSandbox, accept: str) -> None:
     features = accounts.FEATURES - {"LEAD_TIME"}
     plan = accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features)
     async with start(accounts=(plan,)) as caller:
@@ -112,7 +112,7 @@ async def test_data_beside_errors_is_a_200_in_every_media_type(start: Starts, ac
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
 async def test_the_status_of_a_used_up_part_limit_is_the_chosen_one_in_every_media_type(
-    start: Starts, accept: str, status: int
+    start: StartSandbox, accept: str, status: int
 ) -> None:
     small = accounts.Account("small", "app-small", "small-client", "small-secret", part_limit=0)
     async with start(accounts=(small,), part_limit_status=status) as caller:
@@ -131,7 +131,9 @@ async def test_the_status_of_a_used_up_part_limit_is_the_chosen_one_in_every_med
         ("", "the request has none"),
     ],
 )
-async def test_a_body_of_another_type_is_a_415_that_names_it(caller: Caller, content_type: str, named: str) -> None:
+async def test_a_body_of_another_type_is_a_415_that_names_it(
+    caller: SandboxClient, content_type: str, named: str
+) -> None:
     reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
     assert reply.status == 415
     assert named in reply.messages[0]
@@ -140,7 +142,7 @@ async def test_a_body_of_another_type_is_a_415_that_names_it(caller: Caller, con
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON;charset=UTF-8", "application/json; a=b"]
 )
-async def test_json_in_utf_8_is_taken_however_it_is_written(caller: Caller, content_type: str) -> None:
+async def test_json_in_utf_8_is_taken_however_it_is_written(caller: SandboxClient, content_type: str) -> None:
     reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
     assert reply.data == {"__typename": "Query"}
 

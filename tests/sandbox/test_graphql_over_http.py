@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
@@ -133,7 +133,7 @@ AUDITS = [
 
 
 @pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: f"{audit.id} {audit.says}")
-async def test_the_audits_of_the_reference_implementation_pass(caller: Caller, audit: Audit) -> None:
+async def test_the_audits_of_the_reference_implementation_pass(caller: SandboxClient, audit: Audit) -> None:
     headers = {"Accept": audit.accept, "Content-Type": None if audit.url else audit.content_type, **_token(caller)}
     body = audit.body if isinstance(audit.body, bytes | None) else json.dumps(audit.body).encode()
     async with caller.session.request(
@@ -156,6 +156,6 @@ def test_every_audit_is_there_once() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def _token(caller: Caller) -> dict[str, str]:
+def _token(caller: SandboxClient) -> dict[str, str]:
     """A document at fault needs one (contract graphql.md §3.2)."""
     return {"Authorization": f"Bearer {caller.token}"}

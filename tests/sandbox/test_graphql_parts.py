@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 from proxy.sandbox.catalog import money, records, store
 from proxy.sandbox.graphql import countries
@@ -13,7 +13,7 @@ TI = "54445"
 
 
 async def test_answers_of_a_multi_match_come_in_the_order_of_the_queries_with_their_references(
-    caller: Caller,
+    caller: SandboxClient,
 ) -> None:
     query = "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { reference hits error parts { mpn } } }"
     queries = [
@@ -33,7 +33,7 @@ async def test_answers_of_a_multi_match_come_in_the_order_of_the_queries_with_th
 
 
 async def test_the_options_of_a_multi_match_narrow_parts_and_not_sellers(
-    caller: Caller, catalog: store.Catalog
+    caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     query = (
         'query($o: SupPartMatchOptions) { supMultiMatch(options: $o, queries: [{mpn: "SN74S74N", limit: 9}])'
@@ -50,7 +50,7 @@ async def test_the_options_of_a_multi_match_narrow_parts_and_not_sellers(
     assert len(one["parts"][0]["sellers"]) > 1
 
 
-async def test_parts_are_found_by_id_and_by_v3_uid_even_a_redirected_one(caller: Caller) -> None:
+async def test_parts_are_found_by_id_and_by_v3_uid_even_a_redirected_one(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supParts(ids: ["103cdb613d20cffb", "bd4d768f82c5628a", "54445", "no such id"]) { id v3uid } }'
     )
@@ -60,7 +60,7 @@ async def test_parts_are_found_by_id_and_by_v3_uid_even_a_redirected_one(caller:
     assert (by_id["id"], nothing) == (TI, None)
 
 
-async def test_a_search_pages_and_tells_all_hits(caller: Caller) -> None:
+async def test_a_search_pages_and_tells_all_hits(caller: SandboxClient) -> None:
     query = (
         'query($s: Int, $l: Int) { supSearch(q: "resistor", start: $s, limit: $l)'
         " { hits total results { part { id } } } }"
@@ -77,7 +77,7 @@ async def test_a_search_pages_and_tells_all_hits(caller: Caller) -> None:
     assert await page(0, 0) == (hits, [])
 
 
-async def test_a_search_by_part_number_takes_beginnings_and_puts_the_equal_one_first(caller: Caller) -> None:
+async def test_a_search_by_part_number_takes_beginnings_and_puts_the_equal_one_first(caller: SandboxClient) -> None:
     reply = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
     mpns = [one["part"]["mpn"] for one in reply.data["supSearchMpn"]["results"]]
     assert mpns[0] == "LM358"
@@ -86,7 +86,9 @@ async def test_a_search_by_part_number_takes_beginnings_and_puts_the_equal_one_f
 
 
 @pytest.mark.parametrize("direction, reverse", [("asc", False), ("desc", True)])
-async def test_a_search_sorts_by_a_named_key_in_either_direction(caller: Caller, direction: str, reverse: bool) -> None:
+async def test_a_search_sorts_by_a_named_key_in_either_direction(
+    caller: SandboxClient, direction: str, reverse: bool
+) -> None:
     reply = await caller.ask(
         f'{{ supSearch(q: "SN74", sort: "mpn", sortDir: {direction}, limit: 100) {{ results {{ part {{ mpn }} }} }} }}'
     )
@@ -95,7 +97,7 @@ async def test_a_search_sorts_by_a_named_key_in_either_direction(caller: Caller,
     assert mpns == sorted(mpns, reverse=reverse)
 
 
-async def test_the_description_of_a_result_marks_the_words_of_the_query(caller: Caller) -> None:
+async def test_the_description_of_a_result_marks_the_words_of_the_query(caller: SandboxClient) -> None:
     reply = await caller.ask('{ supSearch(q: "flip-flop preset", limit: 1) { results { description explain } } }')
     (result,) = reply.data["supSearch"]["results"]
     assert "<strong>preset</strong>" in result["description"]
@@ -117,7 +119,7 @@ def test_words_are_marked_whole_and_the_last_as_a_beginning(text: str, query: st
     assert words.highlighted(text, query) == marked
 
 
-async def test_too_many_words_are_a_warning_and_not_an_error(caller: Caller) -> None:
+async def test_too_many_words_are_a_warning_and_not_an_error(caller: SandboxClient) -> None:
     query = "query($q: String) { supSearch(q: $q) { warnings } }"
     assert (await caller.ask(query, {"q": "a b"})).data["supSearch"]["warnings"] is None
     many = (await caller.ask(query, {"q": "a " * 40})).data["supSearch"]["warnings"]
@@ -125,7 +127,7 @@ async def test_too_many_words_are_a_warning_and_not_an_error(caller: Caller) -> 
 
 
 async def test_brokers_are_left_out_unless_asked_for_and_others_kept_unless_not(
-    caller: Caller, catalog: store.Catalog
+    caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     part = next(
         one for one in _parts(catalog) if len({(s.is_broker, s.is_authorized) for s in _sellers(catalog, one)}) == 3
@@ -146,7 +148,7 @@ async def test_brokers_are_left_out_unless_asked_for_and_others_kept_unless_not(
     assert found["none"] == []
 
 
-async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(caller: Caller) -> None:
+async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supParts(ids: ["54445"], currency: "EUR") { medianPrice1000 { quantity currency convertedCurrency }'
         " sellers { offers { prices { price currency convertedPrice convertedCurrency conversionRate } } } } }"
@@ -192,7 +194,7 @@ def test_asked_price_breaks_are_those_that_hold_at_the_quantities(asked: list[in
     assert [one.quantity for one in offers.breaks_at(breaks, asked)] == shown
 
 
-async def test_links_lead_to_the_site_with_the_slug(caller: Caller) -> None:
+async def test_links_lead_to_the_site_with_the_slug(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supParts(ids: ["54445"]) { slug octopartUrl cad { hasKicad } cadRequestUrl'
         " sellers { offers { clickUrl } } } }"
@@ -205,7 +207,7 @@ async def test_links_lead_to_the_site_with_the_slug(caller: Caller) -> None:
     assert all(click.startswith("https://octopart.com/opatz8j6/a1?t=") for click in clicks)
 
 
-async def test_cache_ids_tell_objects_and_markets_apart(caller: Caller) -> None:
+async def test_cache_ids_tell_objects_and_markets_apart(caller: SandboxClient) -> None:
     query = (
         '{ supParts(ids: ["54445", "54445"]) { _cacheId sellers { _cacheId offers { _cacheId prices { _cacheId } } } }'
         ' eur: supParts(ids: ["54445"], currency: "EUR") { _cacheId } }'
@@ -218,7 +220,7 @@ async def test_cache_ids_tell_objects_and_markets_apart(caller: Caller) -> None:
     assert len(set(prices)) == len(prices)
 
 
-async def test_offers_are_found_by_their_references(caller: Caller, catalog: store.Catalog) -> None:
+async def test_offers_are_found_by_their_references(caller: SandboxClient, catalog: store.Catalog) -> None:
     part = catalog.part(TI)
     assert part is not None
     seller = next(one for one in catalog.sellers_of(part) if one.offers)
@@ -234,7 +236,7 @@ async def test_offers_are_found_by_their_references(caller: Caller, catalog: sto
 
 
 async def test_a_cart_link_needs_a_seller_that_takes_carts_and_its_own_offers(
-    caller: Caller, catalog: store.Catalog
+    caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     part = catalog.part(TI)
     assert part is not None

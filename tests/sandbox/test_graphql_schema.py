@@ -21,7 +21,7 @@ from graphql import (
     is_specified_scalar_type,
     print_ast,
 )
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 from proxy.sandbox.graphql import naming, schema
 
@@ -115,7 +115,7 @@ def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: s
     assert naming.snake(name) == attribute
 
 
-async def test_introspection_tells_descriptions_and_why_something_is_deprecated(caller: Caller) -> None:
+async def test_introspection_tells_descriptions_and_why_something_is_deprecated(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ query: __type(name: "Query") { fields(includeDeprecated: true) { name description isDeprecated'
         " deprecationReason args { name description defaultValue } } }"

@@ -4,7 +4,7 @@ import re
 
 import jwt
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 
@@ -14,7 +14,7 @@ UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9
 INVALID = "Token validation failed. Please provide a valid access token."
 
 
-async def test_both_auth_headers_are_taken(caller: Caller) -> None:
+async def test_both_auth_headers_are_taken(caller: SandboxClient) -> None:
     for headers in (
         {"Authorization": f"Bearer {caller.token}"},
         {"authorization": f"bearer {caller.token}"},
@@ -23,12 +23,12 @@ async def test_both_auth_headers_are_taken(caller: Caller) -> None:
         assert (await caller.ask(ASKED, headers=headers)).data == ANSWER
 
 
-async def test_the_trailing_slash_makes_no_difference(caller: Caller) -> None:
+async def test_the_trailing_slash_makes_no_difference(caller: SandboxClient) -> None:
     reply = await caller.post(caller.sandbox.graphql_url + "/", json={"query": ASKED}, headers={"token": caller.token})
     assert reply.data == ANSWER
 
 
-async def test_every_body_ends_with_a_request_id_of_its_own(caller: Caller) -> None:
+async def test_every_body_ends_with_a_request_id_of_its_own(caller: SandboxClient) -> None:
     bodies = [(await caller.ask(query)).body for query in (ASKED, ASKED, "{ nonsense }", "{")]
     ids = [body["extensions"]["requestId"] for body in bodies]
     assert all(UUID4.fullmatch(one) for one in ids)
@@ -40,7 +40,7 @@ async def test_every_body_ends_with_a_request_id_of_its_own(caller: Caller) -> N
     "headers", [{}, {"token": "nonsense"}, {"Authorization": "Bearer "}, {"Authorization": "Basic Zm9vOmJhcg=="}]
 )
 async def test_a_missing_or_garbled_token_is_a_401_in_the_shape_of_the_service(
-    caller: Caller, headers: dict[str, str]
+    caller: SandboxClient, headers: dict[str, str]
 ) -> None:
     reply = await caller.ask(ASKED, headers=headers)
     assert reply.status == 401
@@ -54,7 +54,7 @@ async def test_a_missing_or_garbled_token_is_a_401_in_the_shape_of_the_service(
     assert error["extensions"]["schemaName"] == "Supply"
 
 
-async def test_a_token_of_another_key_or_audience_is_invalid(caller: Caller, turned: clock.ManualClock) -> None:
+async def test_a_token_of_another_key_or_audience_is_invalid(caller: SandboxClient, turned: clock.ManualClock) -> None:
     claims = jwt.decode(caller.token, options={"verify_signature": False})
     foreign = jwt.encode(claims, "x" * 32, algorithm="HS256")
     unsigned = jwt.encode(claims, None, algorithm="none")
@@ -64,13 +64,13 @@ async def test_a_token_of_another_key_or_audience_is_invalid(caller: Caller, tur
         assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
 
 
-async def test_a_token_for_another_audience_is_invalid(start: Starts) -> None:
+async def test_a_token_for_another_audience_is_invalid(start: StartSandbox) -> None:
     async with start(audience="https://elsewhere.example") as other, start() as caller:
         reply = await caller.ask(ASKED, headers={"token": other.token})
     assert (reply.status, reply.messages) == (401, [INVALID])
 
 
-async def test_a_token_expires_to_the_second_by_the_clock(caller: Caller, turned: clock.ManualClock) -> None:
+async def test_a_token_expires_to_the_second_by_the_clock(caller: SandboxClient, turned: clock.ManualClock) -> None:
     turned.advance(86_399)
     assert (await caller.ask(ASKED)).status == 200
     turned.advance(1)
@@ -81,17 +81,17 @@ async def test_a_token_expires_to_the_second_by_the_clock(caller: Caller, turned
     assert (await caller.ask(ASKED)).data == ANSWER
 
 
-async def test_a_token_fault_comes_before_a_fault_of_the_document(caller: Caller) -> None:
+async def test_a_token_fault_comes_before_a_fault_of_the_document(caller: SandboxClient) -> None:
     for query in ("{ nonsense }", "{", "{ __schema { nonsense } supSellers { id } }"):
         assert (await caller.ask(query, headers={})).status == 401
 
 
-async def test_the_schema_can_be_asked_for_without_a_token(caller: Caller) -> None:
+async def test_the_schema_can_be_asked_for_without_a_token(caller: SandboxClient) -> None:
     reply = await caller.ask('{ __schema { queryType { name } } __type(name: "SupPart") { kind } }', headers={})
     assert reply.data == {"__schema": {"queryType": {"name": "Query"}}, "__type": {"kind": "OBJECT"}}
 
 
-async def test_in_no_auth_mode_requests_without_a_token_go_to_the_first_account(start: Starts) -> None:
+async def test_in_no_auth_mode_requests_without_a_token_go_to_the_first_account(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         query = '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { id } } }'
         assert (await caller.ask(query, headers={})).status == 200
@@ -117,20 +117,20 @@ async def test_in_no_auth_mode_requests_without_a_token_go_to_the_first_account(
         (b"\xff\xfe", "HC0012"),
     ],
 )
-async def test_what_is_no_graphql_request_is_a_400_with_its_code(caller: Caller, body: bytes, code: str) -> None:
+async def test_what_is_no_graphql_request_is_a_400_with_its_code(caller: SandboxClient, body: bytes, code: str) -> None:
     headers = {"token": caller.token, "Content-Type": "application/json"}
     reply = await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
     assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (400, code)
     assert "data" not in reply.body
 
 
-async def test_null_variables_and_no_operation_name_are_fine(caller: Caller) -> None:
+async def test_null_variables_and_no_operation_name_are_fine(caller: SandboxClient) -> None:
     body = {"query": ASKED, "variables": None, "operationName": None}
     reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
     assert reply.data == ANSWER
 
 
-async def test_the_operation_name_chooses_among_several(caller: Caller) -> None:
+async def test_the_operation_name_chooses_among_several(caller: SandboxClient) -> None:
     both = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
     for name, status in (("B", 200), ("C", 400), (None, 400)):
         body = {"query": both, "operationName": name}
@@ -139,7 +139,7 @@ async def test_the_operation_name_chooses_among_several(caller: Caller) -> None:
         assert status == 400 or reply.data == {"supSellers": [{"name": "Mouser"}]}
 
 
-async def test_the_content_type_is_json_unless_the_client_asks_for_the_graphql_one(caller: Caller) -> None:
+async def test_the_content_type_is_json_unless_the_client_asks_for_the_graphql_one(caller: SandboxClient) -> None:
     auth = {"token": caller.token}
     for accept, kind in (
         ("*/*", "application/json"),
@@ -150,7 +150,7 @@ async def test_the_content_type_is_json_unless_the_client_asks_for_the_graphql_o
         assert reply.headers["Content-Type"] == f"{kind}; charset=utf-8"
 
 
-async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: Caller) -> None:
+async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: SandboxClient) -> None:
     async with caller.session.get(caller.sandbox.graphql_url) as response:
         assert response.content_type == "text/html"
         assert caller.sandbox.graphql_url in await response.text()
@@ -158,7 +158,7 @@ async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: Caller) -> 
         assert response.status == 405
 
 
-async def test_json_is_escaped_as_the_service_escapes_it(caller: Caller) -> None:
+async def test_json_is_escaped_as_the_service_escapes_it(caller: SandboxClient) -> None:
     """Recorded: µ, Ω, + and &, hex digits in upper case (contract graphql.md §3.1)."""
     odd = "µΩ+&<>' 😀"
     reply = await caller.ask(

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 SEARCH = 'supSearch(q: "x") { hits }'
 
@@ -80,7 +80,7 @@ SEARCH = 'supSearch(q: "x") { hits }'
     ],
 )
 async def test_a_fault_is_a_400_in_the_words_of_the_service(
-    caller: Caller, query: str, message: str, extensions: dict[str, Any]
+    caller: SandboxClient, query: str, message: str, extensions: dict[str, Any]
 ) -> None:
     reply = await caller.ask(query)
     assert (reply.status, reply.messages) == (400, [message])
@@ -103,7 +103,7 @@ async def test_a_fault_is_a_400_in_the_words_of_the_service(
         "{ supSellers { ... on SupNothing { id } } }",
     ],
 )
-async def test_all_other_rules_of_the_specification_hold(caller: Caller, query: str) -> None:
+async def test_all_other_rules_of_the_specification_hold(caller: SandboxClient, query: str) -> None:
     reply = await caller.ask(query)
     assert reply.status == 400
     assert reply.messages
@@ -114,7 +114,7 @@ async def test_all_other_rules_of_the_specification_hold(caller: Caller, query: 
     [({"q": 7}, "HC0016"), ({"q": ["x"]}, "HC0016"), ({"q": None}, "HC0018"), ({}, "HC0018")],
 )
 async def test_a_variable_that_does_not_fit_is_a_400_with_its_code(
-    caller: Caller, variables: dict[str, Any], code: str
+    caller: SandboxClient, variables: dict[str, Any], code: str
 ) -> None:
     reply = await caller.ask("query($q: String!) { supSuggest(q: $q) { text } }", variables)
     assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (400, code)
@@ -132,7 +132,7 @@ async def test_a_variable_that_does_not_fit_is_a_400_with_its_code(
     ],
 )
 async def test_a_search_without_q_lists_everything_as_one_with_an_empty_q_does(
-    caller: Caller, field: str, head: str, arguments: str, variables: dict[str, Any]
+    caller: SandboxClient, field: str, head: str, arguments: str, variables: dict[str, Any]
 ) -> None:
     reply = await caller.ask(f"{head} {{ {field}{arguments} {{ hits results {{ part {{ id }} }} }} }}", variables)
     empty = await caller.ask(f'{{ {field}(q: "") {{ hits results {{ part {{ id }} }} }} }}')
@@ -142,7 +142,7 @@ async def test_a_search_without_q_lists_everything_as_one_with_an_empty_q_does(
     assert found["results"] == everything["results"][: len(found["results"])] != []
 
 
-async def test_the_vendors_examples_without_q_are_answered(caller: Caller) -> None:
+async def test_the_vendors_examples_without_q_are_answered(caller: SandboxClient) -> None:
     """Contract graphql.md §2.4, from the vendor's page on sorting and filtering."""
     part = "{ hits results { part { mpn manufacturer { name id } specs { attribute { shortname } siValue } } } }"
     sorted_ = f'query SupSearch {{ supSearch(sort: "maxoutputvoltage", sortDir: desc) {part} }}'
@@ -177,13 +177,13 @@ def _spec(hit: dict[str, Any], name: str) -> float:
     ],
 )  # fmt: skip
 async def test_an_object_without_sub_fields_gets_200_and_no_content(
-    caller: Caller, query: str, data: dict[str, Any]
+    caller: SandboxClient, query: str, data: dict[str, Any]
 ) -> None:
     reply = await caller.ask(query)
     assert (reply.status, reply.data) == (200, data)
 
 
-async def test_the_same_document_again_is_answered_the_same(caller: Caller) -> None:
+async def test_the_same_document_again_is_answered_the_same(caller: SandboxClient) -> None:
     for query in ("{ nonsense }", '{ supSellers(ids: ["459"]) { name } }'):
         first, second = await caller.ask(query), await caller.ask(query)
         assert first.status == second.status

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yarl
 from support.ide_page import IdePage
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock, windows
 from proxy.sandbox import accounts, people
@@ -26,7 +26,7 @@ PARTS = '{ supSearchMpn(q: "LM358", limit: 1) { hits } }'
 
 
 @pytest.fixture
-async def caller(start: Starts) -> AsyncIterator[Caller]:
+async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
     """A sandbox with two organisations; the first has an application for parts, then one for users' tokens."""
     applications = (OTHERS, accounts.READY, accounts.READY_DESIGN)
     async with start(
@@ -39,7 +39,7 @@ async def caller(start: Starts) -> AsyncIterator[Caller]:
 
 
 @pytest.fixture
-async def page(caller: Caller) -> AsyncIterator[IdePage]:
+async def page(caller: SandboxClient) -> AsyncIterator[IdePage]:
     async with IdePage(caller.sandbox.url) as opened:
         yield opened
 
@@ -68,7 +68,9 @@ async def test_a_sign_in_leads_back_to_the_ide(page: IdePage) -> None:
     assert 'id="ide"' in seen.page
 
 
-async def test_the_ide_authorises_with_the_first_application_of_the_organisation(caller: Caller, page: IdePage) -> None:
+async def test_the_ide_authorises_with_the_first_application_of_the_organisation(
+    caller: SandboxClient, page: IdePage
+) -> None:
     await page.sign_in()
     state = await page.state()
     assert (state["user"]["name"], state["organisation"]) == ("Ada Sandbox", "Sandbox")
@@ -84,7 +86,7 @@ async def test_the_ide_authorises_with_the_first_application_of_the_organisation
     assert (state["application"]["parts_used"], state["application"]["part_limit"]) == (2, 1000)
 
 
-async def test_nobody_is_given_another_organisations_application(caller: Caller, page: IdePage) -> None:
+async def test_nobody_is_given_another_organisations_application(caller: SandboxClient, page: IdePage) -> None:
     await page.sign_in(GUEST, "sandbox-grace")
     assert (await page.state())["application"]["name"] == OTHERS.name
     caller.token = (await page.token()).body["access_token"]
@@ -119,7 +121,7 @@ async def test_a_body_that_is_no_object_of_texts_is_a_400(page: IdePage, body: b
 
 
 async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
-    caller: Caller, page: IdePage, turned: clock.ManualClock
+    caller: SandboxClient, page: IdePage, turned: clock.ManualClock
 ) -> None:
     await page.sign_in()
     before = caller.sandbox.requests.tokens
@@ -136,7 +138,7 @@ async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
     assert (await page.token()).body["expires_at"] > kept["expires_at"]
 
 
-async def test_token_requests_count_in_the_applications_windows(start: Starts) -> None:
+async def test_token_requests_count_in_the_applications_windows(start: StartSandbox) -> None:
     async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePage(caller.sandbox.url) as page:
         await page.sign_in()  # one of the two was the caller's
         assert (await page.token()).status == 200
@@ -145,7 +147,7 @@ async def test_token_requests_count_in_the_applications_windows(start: Starts) -
         assert 0 < int(reply.headers["Retry-After"]) <= 60
 
 
-async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Caller, page: IdePage) -> None:
+async def test_the_application_chosen_in_the_portal_takes_its_place(caller: SandboxClient, page: IdePage) -> None:
     await page.sign_in()
     await page.token()
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
@@ -167,7 +169,7 @@ async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Call
     assert (reply.status, reply.body["error"]) == (409, "interaction_required")
 
 
-async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: Caller, page: IdePage) -> None:
+async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: SandboxClient, page: IdePage) -> None:
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     asked = yarl.URL((await page.authorization()).body["url"]).query
@@ -188,7 +190,9 @@ async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: Cal
     assert (plain.status, plain.body["by_user"]) == (200, False)
 
 
-async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(caller: Caller, page: IdePage) -> None:
+async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(
+    caller: SandboxClient, page: IdePage
+) -> None:
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     for _ in range(2):
@@ -199,7 +203,7 @@ async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(ca
 
 
 async def test_a_state_file_that_takes_nothing_more_is_named(
-    start: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: StartSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
     async with start(state=path, accounts=(accounts.READY_DESIGN,)) as caller, IdePage(caller.sandbox.url) as page:
@@ -213,14 +217,14 @@ async def test_a_state_file_that_takes_nothing_more_is_named(
         assert (await page.authorization()).status == 200
 
 
-async def test_who_does_not_allow_it_comes_back_with_an_error(caller: Caller, page: IdePage) -> None:
+async def test_who_does_not_allow_it_comes_back_with_an_error(caller: SandboxClient, page: IdePage) -> None:
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     back = await _authorize(page, "deny")
     assert (back.path, back.query["error"]) == ("/graphql/", "access_denied")
 
 
-async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Caller, page: IdePage) -> None:
+async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: SandboxClient, page: IdePage) -> None:
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     back = await _authorize(page)
@@ -233,7 +237,7 @@ async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Caller
     assert (await page.token(**came)).body["error"] == "invalid_state"
 
 
-async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(caller: Caller, page: IdePage) -> None:
+async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(caller: SandboxClient, page: IdePage) -> None:
     caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
     await page.sign_in()
     back = await _authorize(page)

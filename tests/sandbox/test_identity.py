@@ -4,7 +4,7 @@ import base64
 
 import jwt
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock, windows
 from proxy.sandbox import accounts
@@ -12,7 +12,7 @@ from proxy.sandbox import accounts
 DESIGNER = accounts.Account("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
 
 
-async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: Caller) -> None:
+async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: SandboxClient) -> None:
     reply = await caller.log_in(scope="supply.domain")
     assert reply.status == 200
     assert list(reply.body) == ["access_token", "expires_in", "token_type", "scope"]
@@ -23,7 +23,7 @@ async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: Calle
 
 
 async def test_the_token_carries_the_claims_and_is_signed_by_the_published_key(
-    caller: Caller, turned: clock.ManualClock
+    caller: SandboxClient, turned: clock.ManualClock
 ) -> None:
     async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
         document = await response.json()
@@ -41,14 +41,14 @@ async def test_the_token_carries_the_claims_and_is_signed_by_the_published_key(
     assert document["token_endpoint"] == caller.sandbox.token_url
 
 
-async def test_every_token_has_its_own_jti(start: Starts) -> None:
+async def test_every_token_has_its_own_jti(start: StartSandbox) -> None:
     async with start(token_windows=()) as caller:
         tokens = [(await caller.log_in()).body["access_token"] for _ in range(5)]
     ids = {jwt.decode(token, options={"verify_signature": False})["jti"] for token in tokens}
     assert len(ids) == 5
 
 
-async def test_credentials_may_come_by_basic(caller: Caller) -> None:
+async def test_credentials_may_come_by_basic(caller: SandboxClient) -> None:
     account = caller.sandbox.account
     pair = base64.b64encode(f"{account.client_id}:{account.client_secret}".encode()).decode()
     reply = await caller.post(
@@ -76,7 +76,7 @@ async def test_credentials_may_come_by_basic(caller: Caller) -> None:
         ({"client_secret": "wrong", "grant_type": "guess", "scope": "other"}, "invalid_client"),
     ],
 )
-async def test_a_fault_is_a_400_that_names_the_error(start: Starts, form: dict[str, str], error: str) -> None:
+async def test_a_fault_is_a_400_that_names_the_error(start: StartSandbox, form: dict[str, str], error: str) -> None:
     async with start(token_windows=()) as caller:
         reply = await caller.log_in(**form)
     assert (reply.status, reply.body) == (400, {"error": error})
@@ -84,7 +84,7 @@ async def test_a_fault_is_a_400_that_names_the_error(start: Starts, form: dict[s
 
 
 @pytest.mark.parametrize("header", ["Basic", "Basic !!!", "Basic Zm9v", "Basic bm9ib2R5Ong="])
-async def test_an_unreadable_basic_header_is_an_invalid_client(start: Starts, header: str) -> None:
+async def test_an_unreadable_basic_header_is_an_invalid_client(start: StartSandbox, header: str) -> None:
     async with start(token_windows=()) as caller:
         reply = await caller.post(
             caller.sandbox.token_url,
@@ -94,7 +94,7 @@ async def test_an_unreadable_basic_header_is_an_invalid_client(start: Starts, he
     assert (reply.status, reply.body) == (400, {"error": "invalid_client"})
 
 
-async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: Caller) -> None:
+async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: SandboxClient) -> None:
     reply = await caller.post(caller.sandbox.token_url, json={"grant_type": "client_credentials"})
     assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
     async with caller.session.get(caller.sandbox.token_url) as response:
@@ -102,13 +102,15 @@ async def test_a_body_that_is_no_form_and_a_get_are_invalid_requests(caller: Cal
 
 
 @pytest.mark.parametrize("charset, body", [("klingon", b"grant_type=x"), ("utf-8", b"grant_type=\xff")])
-async def test_a_form_that_cannot_be_read_is_an_invalid_request(caller: Caller, charset: str, body: bytes) -> None:
+async def test_a_form_that_cannot_be_read_is_an_invalid_request(
+    caller: SandboxClient, charset: str, body: bytes
+) -> None:
     headers = {"Content-Type": f"application/x-www-form-urlencoded; charset={charset}"}
     reply = await caller.post(caller.sandbox.token_url, data=body, headers=headers)
     assert (reply.status, reply.body) == (400, {"error": "invalid_request"})
 
 
-async def test_without_a_scope_the_token_has_all_that_the_application_may_have(start: Starts) -> None:
+async def test_without_a_scope_the_token_has_all_that_the_application_may_have(start: StartSandbox) -> None:
     async with start(accounts=(DESIGNER,), token_windows=()) as caller:
         both = await caller.log_in()
         one = await caller.log_in(scope="supply.domain")
@@ -116,7 +118,7 @@ async def test_without_a_scope_the_token_has_all_that_the_application_may_have(s
     assert one.body["scope"] == "supply.domain"
 
 
-async def test_the_third_token_in_a_second_waits(caller: Caller, turned: clock.ManualClock) -> None:
+async def test_the_third_token_in_a_second_waits(caller: SandboxClient, turned: clock.ManualClock) -> None:
     assert (await caller.log_in()).status == 200
     reply = await caller.log_in()
     assert (reply.status, reply.body["error"]) == (429, "slow_down")
@@ -125,13 +127,13 @@ async def test_the_third_token_in_a_second_waits(caller: Caller, turned: clock.M
     assert (await caller.log_in()).status == 200
 
 
-async def test_retry_after_is_in_whole_seconds_rounded_up(start: Starts, turned: clock.ManualClock) -> None:
+async def test_retry_after_is_in_whole_seconds_rounded_up(start: StartSandbox, turned: clock.ManualClock) -> None:
     async with start(token_windows=(windows.Window(1, 10),)) as caller:
         turned.advance(3.5)
         assert (await caller.log_in()).headers["Retry-After"] == "7"
 
 
-async def test_the_limits_are_those_of_each_client(start: Starts) -> None:
+async def test_the_limits_are_those_of_each_client(start: StartSandbox) -> None:
     ready = accounts.READY
     async with start(accounts=(ready, DESIGNER), token_windows=(windows.Window(1, 60),)) as caller:
         assert (await caller.log_in()).status == 429
@@ -139,13 +141,13 @@ async def test_the_limits_are_those_of_each_client(start: Starts) -> None:
     assert other.status == 200
 
 
-async def test_wrong_secrets_fill_the_windows_too(start: Starts) -> None:
+async def test_wrong_secrets_fill_the_windows_too(start: StartSandbox) -> None:
     async with start(token_windows=(windows.Window(3, 60),)) as caller:
         statuses = [(await caller.log_in(client_secret="wrong")).status for _ in range(3)]
     assert statuses == [400, 400, 429]
 
 
-async def test_token_requests_are_counted(caller: Caller) -> None:
+async def test_token_requests_are_counted(caller: SandboxClient) -> None:
     assert caller.sandbox.requests.tokens == 1
     await caller.log_in(client_id="nobody")
     assert caller.sandbox.requests.tokens == 2
@@ -166,7 +168,7 @@ def test_two_accounts_may_not_share_a_client_id() -> None:
         accounts.Accounts((DESIGNER, DESIGNER))
 
 
-async def test_a_field_that_is_given_twice_is_an_invalid_request(caller: Caller) -> None:
+async def test_a_field_that_is_given_twice_is_an_invalid_request(caller: SandboxClient) -> None:
     account = caller.sandbox.account
     form = [
         ("grant_type", "client_credentials"),

@@ -3,7 +3,7 @@
 import asyncio
 import io
 
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import journal
@@ -13,7 +13,7 @@ NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part 
 
 
 async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
-    caller: Caller, turned: clock.ManualClock
+    caller: SandboxClient, turned: clock.ManualClock
 ) -> None:
     turned.advance(5)
     await caller.ask(NAMED, {"q": ""})
@@ -32,7 +32,7 @@ async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
     )
 
 
-async def test_a_token_request_is_entered_with_its_application(caller: Caller) -> None:
+async def test_a_token_request_is_entered_with_its_application(caller: SandboxClient) -> None:
     (entry,) = caller.sandbox.journal.entries
     assert (entry.service, entry.status, entry.whole) == ("token", 200, True)
     assert entry.application == caller.sandbox.account.application_id
@@ -41,7 +41,7 @@ async def test_a_token_request_is_entered_with_its_application(caller: Caller) -
     assert (refused.application, refused.status) == (None, 400)
 
 
-async def test_no_token_no_secret_and_no_variable_is_in_it(caller: Caller) -> None:
+async def test_no_token_no_secret_and_no_variable_is_in_it(caller: SandboxClient) -> None:
     await caller.ask(NAMED, {"q": "a part number of a client"})
     await caller.ask('{ supSearch(q: "a part number of a client") { hits } }')
     text = repr(caller.sandbox.journal.entries)
@@ -49,7 +49,7 @@ async def test_no_token_no_secret_and_no_variable_is_in_it(caller: Caller) -> No
         assert hidden not in text
 
 
-async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: Caller) -> None:
+async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: SandboxClient) -> None:
     headers = {"token": caller.token, "Content-Type": "application/json"}
     for body in (b"{", b'{"query": "{ nonsense"}', b'{"query": "query A { a } query B { b }", "operationName": "B"}'):
         await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
@@ -61,14 +61,14 @@ async def test_what_cannot_be_read_is_entered_as_far_as_it_can(caller: Caller) -
     ]
 
 
-async def test_a_body_that_is_too_large_is_entered_with_its_status(caller: Caller) -> None:
+async def test_a_body_that_is_too_large_is_entered_with_its_status(caller: SandboxClient) -> None:
     body, headers = io.BytesIO(b" " * (9 * 2**20)), {"Content-Type": "application/json"}
     async with caller.session.post(caller.sandbox.graphql_url, data=body, headers=headers) as response:
         assert response.status == 413
     assert caller.sandbox.journal.entries[-1].status == 413
 
 
-async def test_totals_count_requests_parts_and_strikes(caller: Caller) -> None:
+async def test_totals_count_requests_parts_and_strikes(caller: SandboxClient) -> None:
     await caller.ask(NAMED, {"q": ""})
     caller.sandbox.faults.replace(declarations.parse("malformed body=half"))
     async with caller.session.post(
@@ -80,13 +80,13 @@ async def test_totals_count_requests_parts_and_strikes(caller: Caller) -> None:
     assert (totals.parts, totals.spoiled_parts, totals.faults) == (6, 3, {"malformed": 1})
 
 
-async def test_in_no_auth_mode_the_first_application_is_entered(start: Starts) -> None:
+async def test_in_no_auth_mode_the_first_application_is_entered(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         await caller.ask(NAMED, {"q": ""}, headers={})
         assert caller.sandbox.journal.entries[-1].application == caller.sandbox.account.application_id
 
 
-async def test_a_request_is_there_while_it_is_under_way(caller: Caller) -> None:
+async def test_a_request_is_there_while_it_is_under_way(caller: SandboxClient) -> None:
     caller.sandbox.faults.replace(declarations.parse("latency ms=600000"))
     asking = asyncio.create_task(caller.ask(NAMED, {"q": ""}), name="a caller that waits")
     async with asyncio.timeout(30):

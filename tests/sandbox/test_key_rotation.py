@@ -3,24 +3,24 @@
 from typing import Any
 
 import jwt
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 
 FREE = "{ supAttributes { id } }"
 
 
-async def _get(caller: Caller, path: str) -> Any:
+async def _get(caller: SandboxClient, path: str) -> Any:
     async with caller.session.get(caller.sandbox.url + path) as response:
         assert response.status == 200
         return await response.json()
 
 
-async def _published(caller: Caller) -> list[str]:
+async def _published(caller: SandboxClient) -> list[str]:
     return [key["kid"] for key in (await _get(caller, "/.well-known/openid-configuration/jwks"))["keys"]]
 
 
-async def test_after_a_rotation_both_keys_are_published_and_tokens_of_both_are_good(start: Starts) -> None:
+async def test_after_a_rotation_both_keys_are_published_and_tokens_of_both_are_good(start: StartSandbox) -> None:
     async with start(token_windows=()) as caller:
         old, (first,) = caller.token, await _published(caller)
         rotated = (await caller.post(caller.sandbox.url + "/admin/keys")).body
@@ -32,7 +32,7 @@ async def test_after_a_rotation_both_keys_are_published_and_tokens_of_both_are_g
         assert (await caller.ask(FREE, headers={"Authorization": f"Bearer {old}"})).status == 200
 
 
-async def test_a_key_goes_when_all_that_it_signed_is_over(start: Starts, turned: clock.ManualClock) -> None:
+async def test_a_key_goes_when_all_that_it_signed_is_over(start: StartSandbox, turned: clock.ManualClock) -> None:
     async with start(token_windows=()) as caller:
         rotated = (await caller.post(caller.sandbox.url + "/admin/keys")).body
         turned.advance(86_399)
@@ -42,7 +42,7 @@ async def test_a_key_goes_when_all_that_it_signed_is_over(start: Starts, turned:
         assert (await caller.ask(FREE)).status == 401
 
 
-async def test_forgotten_keys_make_their_tokens_invalid_at_once(start: Starts) -> None:
+async def test_forgotten_keys_make_their_tokens_invalid_at_once(start: StartSandbox) -> None:
     async with start(token_windows=()) as caller:
         await caller.post(caller.sandbox.url + "/admin/keys")
         async with caller.session.delete(caller.sandbox.url + "/admin/keys") as response:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 from proxy.sandbox import accounts
 from proxy.sandbox.catalog import records, store
@@ -28,7 +28,7 @@ def numbers(catalog: store.Catalog, count: int) -> list[str]:
 
 
 async def test_twenty_queries_of_five_parts_with_the_token_in_a_header_of_its_own(
-    caller: Caller, catalog: store.Catalog
+    caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     wanted = numbers(catalog, 20)
     queries = [{"mpn": mpn, "limit": 5, "reference": str(place)} for place, mpn in enumerate(wanted)]
@@ -41,7 +41,9 @@ async def test_twenty_queries_of_five_parts_with_the_token_in_a_header_of_its_ow
     assert all(one["hits"] >= len(one["parts"]) >= 1 for one in found)
 
 
-async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(caller: Caller, catalog: store.Catalog) -> None:
+async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
+    caller: SandboxClient, catalog: store.Catalog
+) -> None:
     wanted = numbers(catalog, 10)
     queries = [{"mpn": mpn, "limit": 1, "start": 0, "reference": mpn} for mpn in wanted]
     body = {
@@ -64,7 +66,7 @@ async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(caller: Calle
 
 
 async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliases(
-    caller: Caller, catalog: store.Catalog
+    caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     ids = list(catalog.search("", records.Conditions()).ids[:100])
     by_id = (await caller.ask("query($i: [String!]!) { supParts(ids: $i) { id } }", {"i": ids})).data["supParts"]
@@ -79,14 +81,14 @@ async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliase
     assert [data[f"p{place}"][0]["id"] for place in range(100)] == ids
 
 
-async def test_variables_may_be_left_out_or_empty(caller: Caller) -> None:
+async def test_variables_may_be_left_out_or_empty(caller: SandboxClient) -> None:
     for more in ({}, {"variables": {}}, {"variables": None}):
         body = {"query": "{ supAttributes { id } }", **more}
         reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
         assert reply.data["supAttributes"]
 
 
-async def test_a_higher_limit_holds_at_once_and_what_was_used_stays(caller: Caller) -> None:
+async def test_a_higher_limit_holds_at_once_and_what_was_used_stays(caller: SandboxClient) -> None:
     known, account = caller.sandbox.accounts, accounts.READY
     match = '{ supParts(ids: ["54445"]) { id } }'
     known.replace(dataclasses.replace(account, part_limit=1))

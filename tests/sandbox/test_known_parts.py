@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 MATCH = """query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) {
   hits reference parts { mpn manufacturer { name } specs { displayValue } sellers { offers { sku } } } } }"""
@@ -68,7 +68,7 @@ def queries(bom: dict[str, str | list[str]]) -> list[dict[str, str | int]]:
     ids=["nexar_1 and nexar_4", "nexar_2 and nexar_3", "octopart_2", "part_list_small", "vendor"],
 )
 async def test_every_number_of_a_known_bom_is_a_part_with_specs_and_offers(
-    caller: Caller, bom: dict[str, str | list[str]]
+    caller: SandboxClient, bom: dict[str, str | list[str]]
 ) -> None:
     found = (await caller.ask(MATCH, {"queries": queries(bom)})).data["supMultiMatch"]
     assert [one["reference"] for one in found if one["hits"] == 0] == []
@@ -77,7 +77,7 @@ async def test_every_number_of_a_known_bom_is_a_part_with_specs_and_offers(
     assert [part["mpn"] for part in parts if not any(seller["offers"] for seller in part["sellers"])] == []
 
 
-async def test_the_vendors_pages_of_acs770_are_full(caller: Caller) -> None:
+async def test_the_vendors_pages_of_acs770_are_full(caller: SandboxClient) -> None:
     """Contract graphql.md §2.1, from the vendor's page on pagination: 15 of a search, and ten without the first two."""
     page = '{ supSearchMpn (q: "acs770", %s){ hits results { part { id name mpn } } } }'
     longer = (await caller.ask(page % "limit: 15")).data["supSearchMpn"]
@@ -86,7 +86,7 @@ async def test_the_vendors_pages_of_acs770_are_full(caller: Caller) -> None:
     assert later["results"] == longer["results"][2:12]
 
 
-async def test_whole_prices_are_json_integers_and_others_are_not(start: Starts) -> None:
+async def test_whole_prices_are_json_integers_and_others_are_not(start: StartSandbox) -> None:
     """As recorded: 1 % of the prices have no decimal point."""
     query = '{ supSearch(q: "", limit: 100) { results { part { sellers { offers { prices { price } } } } } } }'
     async with start() as caller:

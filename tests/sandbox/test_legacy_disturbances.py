@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.old_service import OldService, Starts
+from support.legacy_client import LegacyClient, StartLegacy
 
 from proxy.kit import clock
 from proxy.sandbox import declared
@@ -23,7 +23,7 @@ def _without(parts: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     ]
 
 
-async def _parts(old: OldService) -> list[dict[str, Any]]:
+async def _parts(old: LegacyClient) -> list[dict[str, Any]]:
     return [result["item"] for result in (await old.read(SEARCH))["results"]]
 
 
@@ -31,7 +31,7 @@ def _offers(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [offer for part in parts for offer in part["offers"]]
 
 
-async def test_prices_drift_from_period_to_period_and_come_back(old: OldService, turned: clock.ManualClock) -> None:
+async def test_prices_drift_from_period_to_period_and_come_back(old: LegacyClient, turned: clock.ManualClock) -> None:
     before = await _parts(old)
     old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(share=0.3, percent=10, seconds=60)])
     drifted = await _parts(old)
@@ -57,7 +57,7 @@ async def test_prices_drift_from_period_to_period_and_come_back(old: OldService,
     assert await _parts(old) == before
 
 
-async def test_stock_drifts_and_codes_stay(old: OldService) -> None:
+async def test_stock_drifts_and_codes_stay(old: LegacyClient) -> None:
     before = await _parts(old)
     old.sandbox.legacy.disturbances.replace([disturbances.StockDrift(share=1, percent=20)])
     drifted = await _parts(old)
@@ -68,7 +68,7 @@ async def test_stock_drifts_and_codes_stay(old: OldService) -> None:
         assert abs(now - was) <= max(0.2 * was + 1, 1)
 
 
-async def test_a_period_of_no_seconds_is_one_request(old: OldService) -> None:
+async def test_a_period_of_no_seconds_is_one_request(old: LegacyClient) -> None:
     old.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
     first, second = await _parts(old), await _parts(old)
     assert first != second
@@ -78,7 +78,7 @@ async def test_a_period_of_no_seconds_is_one_request(old: OldService) -> None:
 @pytest.mark.parametrize(
     "field, empty", [("offers.packaging", None), ("offers.prices", {}), ("manufacturer", {}), ("mpn", None)]
 )
-async def test_a_field_flaps_from_request_to_request(old: OldService, field: str, empty: object) -> None:
+async def test_a_field_flaps_from_request_to_request(old: LegacyClient, field: str, empty: object) -> None:
     *way, name = field.split(".")
 
     def values(parts: list[dict[str, Any]]) -> list[Any]:
@@ -99,7 +99,7 @@ async def test_a_field_flaps_from_request_to_request(old: OldService, field: str
     assert first != second
 
 
-async def test_offers_are_reordered_and_stay_so(old: OldService) -> None:
+async def test_offers_are_reordered_and_stay_so(old: LegacyClient) -> None:
     before = await old.read(PART)
     old.sandbox.legacy.disturbances.replace([disturbances.ReorderedOffers()])
     mixed = await old.read(PART)
@@ -108,7 +108,7 @@ async def test_offers_are_reordered_and_stay_so(old: OldService) -> None:
     assert await old.read(PART) == mixed
 
 
-async def test_fewer_parts_are_missing_wherever_they_are_asked_for(old: OldService) -> None:
+async def test_fewer_parts_are_missing_wherever_they_are_asked_for(old: LegacyClient) -> None:
     before = await old.read(SEARCH)
     old.sandbox.legacy.disturbances.replace([disturbances.FewerParts(share=0.3)])
     after = await old.read(SEARCH)
@@ -123,7 +123,7 @@ async def test_fewer_parts_are_missing_wherever_they_are_asked_for(old: OldServi
     assert [each for each in before["results"] if each in after["results"]] == after["results"]
 
 
-async def test_more_parts_have_twins_that_can_be_asked_for(old: OldService) -> None:
+async def test_more_parts_have_twins_that_can_be_asked_for(old: LegacyClient) -> None:
     before = await _parts(old)
     old.sandbox.legacy.disturbances.replace([disturbances.MoreParts(share=0.3)])
     body = await old.read(SEARCH)
@@ -141,7 +141,7 @@ async def test_more_parts_have_twins_that_can_be_asked_for(old: OldService) -> N
 
 
 @pytest.mark.parametrize("body, kind", [("html", "text/html; charset=utf-8"), ("json", "application/json")])
-async def test_a_share_of_the_requests_fails(start_old: Starts, body: Any, kind: str) -> None:
+async def test_a_share_of_the_requests_fails(start_old: StartLegacy, body: Any, kind: str) -> None:
     async with start_old(disturbances=(disturbances.Errors(share=0.4, status=502, body=body),)) as old:
         replies = [await old.get(PART) for _ in range(30)]
         failed = [reply for reply in replies if reply.status != 200]
@@ -154,7 +154,7 @@ async def test_a_share_of_the_requests_fails(start_old: Starts, body: Any, kind:
             assert failed[0].json["__class__"] == "ServerErrorResponse"
 
 
-async def test_replies_are_slow(old: OldService) -> None:
+async def test_replies_are_slow(old: LegacyClient) -> None:
     before = await old.read(PART)
     old.sandbox.legacy.disturbances.replace([disturbances.Slowness(ms=1)])
     assert await old.read(PART) == before
@@ -197,7 +197,7 @@ def test_a_mistake_is_named(text: str, complaint: str) -> None:
     assert complaint in str(caught.value)
 
 
-async def test_they_are_declared_listed_and_lifted_over_http(old: OldService) -> None:
+async def test_they_are_declared_listed_and_lifted_over_http(old: LegacyClient) -> None:
     url = f"{old.sandbox.url}/admin/legacy"
     drift = {"kind": "price-drift", "share": 0.5, "percent": 5.0, "seconds": 60}
     async with old.session.put(url, json=["price-drift share=0.5", {"kind": "fewer-parts"}]) as response:

@@ -5,14 +5,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support.old_service import OldService
+from support.legacy_client import LegacyClient
 
 
-async def _names(old: OldService, target: str) -> list[str]:
+async def _names(old: LegacyClient, target: str) -> list[str]:
     return [result["item"]["name"] for result in (await old.read(target))["results"]]
 
 
-async def test_one_is_answered_bare_with_the_uid_and_the_keys_on_record(old: OldService) -> None:
+async def test_one_is_answered_bare_with_the_uid_and_the_keys_on_record(old: LegacyClient) -> None:
     assert await old.read("/brands/2239e3330e2df5fe") == {
         "__class__": "Brand",
         "uid": "2239e3330e2df5fe",
@@ -31,7 +31,7 @@ async def test_one_is_answered_bare_with_the_uid_and_the_keys_on_record(old: Old
     assert await old.read("/sellers/2c3be9310496fffc") == await old.read("/seller/2c3be9310496fffc") == digikey
 
 
-async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(old: OldService) -> None:
+async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(old: LegacyClient) -> None:
     resistors = await old.read("/categories/5c6a91606d4187ad")
     assert resistors["ancestor_names"] == ["Electronic Parts", "Passive Components"]
     assert resistors["ancestor_uids"] == ["8a1e4714bb3951d9", "7542b8484461ae85"]
@@ -42,14 +42,14 @@ async def test_a_categorys_ancestors_run_from_the_root_to_the_parent(old: OldSer
     assert (root["parent_uid"], root["ancestor_uids"]) == (None, [])
 
 
-async def test_imagesets_of_categories_are_there_when_they_are_included(old: OldService) -> None:
+async def test_imagesets_of_categories_are_there_when_they_are_included(old: LegacyClient) -> None:
     assert "imagesets" not in await old.read("/categories/5c6a91606d4187ad")
     with_pictures = await old.read("/categories/5c6a91606d4187ad?include[]=imagesets")
     assert with_pictures["imagesets"][0]["__class__"] == "ImageSet"
     assert (await old.read("/categories/8a1e4714bb3951d9?include[]=imagesets"))["imagesets"] == []
 
 
-async def test_get_multi_is_keyed_by_uid_and_leaves_unknown_ones_out(old: OldService) -> None:
+async def test_get_multi_is_keyed_by_uid_and_leaves_unknown_ones_out(old: LegacyClient) -> None:
     found = await old.read("/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uid=a5e060ea85e77627")
     assert {uid: seller["name"] for uid, seller in found.items()} == {
         "2c3be9310496fffc": "Digi-Key",
@@ -58,23 +58,23 @@ async def test_get_multi_is_keyed_by_uid_and_leaves_unknown_ones_out(old: OldSer
 
 
 @pytest.mark.parametrize("uids", [[], [f"{number:016x}" for number in range(101)]])
-async def test_get_multi_wants_one_to_a_hundred_uids(old: OldService, uids: list[str]) -> None:
+async def test_get_multi_wants_one_to_a_hundred_uids(old: LegacyClient, uids: list[str]) -> None:
     assert (await old.get("/brands/get_multi?" + "&".join(f"uid[]={uid}" for uid in uids))).status == 400
 
 
-async def test_a_name_comes_before_an_alias(old: OldService) -> None:
+async def test_a_name_comes_before_an_alias(old: LegacyClient) -> None:
     names = await _names(old, "/brands/search?q=texas")
     assert names[0] == "Texas Instruments"
     assert {"Burr Brown", "Klixon"} <= set(names)
 
 
-async def test_every_word_may_be_a_beginning_and_stars_stand_for_anything(old: OldService) -> None:
+async def test_every_word_may_be_a_beginning_and_stars_stand_for_anything(old: LegacyClient) -> None:
     assert (await _names(old, "/brands/search?q=tex+instr"))[0] == "Texas Instruments"
     assert "Newark" in await _names(old, "/sellers/search?q=*ewar*")
     assert await _names(old, "/sellers/search?q=ewark") == []
 
 
-async def test_a_search_pages_sorts_filters_and_counts(old: OldService) -> None:
+async def test_a_search_pages_sorts_filters_and_counts(old: LegacyClient) -> None:
     body = await old.read(
         "/categories/search?q=&limit=3&start=1&sortby=num_parts+desc,name+asc"
         "&filter[fields][parent_uid][]=8a1e4714bb3951d9&filter[queries][]=num_parts:[1+TO+*]"
@@ -92,7 +92,7 @@ async def test_a_search_pages_sorts_filters_and_counts(old: OldService) -> None:
     assert body["facet_results"]["queries"] == {"num_parts:[1 TO 1]": {"count": numbers.count(1)}}
 
 
-async def test_a_count_can_leave_its_own_filter_out(old: OldService) -> None:
+async def test_a_count_can_leave_its_own_filter_out(old: LegacyClient) -> None:
     target = "/sellers/search?q=&filter[fields][display_flag][]=GB&facet[fields][display_flag][include]=1"
     narrow = (await old.read(target))["facet_results"]["fields"]["display_flag"]
     wide = (await old.read(f"{target}&facet[fields][display_flag][exclude_filter]=1"))["facet_results"]["fields"]
@@ -100,7 +100,7 @@ async def test_a_count_can_leave_its_own_filter_out(old: OldService) -> None:
     assert wide["display_flag"]["facets"][0]["value"] == "US"
 
 
-async def test_the_echo_has_the_defaults_and_snippets_are_null(old: OldService) -> None:
+async def test_the_echo_has_the_defaults_and_snippets_are_null(old: LegacyClient) -> None:
     body = await old.read("/brands/search?q=texas&limit=1&filter[fields][name]=Texas+Instruments")
     assert body["request"] == {
         "__class__": "SearchRequest",
@@ -126,7 +126,7 @@ async def test_the_echo_has_the_defaults_and_snippets_are_null(old: OldService) 
         "facet[fields][name][include]=maybe",
     ],
 )  # fmt: skip
-async def test_what_makes_no_sense_is_a_400(old: OldService, mistake: str) -> None:
+async def test_what_makes_no_sense_is_a_400(old: LegacyClient, mistake: str) -> None:
     reply = await old.get(f"/brands/search?q=&{mistake}")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")
 
@@ -142,7 +142,7 @@ SELLERS = [
 
 @pytest.mark.parametrize("number, name, others", SELLERS)
 async def test_sellers_have_the_names_on_record_and_are_found_by_all(
-    old: OldService, number: str, name: str, others: list[str]
+    old: LegacyClient, number: str, name: str, others: list[str]
 ) -> None:
     for called in (name, *others):
         spelled = quote(called)

@@ -5,21 +5,21 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support.old_service import OldService
+from support.legacy_client import LegacyClient
 
 
-async def _mpns(old: OldService, query: dict[str, Any], more: str = "") -> list[str]:
+async def _mpns(old: LegacyClient, query: dict[str, Any], more: str = "") -> list[str]:
     return [item["mpn"] for item in await old.items(query, more)]
 
 
-async def test_a_number_finds_every_makers_part_and_three_are_shown(old: OldService) -> None:
+async def test_a_number_finds_every_makers_part_and_three_are_shown(old: LegacyClient) -> None:
     (result,) = await old.match({"mpn": "SN74S74N"})
     assert (result["hits"], len(result["items"]), result["error"]) == (4, 3, None)
     assert result["items"][0]["brand"]["name"] == "Texas Instruments"
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
 
 
-async def test_limit_and_start_cut_a_page_of_all_hits(old: OldService) -> None:
+async def test_limit_and_start_cut_a_page_of_all_hits(old: LegacyClient) -> None:
     everything = await old.items({"mpn": "SN74S74N", "limit": 20})
     (page,) = await old.match({"mpn": "SN74S74N", "start": 1, "limit": 2})
     assert page["items"] == everything[1:3]
@@ -27,23 +27,23 @@ async def test_limit_and_start_cut_a_page_of_all_hits(old: OldService) -> None:
 
 
 @pytest.mark.parametrize("asked", ["SN74S74N", "sn74s74n", "SN-74S74-N", "SN74 S74N"])
-async def test_punctuation_and_case_do_not_count(old: OldService, asked: str) -> None:
+async def test_punctuation_and_case_do_not_count(old: LegacyClient, asked: str) -> None:
     assert await _mpns(old, {"mpn": asked}) == ["SN74S74N"] * 3
 
 
 @pytest.mark.parametrize("spelling", ["exact_only=1", "exact_only=true", "exact_only=True", "exact_only"])
-async def test_with_exact_only_they_do(old: OldService, spelling: str) -> None:
+async def test_with_exact_only_they_do(old: LegacyClient, spelling: str) -> None:
     assert len(await _mpns(old, {"mpn": "SN74S74N"}, f"&{spelling}")) == 3
     assert await _mpns(old, {"mpn": "SN-74S74N"}, f"&{spelling}") == []
 
 
-async def test_a_part_of_a_number_finds_nothing_unless_a_wildcard_says_so(old: OldService) -> None:
+async def test_a_part_of_a_number_finds_nothing_unless_a_wildcard_says_so(old: LegacyClient) -> None:
     assert await _mpns(old, {"mpn": "SN74S7"}) == []
     assert "SN74S74N" in await _mpns(old, {"mpn": "SN74S7*", "limit": 20})
     assert "SN74S74N" in await _mpns(old, {"mpn": "*74S74*", "limit": 20})
 
 
-async def test_a_brand_narrows_and_a_seller_selects_without_cutting_the_offers(old: OldService) -> None:
+async def test_a_brand_narrows_and_a_seller_selects_without_cutting_the_offers(old: LegacyClient) -> None:
     (first,) = await old.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
     seller = first["offers"][0]["seller"]["name"]
     found = await old.items({"mpn": "SN74S74N", "seller": seller})
@@ -51,26 +51,26 @@ async def test_a_brand_narrows_and_a_seller_selects_without_cutting_the_offers(o
     assert len({offer["seller"]["name"] for offer in first["offers"]}) > 1
 
 
-async def test_a_sku_finds_its_part_with_the_offers_of_everybody(old: OldService) -> None:
+async def test_a_sku_finds_its_part_with_the_offers_of_everybody(old: LegacyClient) -> None:
     (part,) = await old.items({"mpn": "SN74S74N", "brand": "Texas Instruments"})
     digikey = next(offer for offer in part["offers"] if offer["seller"]["name"] == "Digi-Key")
     for name in ("sku", "mpn_or_sku"):
         assert await old.items({name: digikey["sku"]}) == [part]
 
 
-async def test_free_text_works_in_match_too(old: OldService) -> None:
+async def test_free_text_works_in_match_too(old: LegacyClient) -> None:
     (result,) = await old.match({"q": "Texas Instruments SN74S74N"})
     assert result["items"][0]["mpn"] == "SN74S74N"
 
 
 @pytest.mark.parametrize("reference", [7, "a:b", None, 1.5, [1], {"line": 3}, 2**70])
-async def test_a_reference_comes_back_with_its_own_type(old: OldService, reference: Any) -> None:
+async def test_a_reference_comes_back_with_its_own_type(old: LegacyClient, reference: Any) -> None:
     (result,) = await old.match({"mpn": "SN74S74N", "reference": reference})
     assert result["reference"] == reference
     assert type(result["reference"]) is type(reference)
 
 
-async def test_there_is_a_result_for_each_query_in_their_order(old: OldService) -> None:
+async def test_there_is_a_result_for_each_query_in_their_order(old: LegacyClient) -> None:
     found = await old.match({"mpn": "NOSUCHPART"}, {"mpn": "1N4007"}, {"mpn": "NOSUCHPART"})
     assert [(each["hits"] > 0, bool(each["items"]), each["error"]) for each in found] == [
         (False, False, None),
@@ -79,7 +79,7 @@ async def test_there_is_a_result_for_each_query_in_their_order(old: OldService) 
     ]
 
 
-async def test_every_query_is_echoed_with_all_nine_keys(old: OldService) -> None:
+async def test_every_query_is_echoed_with_all_nine_keys(old: LegacyClient) -> None:
     queries = quote(json.dumps([{"mpn": "X1", "colour": "red"}, "no query"]))
     body = await old.read(f"/parts/match?queries={queries}&exact_only=0")
     defaults = dict.fromkeys(("mpn", "brand", "sku", "seller", "mpn_or_sku", "reference"))
@@ -106,7 +106,7 @@ async def test_every_query_is_echoed_with_all_nine_keys(old: OldService) -> None
         ({"sku": "296-*"}, "wildcard"),
     ],
 )
-async def test_a_querys_mistake_is_its_own_error(old: OldService, query: dict[str, Any], words: str) -> None:
+async def test_a_querys_mistake_is_its_own_error(old: LegacyClient, query: dict[str, Any], words: str) -> None:
     mistaken, good = await old.match(query, {"mpn": "1N4007"})
     assert (mistaken["items"], mistaken["hits"]) == ([], 0)
     assert words in mistaken["error"]
@@ -114,6 +114,6 @@ async def test_a_querys_mistake_is_its_own_error(old: OldService, query: dict[st
 
 
 @pytest.mark.parametrize("queries", ["", "[", "{}", "5", "[NaN]", "[" * 4000, json.dumps([{"mpn": "A"}] * 21)])
-async def test_queries_that_are_none_are_a_400(old: OldService, queries: str) -> None:
+async def test_queries_that_are_none_are_a_400(old: LegacyClient, queries: str) -> None:
     reply = await old.get(f"/parts/match?queries={quote(queries, safe='[]')}")
     assert (reply.status, reply.json["__class__"]) == (400, "ClientErrorResponse")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.old_service import OldService, Starts
+from support.legacy_client import LegacyClient, StartLegacy
 
 from proxy.sandbox.legacy_v3 import fields
 
@@ -25,7 +25,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             yield from _objects(each)
 
 
-async def _parts(old: OldService) -> list[dict[str, Any]]:
+async def _parts(old: LegacyClient) -> list[dict[str, Any]]:
     """Every part of the catalog with all there is of it."""
     found: list[dict[str, Any]] = []
     while True:
@@ -35,7 +35,7 @@ async def _parts(old: OldService) -> list[dict[str, Any]]:
             return found
 
 
-async def test_every_object_has_exactly_the_keys_of_its_class(old: OldService) -> None:
+async def test_every_object_has_exactly_the_keys_of_its_class(old: LegacyClient) -> None:
     seen = set()
     for each in _objects(await _parts(old)):
         name = each["__class__"]
@@ -44,12 +44,12 @@ async def test_every_object_has_exactly_the_keys_of_its_class(old: OldService) -
     assert seen == set(fields.CLASSES) - {"DocumentMetadata", "Category"}
 
 
-async def test_fields_that_are_not_included_are_absent(old: OldService) -> None:
+async def test_fields_that_are_not_included_are_absent(old: LegacyClient) -> None:
     part = await old.read(f"/parts/{TEXAS}")
     assert set(part) == {"__class__", *fields.CLASSES["Part"]} - fields.INCLUDED["Part"]
 
 
-async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(old: OldService) -> None:
+async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(old: LegacyClient) -> None:
     offers = [offer for part in await _parts(old) for offer in part["offers"]]
     breaks = [steps for offer in offers for steps in offer["prices"].values()]
     assert len(breaks) > 500
@@ -58,7 +58,7 @@ async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order
         assert [step[0] for step in steps] == sorted({step[0] for step in steps})
 
 
-async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old: OldService) -> None:
+async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old: LegacyClient) -> None:
     for part in await _parts(old):
         ranks = []
         for offer in part["offers"]:
@@ -68,7 +68,7 @@ async def test_offers_come_authorized_first_then_by_stock_currency_and_price(old
         assert ranks == sorted(ranks)
 
 
-async def test_click_links_carry_the_callers_key(start_old: Starts) -> None:
+async def test_click_links_carry_the_callers_key(start_old: StartLegacy) -> None:
     async with start_old(apikeys=("first001", "second02")) as old:
         for key in ("first001", "second02"):
             part = (await old.get(f"/parts/{TEXAS}", key)).json
@@ -76,7 +76,7 @@ async def test_click_links_carry_the_callers_key(start_old: Starts) -> None:
             assert all(re.search(rf"\?country=US&ak={key}&sig=[0-9a-f]{{7}}&sid=\d+&ppid=\d+&", link) for link in links)
 
 
-async def test_a_redirected_uid_leads_to_the_part_that_is_left(old: OldService) -> None:
+async def test_a_redirected_uid_leads_to_the_part_that_is_left(old: LegacyClient) -> None:
     part = await old.read("/parts/103cdb613d20cffb")
     assert part["uid"] == "bd4d768f82c5628a"
     assert "103cdb613d20cffb" in part["redirected_uids"]
@@ -84,7 +84,7 @@ async def test_a_redirected_uid_leads_to_the_part_that_is_left(old: OldService) 
     assert several == {"103cdb613d20cffb": part, "bd4d768f82c5628a": part}
 
 
-async def test_what_only_v3_had_is_there(old: OldService) -> None:
+async def test_what_only_v3_had_is_there(old: LegacyClient) -> None:
     parts = await _parts(old)
     offers = [offer for part in parts for offer in part["offers"]]
     for name in ("octopart_rfq_url", "on_order_eta", "_custom", "factory_order_multiple", "multipack_quantity"):
@@ -103,7 +103,7 @@ async def test_what_only_v3_had_is_there(old: OldService) -> None:
         "include=specs&include=datasheets",
     ],
 )
-async def test_arrays_come_in_every_spelling(old: OldService, spelling: str) -> None:
+async def test_arrays_come_in_every_spelling(old: LegacyClient, spelling: str) -> None:
     part = await old.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
     assert {"specs", "datasheets"} <= set(part)
 
@@ -122,11 +122,11 @@ async def test_arrays_come_in_every_spelling(old: OldService, spelling: str) -> 
         ),
     ],
 )
-async def test_show_picks_and_hide_drops(old: OldService, shape: str, keys: set[str]) -> None:
+async def test_show_picks_and_hide_drops(old: LegacyClient, shape: str, keys: set[str]) -> None:
     assert set(await old.read(f"/parts/{TEXAS}?{shape}")) == keys
 
 
-async def test_dotted_paths_reach_inside_and_leave_no_class_where_fields_are_picked(old: OldService) -> None:
+async def test_dotted_paths_reach_inside_and_leave_no_class_where_fields_are_picked(old: LegacyClient) -> None:
     part = await old.read(
         f"/parts/{TEXAS}?show[]=offers.seller.name&show[]=brand&show[]=specs.pin_count.value&include=specs"
     )
@@ -144,13 +144,13 @@ async def test_dotted_paths_reach_inside_and_leave_no_class_where_fields_are_pic
 @pytest.mark.parametrize(
     "text, cut", [("[0:2]", slice(0, 2)), ("1:3", slice(1, 3)), (":-1", slice(None, -1)), ("3:1", slice(0, 0))]
 )
-async def test_slice_cuts_a_list(old: OldService, text: str, cut: slice) -> None:
+async def test_slice_cuts_a_list(old: LegacyClient, text: str, cut: slice) -> None:
     whole = await old.read(f"/parts/{TEXAS}")
     part = await old.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[colour]=0:1")
     assert part == {**whole, "offers": whole["offers"][cut]}
 
 
-async def test_specs_have_v3s_keys_datatypes_and_numbers_in_si_units(old: OldService) -> None:
+async def test_specs_have_v3s_keys_datatypes_and_numbers_in_si_units(old: LegacyClient) -> None:
     (part,) = await old.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
     resistance = part["specs"]["resistance"]
     assert (resistance["value"], resistance["display_value"]) == (["10000.0"], "10 kΩ")
@@ -166,7 +166,7 @@ async def test_specs_have_v3s_keys_datatypes_and_numbers_in_si_units(old: OldSer
     assert flip_flop["specs"]["pin_count"]["metadata"]["datatype"] == "integer"
 
 
-async def test_an_attribution_without_a_name_has_no_sources(old: OldService) -> None:
+async def test_an_attribution_without_a_name_has_no_sources(old: LegacyClient) -> None:
     """As v3 recorded it: a source has a name and a uid, and is left out otherwise."""
     attributions = [each for each in _objects(await _parts(old)) if each["__class__"] == "Attribution"]
     assert {len(each["sources"]) for each in attributions} == {0, 1}

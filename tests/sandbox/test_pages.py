@@ -7,8 +7,8 @@ import re
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from support.sandbox_caller import Caller, Starts
-from support.visitor import Seen, Visitor
+from support.page_browser import PageBrowser, PageResult
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts, people
 
@@ -19,12 +19,12 @@ SHOWN = html.escape(HOSTILE)
 
 
 @pytest.fixture
-async def visitor(caller: Caller) -> AsyncIterator[Visitor]:
-    async with Visitor(caller.sandbox.url) as ready:
+async def visitor(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
+    async with PageBrowser(caller.sandbox.url) as ready:
         yield ready
 
 
-def _commands(seen: Seen) -> list[str]:
+def _commands(seen: PageResult) -> list[str]:
     return [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", seen.page, re.DOTALL)]
 
 
@@ -34,7 +34,7 @@ async def _typed(command: str) -> str:
     return (await process.communicate())[0].decode()
 
 
-async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visitor: Visitor) -> None:
+async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visitor: PageBrowser) -> None:
     for number, user in enumerate(people.USERS, 1):
         seen = await visitor.open("/account/login", return_to="/portal")
         form = re.findall(r"<form.*?</form>", seen.page, re.DOTALL)[number]
@@ -46,7 +46,7 @@ async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visit
         visitor.jar.clear()
 
 
-async def test_only_users_with_their_first_password_are_offered(caller: Caller, visitor: Visitor) -> None:
+async def test_only_users_with_their_first_password_are_offered(caller: SandboxClient, visitor: PageBrowser) -> None:
     caller.sandbox.people.replace(dataclasses.replace(ADA, password=people.hashed("other", b"salt")))
     caller.sandbox.people.replace(dataclasses.replace(GRACE, name=HOSTILE))
     page = (await visitor.open("/account/login")).page
@@ -59,7 +59,7 @@ async def test_only_users_with_their_first_password_are_offered(caller: Caller, 
 
 
 async def test_the_commands_of_the_front_page_get_parts(
-    needs_program: Callable[[str], str], caller: Caller, visitor: Visitor
+    needs_program: Callable[[str], str], caller: SandboxClient, visitor: PageBrowser
 ) -> None:
     needs_program("curl")
     queries, legacy = _commands(await visitor.open("/"))
@@ -69,12 +69,12 @@ async def test_the_commands_of_the_front_page_get_parts(
 
 
 async def test_no_secret_breaks_out_of_a_command_or_of_the_page(
-    needs_program: Callable[[str], str], start: Starts
+    needs_program: Callable[[str], str], start: StartSandbox
 ) -> None:
     needs_program("curl")
     secret = f"a'b\"c$(exit 3)&d=e+f%20\\{HOSTILE}"
     account = dataclasses.replace(accounts.READY, client_secret=secret, name=HOSTILE)
-    async with start(accounts=(account,)) as caller, Visitor(caller.sandbox.url) as visitor:
+    async with start(accounts=(account,)) as caller, PageBrowser(caller.sandbox.url) as visitor:
         seen = await visitor.open("/")
         assert HOSTILE not in seen.page
         assert html.escape(secret, quote=False) in seen.page.replace("&#34;", '"').replace("&#39;", "'")
@@ -82,16 +82,16 @@ async def test_no_secret_breaks_out_of_a_command_or_of_the_page(
 
 
 async def test_without_authorization_the_command_has_no_token(
-    needs_program: Callable[[str], str], start: Starts
+    needs_program: Callable[[str], str], start: StartSandbox
 ) -> None:
     needs_program("curl")
-    async with start(no_auth=True) as caller, Visitor(caller.sandbox.url) as visitor:
+    async with start(no_auth=True) as caller, PageBrowser(caller.sandbox.url) as visitor:
         command = _commands(await visitor.open("/"))[0]
         assert "TOKEN" not in command
         assert '"mpn":"LM358"' in await _typed(command)
 
 
-async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: Caller, visitor: Visitor) -> None:
+async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: SandboxClient, visitor: PageBrowser) -> None:
     account = caller.sandbox.account
     assert account.client_secret in (await visitor.open("/")).page
     caller.sandbox.accounts.replace(dataclasses.replace(account, client_secret="rotated-secret"))
@@ -102,7 +102,7 @@ async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: Caller
 
 
 @pytest.mark.parametrize("path", ["/", "/admin/journal", "/admin/faults"])
-async def test_every_page_has_json_beside_it(caller: Caller, visitor: Visitor, path: str) -> None:
+async def test_every_page_has_json_beside_it(caller: SandboxClient, visitor: PageBrowser, path: str) -> None:
     page = await visitor.open(path)
     assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert "format=json" in page.page
@@ -114,7 +114,7 @@ async def test_every_page_has_json_beside_it(caller: Caller, visitor: Visitor, p
         assert await plain.text() == beside.page
 
 
-async def test_scripts_run_only_on_the_page_with_copy_buttons(visitor: Visitor) -> None:
+async def test_scripts_run_only_on_the_page_with_copy_buttons(visitor: PageBrowser) -> None:
     for path in ("/", "/account/login", "/admin/journal", "/admin/faults", "/nothing"):
         seen = await visitor.open(path)
         policy = seen.headers["Content-Security-Policy"]
@@ -123,7 +123,7 @@ async def test_scripts_run_only_on_the_page_with_copy_buttons(visitor: Visitor) 
         assert re.findall(r"<script[^>]*>\s*[^<\s]|\son\w+=|\sstyle=", seen.page) == []
 
 
-async def test_the_journal_page_shows_requests_newest_first(caller: Caller, visitor: Visitor) -> None:
+async def test_the_journal_page_shows_requests_newest_first(caller: SandboxClient, visitor: PageBrowser) -> None:
     for query in (FREE, '{ supSearchMpn(q: "LM358", limit: 2) { results { part { mpn } } } }', "{ nonsense }"):
         await caller.ask(query)
     page = (await visitor.open("/admin/journal", last="3")).page
@@ -138,7 +138,7 @@ async def test_the_journal_page_shows_requests_newest_first(caller: Caller, visi
     assert texts[1][4] == caller.sandbox.account.name
 
 
-async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: Caller, visitor: Visitor) -> None:
+async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: SandboxClient, visitor: PageBrowser) -> None:
     account = caller.sandbox.account
     caller.sandbox.accounts.replace(dataclasses.replace(account, name=HOSTILE))
     entry = caller.sandbox.journal.open("design")
@@ -149,7 +149,7 @@ async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: Calle
     assert "under way" in page
 
 
-async def test_the_journal_is_cleared_by_its_own_form_only(caller: Caller, visitor: Visitor) -> None:
+async def test_the_journal_is_cleared_by_its_own_form_only(caller: SandboxClient, visitor: PageBrowser) -> None:
     await caller.ask(FREE)
     refused = await visitor.post("/admin/journal", csrf="guessed")
     assert refused.status == 400
@@ -160,13 +160,13 @@ async def test_the_journal_is_cleared_by_its_own_form_only(caller: Caller, visit
     assert caller.sandbox.journal.entries == ()
 
 
-async def test_a_wrong_number_of_entries_is_named_on_a_page(visitor: Visitor) -> None:
+async def test_a_wrong_number_of_entries_is_named_on_a_page(visitor: PageBrowser) -> None:
     seen = await visitor.open("/admin/journal", last="<b>")
     assert seen.status == 400
     assert "it is &#39;&lt;b&gt;&#39;" in seen.page
 
 
-async def test_faults_are_declared_and_lifted_on_their_page(caller: Caller, visitor: Visitor) -> None:
+async def test_faults_are_declared_and_lifted_on_their_page(caller: SandboxClient, visitor: PageBrowser) -> None:
     page = await visitor.open("/admin/faults")
     page = await visitor.send(page, fault="429 count=3")
     assert await _status(caller) == 429
@@ -179,7 +179,7 @@ async def test_faults_are_declared_and_lifted_on_their_page(caller: Caller, visi
     assert await _status(caller) == 200
 
 
-async def test_a_mistake_in_a_fault_is_named_and_changes_nothing(caller: Caller, visitor: Visitor) -> None:
+async def test_a_mistake_in_a_fault_is_named_and_changes_nothing(caller: SandboxClient, visitor: PageBrowser) -> None:
     page = await visitor.open("/admin/faults")
     for typed in ("latency ms=0", HOSTILE, ""):
         page = await visitor.send(page, fault=typed)
@@ -192,7 +192,9 @@ async def test_a_mistake_in_a_fault_is_named_and_changes_nothing(caller: Caller,
     assert caller.sandbox.faults.declared == ()
 
 
-async def test_a_path_that_leads_nowhere_has_a_page_for_browsers_only(caller: Caller, visitor: Visitor) -> None:
+async def test_a_path_that_leads_nowhere_has_a_page_for_browsers_only(
+    caller: SandboxClient, visitor: PageBrowser
+) -> None:
     path = "/nothing/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
     seen = await visitor.open(path)
     assert (seen.status, seen.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
@@ -205,12 +207,12 @@ async def test_a_path_that_leads_nowhere_has_a_page_for_browsers_only(caller: Ca
     assert (legacy.status, legacy.headers["Content-Type"].split(";")[0]) == (404, "application/json")
 
 
-async def _status(caller: Caller) -> int:
+async def _status(caller: SandboxClient) -> int:
     async with caller.session.get(caller.sandbox.graphql_url, params={"query": "{ __typename }"}) as response:
         return response.status
 
 
-def _csrf(seen: Seen) -> dict[str, str]:
+def _csrf(seen: PageResult) -> dict[str, str]:
     found = re.search(r'name="csrf" value="([^"]+)"', seen.page)
     assert found is not None
     return {"csrf": found[1]}

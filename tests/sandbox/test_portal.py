@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
-from support import desk as desks
-from support.sandbox_caller import Caller, Reply, Starts
-from support.visitor import Seen, Visitor
+from support import code_flow as desks
+from support.page_browser import PageBrowser, PageResult
+from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import accounts, people
@@ -23,10 +23,10 @@ SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 class Office(NamedTuple):
     """A user of the Sandbox organisation at the portal, signed in; beside it a caller of the sandbox."""
 
-    caller: Caller
-    visitor: Visitor
+    caller: SandboxClient
+    visitor: PageBrowser
 
-    async def new(self, **fields: str) -> Seen:
+    async def new(self, **fields: str) -> PageResult:
         """Make an application; `fields` beside what the form has already."""
         form = await self.visitor.open("/portal/applications/new")
         return await self.visitor.fill(form, "/new", fields)
@@ -35,36 +35,36 @@ class Office(NamedTuple):
         """The application with this name."""
         return next(one for one in self.caller.sandbox.accounts.all if one.name == name)
 
-    async def token(self, account: accounts.Account, **form: str) -> Reply:
+    async def token(self, account: accounts.Account, **form: str) -> JsonResponse:
         """The token endpoint, as a program of the application asks it."""
         return await self.caller.log_in(client_id=account.client_id, client_secret=account.client_secret, **form)
 
 
 @pytest.fixture
-async def office(start: Starts) -> AsyncIterator[Office]:
+async def office(start: StartSandbox) -> AsyncIterator[Office]:
     applications = (accounts.READY, accounts.READY_DESIGN, THEIRS)
     organisations, users = (people.SANDBOX, ELSEWHERE), (*people.USERS, KAY)
     async with (
         start(accounts=applications, organisations=organisations, users=users, token_windows=()) as caller,
-        Visitor(caller.sandbox.url) as visitor,
+        PageBrowser(caller.sandbox.url) as visitor,
     ):
         await visitor.sign_in(await visitor.open("/portal"))
         yield Office(caller, visitor)
 
 
-def heading(seen: Seen) -> str:
+def heading(seen: PageResult) -> str:
     found = re.search(r"<h1>(.*?)</h1>", seen.page)
     assert found, seen.page
     return found[1]
 
 
-def said(seen: Seen) -> str:
+def said(seen: PageResult) -> str:
     found = re.search(r'role="status">(.*?)</p>', seen.page)
     return found[1] if found else ""
 
 
 async def test_a_visitor_signs_in_and_is_led_back_to_the_page_that_was_asked_for(office: Office) -> None:
-    async with Visitor(office.caller.sandbox.url) as visitor:
+    async with PageBrowser(office.caller.sandbox.url) as visitor:
         login = await visitor.open(f"{READY_PATH}?from=a-letter")
         assert login.address.path == "/account/login"
         seen = await visitor.sign_in(login)
@@ -174,7 +174,7 @@ async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) ->
     assert (await office.token(account)).status == 200
 
 
-async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.Desk) -> None:
+async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
     await desk.visitor.fill(await desk.visitor.open(path), "/secret")
@@ -310,7 +310,7 @@ async def test_a_form_that_is_not_the_portals_changes_nothing(office: Office) ->
     for fields in ({}, {"csrf": "0" * 64}):
         seen = await office.visitor.post("/portal/applications/new", name="Forged", **fields)
         assert (seen.status, heading(seen)) == (400, "Nothing was changed")
-    async with Visitor(office.caller.sandbox.url) as stranger:
+    async with PageBrowser(office.caller.sandbox.url) as stranger:
         seen = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
         assert seen.address.path == "/account/login"
     assert office.caller.sandbox.accounts.all == before
@@ -323,7 +323,7 @@ async def test_users_are_added_and_removed(office: Office) -> None:
     fields = {"name": "Edsger Dijkstra", "email": "ed@sandbox.example", "password": " goto harmful "}
     seen = await office.visitor.fill(page, "/users", fields)
     assert said(seen) == "Edsger Dijkstra may sign in as ed@sandbox.example."
-    async with Visitor(office.caller.sandbox.url) as other:
+    async with PageBrowser(office.caller.sandbox.url) as other:
         await other.fill(
             await other.open("/portal"), "/login", {"email": fields["email"], "password": fields["password"]}
         )

@@ -3,8 +3,8 @@ graphql.md §4.1 and §5). The error of a missing scope is Hot Chocolate's: the 
 
 import pytest
 from graphql import build_schema
-from support.designer import SCOPES, Designer
-from support.sandbox_caller import Caller, Reply, Starts
+from support.design_client import SCOPES, DesignClient
+from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts
 
@@ -15,7 +15,7 @@ DESIGN_ONLY = accounts.Account(
 SEARCH = '{ found: supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
 
 
-def refused(reply: Reply) -> list[tuple[str, str]]:
+def refused(reply: JsonResponse) -> list[tuple[str, str]]:
     """The operations that were refused for the token's scopes, and by which schema."""
     assert reply.status == 200
     assert reply.body["data"] is None
@@ -24,7 +24,7 @@ def refused(reply: Reply) -> list[tuple[str, str]]:
     return [(error["path"][0], error["extensions"]["schemaName"]) for error in reply.body["errors"]]
 
 
-async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none(start: Starts) -> None:
+async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none(start: StartSandbox) -> None:
     async with start(accounts=(DESIGN_ONLY,)) as caller:
         reply = await caller.ask(SEARCH)
         used = caller.sandbox.accounting.used(DESIGN_ONLY.application_id)
@@ -41,7 +41,7 @@ async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none
     ]
 
 
-async def test_every_supply_query_needs_the_supply_scope(start: Starts) -> None:
+async def test_every_supply_query_needs_the_supply_scope(start: StartSandbox) -> None:
     async with start(accounts=(DESIGN_ONLY,)) as caller:
         async with caller.session.get(caller.sandbox.graphql_url + "?sdl") as response:
             query = build_schema(await response.text()).query_type
@@ -67,7 +67,7 @@ async def test_every_supply_query_needs_the_supply_scope(start: Starts) -> None:
     assert len(names) == 19
 
 
-async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: Designer) -> None:
+async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: DesignClient) -> None:
     """The application has both domains; the scopes of the token are what counts."""
     await designer.sign_in(scope="openid user.access design.domain")
     assert refused(await designer.ask(SEARCH)) == [("found", "Supply")]
@@ -76,7 +76,7 @@ async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: Design
     assert (await designer.ask(SEARCH)).data["found"]["hits"]
 
 
-async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: Starts) -> None:
+async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: StartSandbox) -> None:
     async with start(accounts=(DESIGN_ONLY,)) as caller:
         both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
         reply = await caller.ask(both)
@@ -85,12 +85,12 @@ async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: Sta
     assert organisation.data["admOrganizations"]
 
 
-async def test_the_schema_needs_no_scope(start: Starts) -> None:
+async def test_the_schema_needs_no_scope(start: StartSandbox) -> None:
     async with start(accounts=(DESIGN_ONLY,)) as caller:
         assert (await caller.ask("{ __schema { queryType { name } } }")).data["__schema"]
 
 
-async def test_without_authentication_a_request_without_a_token_has_every_scope(start: Starts) -> None:
+async def test_without_authentication_a_request_without_a_token_has_every_scope(start: StartSandbox) -> None:
     async with start(accounts=(DESIGN_ONLY, accounts.READY), no_auth=True) as caller:
         reply = await caller.ask(SEARCH, headers={})
         design = await caller.ask("{ desUserByAuth { userName } }", headers={})
@@ -104,7 +104,7 @@ async def test_without_authentication_a_request_without_a_token_has_every_scope(
 
 @pytest.mark.parametrize("scope", ["", "supply.domain"])
 async def test_an_application_of_the_supply_domain_has_its_scope_even_if_it_names_none(
-    caller: Caller, scope: str
+    caller: SandboxClient, scope: str
 ) -> None:
     await caller.log_in(**({"scope": scope} if scope else {}))
     assert (await caller.ask(SEARCH)).data["found"]["hits"]

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 import yarl
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts, app, settings
 from proxy.sandbox.catalog import records, store
@@ -56,14 +56,14 @@ def written(parent: GraphQLObjectType, name: str, depth: int) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in QUERIES if not name.startswith("des")])
-async def test_every_query_answers_with_every_field_of_its_type(caller: Caller, name: str) -> None:
+async def test_every_query_answers_with_every_field_of_its_type(caller: SandboxClient, name: str) -> None:
     assert BUILT.query_type is not None
     reply = await caller.ask("{ " + written(BUILT.query_type, name, 3) + " }")
     assert reply.status == 200
     assert name in reply.data
 
 
-async def test_the_index_lists_the_addresses(caller: Caller) -> None:
+async def test_the_index_lists_the_addresses(caller: SandboxClient) -> None:
     async with caller.session.get(caller.sandbox.url + "/") as response:
         body = await response.json()
     assert body["graphql"] == caller.sandbox.graphql_url
@@ -74,7 +74,7 @@ async def test_the_index_lists_the_addresses(caller: Caller) -> None:
 
 @pytest.mark.parametrize("host", [b"", b"[", b"a b", b"[::1", b"x:99999", b"x:y", b"\xff", b"a/b", b'"<b>'])
 @pytest.mark.parametrize("path", [b"/", b"/graphql", b"/.well-known/openid-configuration"])
-async def test_a_host_that_is_none_is_a_bad_request(caller: Caller, host: bytes, path: bytes) -> None:
+async def test_a_host_that_is_none_is_a_bad_request(caller: SandboxClient, host: bytes, path: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
     writer.write(b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (path, host))
     answer = await reader.read()
@@ -85,13 +85,13 @@ async def test_a_host_that_is_none_is_a_bad_request(caller: Caller, host: bytes,
 
 
 @pytest.mark.parametrize("host", [b"localhost", b"my_sandbox:8081", b"[::1]:8081", b"10.0.0.7"])
-async def test_any_name_that_leads_to_it_is_in_its_addresses(caller: Caller, host: bytes) -> None:
+async def test_any_name_that_leads_to_it_is_in_its_addresses(caller: SandboxClient, host: bytes) -> None:
     async with caller.session.get(caller.sandbox.url, headers={"Host": host.decode()}) as response:
         assert (await response.json())["token"] == f"http://{host.decode()}/connect/token"
 
 
 @pytest.mark.parametrize("path", ["/admin/faults", "/admin/journal", "/admin/keys", "/admin/legacy", "/%61dmin/faults"])
-async def test_admin_is_refused_under_a_foreign_name(start: Starts, path: str) -> None:
+async def test_admin_is_refused_under_a_foreign_name(start: StartSandbox, path: str) -> None:
     async with start(admin_hosts=("sandbox",)) as caller:
         url = yarl.URL(caller.sandbox.url + path, encoded=True)
         for host, status in (
@@ -111,14 +111,14 @@ async def test_admin_is_refused_under_a_foreign_name(start: Starts, path: str) -
                 assert status == 200 or "--admin-host" in await response.text()
 
 
-async def test_a_foreign_name_declares_no_faults(caller: Caller) -> None:
+async def test_a_foreign_name_declares_no_faults(caller: SandboxClient) -> None:
     url = caller.sandbox.url + "/admin/faults"
     async with caller.session.put(url, data='["latency ms=1"]', headers={"Host": "evil.example"}) as response:
         assert response.status == 403
     assert caller.sandbox.faults.left() == []
 
 
-async def test_it_tells_what_it_was_asked(caller: Caller) -> None:
+async def test_it_tells_what_it_was_asked(caller: SandboxClient) -> None:
     query = "query($ids: [String!]) { supSellers(ids: $ids) { id } }"
     await caller.ask(query, {"ids": ["459"]})
     await caller.ask("{ nonsense }")
@@ -126,14 +126,14 @@ async def test_it_tells_what_it_was_asked(caller: Caller) -> None:
     assert caller.sandbox.requests.graphql == 2
 
 
-async def test_two_sandboxes_know_nothing_of_each_other(start: Starts) -> None:
+async def test_two_sandboxes_know_nothing_of_each_other(start: StartSandbox) -> None:
     async with start() as one, start() as other:
         await one.ask('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { parts { id } } }')
         assert one.sandbox.port != other.sandbox.port
         assert other.sandbox.accounting.used(other.sandbox.account.application_id) == 0
 
 
-async def test_after_the_block_nobody_listens(start: Starts) -> None:
+async def test_after_the_block_nobody_listens(start: StartSandbox) -> None:
     async with start() as caller:
         url = caller.sandbox.url
     async with aiohttp.ClientSession() as session:
@@ -149,7 +149,7 @@ async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_as
             assert (await response.json())["data"]["supSearch"]["hits"] == 900
 
 
-async def test_a_taken_port_is_an_error(start: Starts, catalog: store.Catalog) -> None:
+async def test_a_taken_port_is_an_error(start: StartSandbox, catalog: store.Catalog) -> None:
     async with start() as caller:
         with pytest.raises(OSError, match=str(caller.sandbox.port)):
             async with app.running(settings.Settings(), port=caller.sandbox.port, catalog=catalog):
@@ -157,7 +157,7 @@ async def test_a_taken_port_is_an_error(start: Starts, catalog: store.Catalog) -
 
 
 async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
-    caller: Caller, catalog: store.Catalog
+    caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     found = catalog.search("", records.Conditions()).ids[::15][:20]
     parts = [part for part in map(catalog.part, found) if part]

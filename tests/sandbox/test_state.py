@@ -16,10 +16,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from support import designer as designers
-from support import desk as desks
-from support.sandbox_caller import Starts
-from support.visitor import Visitor
+from support import code_flow as desks
+from support import design_client as designers
+from support.page_browser import PageBrowser
+from support.sandbox_client import StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import accounting, accounts, people
@@ -29,7 +29,7 @@ from proxy.sandbox.state import file, kept
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 CREATE = ("desCreateProjectTask", "task { id } errors { message }")
 TASKS = "query($p: ID!) { desProjectTasks(projectId: $p, first: 100) { nodes { id } } }"
-Opens = Callable[[], AbstractAsyncContextManager[desks.Desk]]
+Opens = Callable[[], AbstractAsyncContextManager[desks.CodeFlow]]
 
 
 @pytest.fixture
@@ -38,17 +38,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opens_on(start: Starts, path: Path) -> Opens:
+def opens_on(start: StartSandbox, path: Path) -> Opens:
     """Starts a sandbox on the file, with an application whose users come to it."""
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[desks.Desk]:
+    async def opened() -> AsyncIterator[desks.CodeFlow]:
         given = (accounts.READY, desks.DESIGN)
         async with (
             start(accounts=given, token_windows=(), state=path) as caller,
-            Visitor(caller.sandbox.url) as visitor,
+            PageBrowser(caller.sandbox.url) as visitor,
         ):
-            yield desks.Desk(caller, visitor)
+            yield desks.CodeFlow(caller, visitor)
 
     return opened
 
@@ -161,7 +161,7 @@ async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
     held.close()
 
 
-async def test_design_data_are_as_they_were_left(start_design: designers.StartsDesign, path: Path) -> None:
+async def test_design_data_are_as_they_were_left(start_design: designers.StartDesignSandbox, path: Path) -> None:
     task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
     board = "id design { variants { bom { items(first: 3) { nodes { component { id name } } } } } }"
     form = aiohttp.FormData()
@@ -182,7 +182,7 @@ async def test_design_data_are_as_they_were_left(start_design: designers.StartsD
             assert await response.read() == b"copper"
 
 
-async def test_two_sandboxes_share_nothing_without_a_file(start: Starts) -> None:
+async def test_two_sandboxes_share_nothing_without_a_file(start: StartSandbox) -> None:
     async with start() as one, start() as other:
         one.sandbox.accounts.remove(accounts.READY.application_id)
         one.sandbox.people.remove(people.USERS[0].id)
@@ -199,7 +199,7 @@ async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> 
         pass
 
 
-async def test_a_sandbox_that_cannot_start_lets_the_file_go(opens_on: Opens, path: Path, start: Starts) -> None:
+async def test_a_sandbox_that_cannot_start_lets_the_file_go(opens_on: Opens, path: Path, start: StartSandbox) -> None:
     with pytest.raises(ValueError, match="accounts must not be empty"):
         async with start(accounts=(), state=path):
             pass
@@ -279,7 +279,7 @@ def _folder(path: Path) -> None:
     ],
 )
 async def test_a_file_that_will_not_do_is_named_and_left_alone(
-    start: Starts, path: Path, spoil: Callable[[Path], None], complaint: str
+    start: StartSandbox, path: Path, spoil: Callable[[Path], None], complaint: str
 ) -> None:
     spoil(path)
     before = path.is_file() and path.read_bytes()
@@ -289,16 +289,16 @@ async def test_a_file_that_will_not_do_is_named_and_left_alone(
     assert (path.is_file() and path.read_bytes()) == before
 
 
-async def test_a_folder_that_is_not_there_is_named(start: Starts, tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_is_named(start: StartSandbox, tmp_path: Path) -> None:
     path = tmp_path / "none" / "sandbox.state"
     with pytest.raises(ValueError, match=f"^{path}: cannot be written: No such file or directory$"):
         async with start(state=path):
             pass
 
 
-async def test_a_change_is_in_the_file_before_its_reply_leaves(start: Starts, path: Path, tmp_path: Path) -> None:
+async def test_a_change_is_in_the_file_before_its_reply_leaves(start: StartSandbox, path: Path, tmp_path: Path) -> None:
     """What lies there is what a sandbox that was killed at this moment has left."""
-    async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
+    async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
         await visitor.fill(await visitor.open("/portal/applications/new"), "/new", {"name": "Just made"})
         left = tmp_path / "left"
@@ -314,10 +314,10 @@ async def test_a_change_is_in_the_file_before_its_reply_leaves(start: Starts, pa
 
 
 async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
-    start: Starts, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    start: StartSandbox, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING")
-    async with start(state=path) as caller, Visitor(caller.sandbox.url) as visitor:
+    async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
         form = await visitor.open("/portal/applications/new")
         with monkeypatch.context() as patch:
@@ -361,7 +361,7 @@ def test_changes_together_are_made_all_or_none(path: Path) -> None:
 
 
 async def test_who_went_before_a_restart_is_in_no_team_after_it(
-    start_design: designers.StartsDesign, path: Path
+    start_design: designers.StartDesignSandbox, path: Path
 ) -> None:
     team = "query($u: String!) { desTeam(workspaceUrl: $u) { users { userName } } }"
     async with start_design(state=path) as designer:

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts
 
@@ -14,12 +14,12 @@ OTHER = dataclasses.replace(
 )
 
 
-async def used(caller: Caller) -> dict[str, int]:
+async def used(caller: SandboxClient) -> dict[str, int]:
     (organization,) = (await caller.ask(FIGURES)).data["admOrganizations"]
     return {one["id"]: one["supplyCounts"]["partCounter"] for one in organization["applications"]}
 
 
-async def own(caller: Caller) -> int:
+async def own(caller: SandboxClient) -> int:
     return (await used(caller))[caller.sandbox.account.application_id]
 
 
@@ -44,7 +44,7 @@ async def own(caller: Caller) -> int:
     ],
 )  # fmt: skip
 async def test_a_part_is_billed_once_for_each_place_that_a_root_query_gives_it(
-    caller: Caller, query: str, parts: int
+    caller: SandboxClient, query: str, parts: int
 ) -> None:
     reply = await caller.ask(query)
     assert "errors" not in reply.body
@@ -68,7 +68,7 @@ async def test_a_part_is_billed_once_for_each_place_that_a_root_query_gives_it(
     ],
 )
 async def test_a_request_that_is_refused_bills_nothing_not_even_what_would_have_been_answered(
-    caller: Caller, field: str
+    caller: SandboxClient, field: str
 ) -> None:
     reply = await caller.ask(f'{{ good: supParts(ids: ["54445"]) {{ id }} bad: {field} }}')
     assert reply.messages
@@ -76,7 +76,7 @@ async def test_a_request_that_is_refused_bills_nothing_not_even_what_would_have_
     assert await own(caller) == 0
 
 
-async def test_only_the_operation_that_is_executed_is_billed(caller: Caller) -> None:
+async def test_only_the_operation_that_is_executed_is_billed(caller: SandboxClient) -> None:
     document = 'query A { supParts(ids: ["54445"]) { id } } query B { supSearch(q: "") { results { part { id } } } }'
     headers = {"Authorization": f"Bearer {caller.token}"}
     body = {"query": document, "operationName": "A"}
@@ -85,7 +85,7 @@ async def test_only_the_operation_that_is_executed_is_billed(caller: Caller) -> 
 
 
 async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and_the_next_refused_whole(
-    start: Starts,
+    start: StartSandbox,
 ) -> None:
     small = dataclasses.replace(accounts.READY, part_limit=5)
     async with start(accounts=(small,)) as caller:
@@ -99,7 +99,7 @@ async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and
         assert await own(caller) == 7
 
 
-async def test_the_figures_of_all_applications_are_the_sum_of_what_the_journal_says(start: Starts) -> None:
+async def test_the_figures_of_all_applications_are_the_sum_of_what_the_journal_says(start: StartSandbox) -> None:
     async with start(accounts=(accounts.READY, OTHER), token_windows=()) as caller:
         for client, requests in ((accounts.READY, 3), (OTHER, 2)):
             await caller.log_in(client_id=client.client_id, client_secret=client.client_secret)

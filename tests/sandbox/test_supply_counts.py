@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts
 from proxy.sandbox.catalog import records, store
@@ -35,7 +35,7 @@ def buckets(found: Any) -> Iterator[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize("q", ["microcontroller", "led", "SN74"])
-async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller: Caller, q: str) -> None:
+async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller: SandboxClient, q: str) -> None:
     found = (await caller.ask(ALL, {"q": q})).data["supSearch"]
     counted = list(buckets(found))
     assert len({key for key, _, _ in counted}) > 10
@@ -62,7 +62,7 @@ def test_so_it_is_over_the_whole_catalog_and_every_attribute(catalog: store.Cata
     assert several > 0  # some texts hold several values
 
 
-async def test_the_ends_of_a_range_are_those_of_the_hits(caller: Caller) -> None:
+async def test_the_ends_of_a_range_are_those_of_the_hits(caller: SandboxClient) -> None:
     spread = (
         'specAggs(attributeNames: ["resistance"]) { min max siMin siMax displayMin displayMax units unitsName'
         " unitsSymbol valueType buckets { floatValue } }"
@@ -97,7 +97,7 @@ async def test_the_ends_of_a_range_are_those_of_the_hits(caller: Caller) -> None
     ],
 )
 async def test_a_filter_that_cannot_be_read_is_refused_by_name(
-    caller: Caller, filters: dict[str, Any], message: str
+    caller: SandboxClient, filters: dict[str, Any], message: str
 ) -> None:
     searched = await caller.ask(HITS, {"q": "", "f": filters})
     matched = await caller.ask(
@@ -107,7 +107,7 @@ async def test_a_filter_that_cannot_be_read_is_refused_by_name(
     assert searched.body["errors"][0]["path"] == ["supSearch"]
 
 
-async def test_a_filter_may_be_one_value_a_number_or_null_and_a_name(caller: Caller) -> None:
+async def test_a_filter_may_be_one_value_a_number_or_null_and_a_name(caller: SandboxClient) -> None:
     async def hits(**filters: Any) -> int:
         return int((await caller.ask(HITS, {"q": "", "f": filters})).data["supSearch"]["hits"])
 
@@ -118,7 +118,7 @@ async def test_a_filter_may_be_one_value_a_number_or_null_and_a_name(caller: Cal
     assert await hits(manufacturer_id=["370"], numberofpins=["(__8)"]) < await hits(manufacturer_id=["370"])
 
 
-async def test_a_search_sorts_by_every_key_with_parts_without_a_value_last(caller: Caller) -> None:
+async def test_a_search_sorts_by_every_key_with_parts_without_a_value_last(caller: SandboxClient) -> None:
     query = (
         "query($s: String, $d: SupSortDirection) { supSearch(q: \"resistor\", sort: $s, sortDir: $d, limit: 100)"
         " { results { part { mpn manufacturer { name } medianPrice1000 { price } specs { attribute { shortname }"
@@ -144,7 +144,7 @@ async def test_a_search_sorts_by_every_key_with_parts_without_a_value_last(calle
             assert values[: len(known)] == sorted(known, reverse=direction == "desc"), (sort, direction)
 
 
-async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(caller: Caller) -> None:
+async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(caller: SandboxClient) -> None:
     query = "query($f: Map) { supSearch(q: \"\", filters: $f) { hits appliedCategory { id } } }"  # fmt: skip
     for name in ("Passive Components", "passive components"):
         found = (await caller.ask(query, {"f": {"category_id": [name]}})).data["supSearch"]
@@ -152,7 +152,7 @@ async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(ca
         assert found["appliedCategory"] is not None
 
 
-async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(start: Starts) -> None:
+async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(start: StartSandbox) -> None:
     query = '{ supSearch(q: "") { specAggs(attributeNames: ["lifecyclestatus", "rohs"]) { attribute { shortname } } } }'
     features = accounts.FEATURES - {"LIFECYCLE"}
     plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
@@ -161,7 +161,7 @@ async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(
     assert [one["attribute"]["shortname"] for one in shown] == ["rohs"]
 
 
-async def test_makers_may_be_asked_for_by_parts_that_are_not_at_the_end_of_their_life(caller: Caller) -> None:
+async def test_makers_may_be_asked_for_by_parts_that_are_not_at_the_end_of_their_life(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supSearch(q: "", limit: 0) { manufacturerAgg(size: 999) { company { id } count } }'
         ' over: supSearch(q: "", limit: 0, filters: {lifecyclestatus: ["Obsolete", "EOL"]})'

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller, Starts
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import accounts
 
@@ -15,7 +15,7 @@ EXTRAS = (
 BY_ID = "query($id: String!) { supPartExtrasByPartId(partId: $id) { %s alternatives(first: 2) { partId confidence } } }"
 
 
-async def test_ciiva_ids_lead_to_parts_and_back(caller: Caller) -> None:
+async def test_ciiva_ids_lead_to_parts_and_back(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ one: supCiivaIdFromPartId(partId: "54445") supCiivaIdsFromPartIds(partIds: ["54445", "1", "x", "54446"]) }'
     )
@@ -35,7 +35,7 @@ async def test_ciiva_ids_lead_to_parts_and_back(caller: Caller) -> None:
     }
 
 
-async def test_extras_say_what_the_part_itself_says(caller: Caller) -> None:
+async def test_extras_say_what_the_part_itself_says(caller: SandboxClient) -> None:
     reply = await caller.ask(
         BY_ID % EXTRAS,
         {"id": PART},
@@ -61,7 +61,7 @@ async def test_extras_say_what_the_part_itself_says(caller: Caller) -> None:
     assert extras["lifeCycle"] == {"Production": "ACTIVE", "Obsolete": "DISCONTINUED"}[values["lifecyclestatus"]]
 
 
-async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_part(caller: Caller) -> None:
+async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_part(caller: SandboxClient) -> None:
     reply = await caller.ask(
         f'{{ supPartExtrasByPartIds(partIds: ["{PART}", "1"]) {{ __typename ... on SupPartExtras {{ partId }}'
         ' ... on SupErrorPayload { message } } none: supPartExtrasByPartId(partId: "1") { partId } }'
@@ -84,7 +84,7 @@ async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_par
         ("LIFECYCLE", "lifeCycle", "UNKNOWN"),
     ],
 )
-async def test_extras_are_no_way_around_the_plan(start: Starts, feature: str, field: str, left: Any) -> None:
+async def test_extras_are_no_way_around_the_plan(start: StartSandbox, feature: str, field: str, left: Any) -> None:
     features = accounts.FEATURES - {feature}
     plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
     async with start(accounts=plan) as caller:
@@ -96,7 +96,7 @@ async def test_extras_are_no_way_around_the_plan(start: Starts, feature: str, fi
     )
 
 
-async def test_companions_are_of_the_same_maker_and_another_category(caller: Caller) -> None:
+async def test_companions_are_of_the_same_maker_and_another_category(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supSearch(q: "", limit: 40) { results { part { id manufacturer { id } category { id } altiumInternalId'
         " circuitMakerInternal { comments fabrications projects rates releases } companionProducts { _cacheId ppid"
@@ -115,7 +115,7 @@ async def test_companions_are_of_the_same_maker_and_another_category(caller: Cal
     assert {part["circuitMakerInternal"] is None for part in parts} == {True, False}
 
 
-async def test_a_category_has_a_text_of_what_is_in_it(caller: Caller) -> None:
+async def test_a_category_has_a_text_of_what_is_in_it(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supCategories(ids: ["4161"]) { name path numParts children { name } blurb { name pathName description'
         " content metaDescription metaTitle } } }"

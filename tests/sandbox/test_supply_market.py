@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.sandbox_caller import Caller
+from support.sandbox_client import SandboxClient
 
 from proxy.kit import clock
 from proxy.sandbox.catalog import money, store
@@ -24,7 +24,7 @@ query($country: String! = "US", $currency: String! = "USD", $live: Boolean, $wit
 """
 
 
-async def offers(caller: Caller, **variables: Any) -> dict[str, Any]:
+async def offers(caller: SandboxClient, **variables: Any) -> dict[str, Any]:
     """The offers of one part by their id, each with its seller."""
     (part,) = (await caller.ask(QUERY, variables)).data["supParts"]
     return {
@@ -32,7 +32,7 @@ async def offers(caller: Caller, **variables: Any) -> dict[str, Any]:
     }
 
 
-async def test_the_country_picks_one_variant_of_an_offer_and_keeps_its_stock(caller: Caller) -> None:
+async def test_the_country_picks_one_variant_of_an_offer_and_keeps_its_stock(caller: SandboxClient) -> None:
     here, there = await offers(caller), await offers(caller, country="GB")
     assert here.keys() == there.keys()
     moved = [id_ for id_ in here if here[id_]["eligibleRegion"] != there[id_]["eligibleRegion"]]
@@ -45,7 +45,7 @@ async def test_the_country_picks_one_variant_of_an_offer_and_keeps_its_stock(cal
     assert "GBP" in in_pounds
 
 
-async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: Caller) -> None:
+async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: SandboxClient) -> None:
     for currency in money.PER_DOLLAR:
         found = await offers(caller, currency=currency)
         for price in (price for offer in found.values() for price in offer["prices"]):
@@ -70,7 +70,7 @@ async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: Cal
     ],
 )
 async def test_a_code_or_a_duration_that_nobody_knows_is_refused_by_name(
-    caller: Caller, field: str, message: str
+    caller: SandboxClient, field: str, message: str
 ) -> None:
     reply = await caller.ask(f"{{ {field} }}")
     assert reply.messages == [message]
@@ -88,7 +88,7 @@ def test_durations_may_have_pieces_and_fractions() -> None:
 
 
 async def test_live_data_is_of_this_moment_and_of_sellers_with_an_interface_only(
-    caller: Caller, turned: clock.ManualClock
+    caller: SandboxClient, turned: clock.ManualClock
 ) -> None:
     kept, asked = await offers(caller), await offers(caller, live=True)
     assert turned.now() == 1_700_000_000
@@ -100,7 +100,7 @@ async def test_live_data_is_of_this_moment_and_of_sellers_with_an_interface_only
     assert {offer["company"]["isDistributorApi"] for offer in asked.values()} == {True, False}
 
 
-async def test_a_seller_that_does_not_answer_in_time_shows_what_is_kept(caller: Caller) -> None:
+async def test_a_seller_that_does_not_answer_in_time_shows_what_is_kept(caller: SandboxClient) -> None:
     async def fresh(within: str) -> set[str]:
         found = await offers(caller, live=True, within=within)
         return {one["company"]["id"] for one in found.values() if one["updated"].startswith("2023-11-14")}
@@ -110,7 +110,7 @@ async def test_a_seller_that_does_not_answer_in_time_shows_what_is_kept(caller: 
     assert none < some < everybody
 
 
-async def test_a_customer_of_a_seller_sees_prices_of_his_own(caller: Caller) -> None:
+async def test_a_customer_of_a_seller_sees_prices_of_his_own(caller: SandboxClient) -> None:
     kept = await offers(caller)
     priced = {one["company"]["id"]: one["company"] for one in kept.values() if one["prices"]}
     able = [company for company in priced.values() if company["isDistributorApi"]]
@@ -133,14 +133,14 @@ async def test_a_customer_of_a_seller_sees_prices_of_his_own(caller: Caller) -> 
 
 
 async def test_credentials_of_an_interface_that_nobody_has_are_an_error_that_does_not_repeat_them(
-    caller: Caller,
+    caller: SandboxClient,
 ) -> None:
     reply = await caller.ask(QUERY, {"live": True, "own": [{"apiName": "Acme", "apiKey": "s3cret"}]})
     assert reply.messages == ["customPricingCredentials: there is no API 'Acme'"]
     assert b"s3cret" not in reply.raw
 
 
-async def test_all_queries_with_offers_take_the_arguments_for_live_data(caller: Caller) -> None:
+async def test_all_queries_with_offers_take_the_arguments_for_live_data(caller: SandboxClient) -> None:
     live = (
         'distributorApi: true, distributorApiTimeout: "1s", customPricingCredentials: [{apiName: "TME", apiKey: "k"}]'
     )
@@ -158,7 +158,7 @@ async def test_all_queries_with_offers_take_the_arguments_for_live_data(caller: 
         assert any(offer["updated"] == "2023-11-14T22:13:20Z" for offers_ in group for offer in offers_)
 
 
-async def test_offers_by_reference_are_as_live_as_any(caller: Caller) -> None:
+async def test_offers_by_reference_are_as_live_as_any(caller: SandboxClient) -> None:
     listed = await offers(caller)
     id_ = next(key for key, one in listed.items() if one["company"]["id"] == "459")
     reply = await caller.ask(
@@ -173,7 +173,7 @@ async def test_offers_by_reference_are_as_live_as_any(caller: Caller) -> None:
     assert {price["convertedCurrency"] for price in offer["prices"]} <= {"EUR"}
 
 
-async def test_a_cart_names_its_market_and_takes_no_empty_line(caller: Caller, catalog: store.Catalog) -> None:
+async def test_a_cart_names_its_market_and_takes_no_empty_line(caller: SandboxClient, catalog: store.Catalog) -> None:
     part = catalog.part(PART)
     assert part is not None
     seller = next(one for one in catalog.sellers_of(part) if one.company.is_octocart_supported and one.offers)

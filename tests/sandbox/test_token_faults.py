@@ -3,8 +3,8 @@
 import aiohttp
 import jwt
 import pytest
-from support.faulty import ANSWER, FREE, declare, struck
-from support.sandbox_caller import Caller
+from support.fault_injection import ANSWER, FREE, declare, struck
+from support.sandbox_client import SandboxClient
 
 from proxy.kit import clock
 
@@ -13,7 +13,7 @@ from proxy.kit import clock
     "lacks, has", [("expires_in", (False, True)), ("exp", (True, False)), ("both", (False, False))]
 )
 async def test_a_token_without_an_end_works_and_says_nothing_of_one(
-    caller: Caller, lacks: str, has: tuple[bool, bool], turned: clock.ManualClock
+    caller: SandboxClient, lacks: str, has: tuple[bool, bool], turned: clock.ManualClock
 ) -> None:
     declare(caller, f"no-expiry lacks={lacks}")
     reply = await caller.log_in()
@@ -27,7 +27,7 @@ async def test_a_token_without_an_end_works_and_says_nothing_of_one(
 
 @pytest.mark.parametrize("seconds, code", [(7200, "AuthInvalidToken"), (-90_000, "AuthExpiredToken"), (-7200, None)])
 async def test_a_wrong_clock_is_in_the_token_and_in_the_header(
-    caller: Caller, seconds: int, code: str | None, turned: clock.ManualClock
+    caller: SandboxClient, seconds: int, code: str | None, turned: clock.ManualClock
 ) -> None:
     declare(caller, f"wrong-clock seconds={seconds}")
     reply = await caller.log_in()
@@ -45,7 +45,7 @@ async def test_a_wrong_clock_is_in_the_token_and_in_the_header(
 
 @pytest.mark.parametrize("text", ["reset", "cut", "malformed body=empty", "malformed body=html", "429", "5xx"])
 async def test_what_strikes_any_service_strikes_the_token_endpoint_too(
-    caller: Caller, text: str, turned: clock.ManualClock
+    caller: SandboxClient, text: str, turned: clock.ManualClock
 ) -> None:
     declare(caller, f"{text} on=token count=1")
     assert (await caller.ask(FREE)).data == ANSWER
@@ -56,6 +56,6 @@ async def test_what_strikes_any_service_strikes_the_token_endpoint_too(
     assert sum(struck(caller).values()) == 1
 
 
-async def test_a_fault_on_both_strikes_both(caller: Caller) -> None:
+async def test_a_fault_on_both_strikes_both(caller: SandboxClient) -> None:
     declare(caller, "5xx body=json on=both")
     assert ((await caller.log_in()).status, (await caller.ask(FREE)).status) == (503, 503)

@@ -7,8 +7,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import designer, old_service
-from support.designer import APPLICATION, Designer
+from support import design_client, legacy_client
+from support.design_client import APPLICATION, DesignClient
 
 from proxy.kit import clock
 from proxy.sandbox import app, people, settings
@@ -36,7 +36,7 @@ async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
         rng=random.Random(seed),
     )
     async with running as sandbox, aiohttp.ClientSession() as session:
-        person = Designer(sandbox, session)
+        person = DesignClient(sandbox, session)
         await person.sign_in()
         yield person
 
@@ -120,7 +120,7 @@ async def test_people_sessions_and_design_data_are_each_ones_own(both: Any) -> N
     )
     assert (
         await second.log_in(
-            grant_type="password", username="new@x.example", password="sandbox-ada", scope=designer.SCOPES
+            grant_type="password", username="new@x.example", password="sandbox-ada", scope=design_client.SCOPES
         )
     ).status == 400
     await second.sign_in()
@@ -138,11 +138,11 @@ async def _tasks(caller: Any) -> Any:
 
 
 async def test_the_old_services_count_their_own_requests_and_disturbances(both: Any) -> None:
-    first, second = (old_service.OldService(caller.sandbox, caller.session) for caller in both)
+    first, second = (legacy_client.LegacyClient(caller.sandbox, caller.session) for caller in both)
     await first.match({"mpn": "SN74S74N"})
     url = first.sandbox.url + "/admin/legacy"
     async with first.session.put(url, json=["errors share=1"]) as response:
         assert response.status == 200
     assert (await first.get("/parts/match?queries=[]")).status == 503
     assert await second.match({"mpn": "SN74S74N"})
-    assert second.sandbox.legacy.requests(old_service.KEY) == 1
+    assert second.sandbox.legacy.requests(legacy_client.KEY) == 1

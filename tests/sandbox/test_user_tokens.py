@@ -8,14 +8,14 @@ from typing import Any
 
 import jwt
 import pytest
-from support.desk import CALLBACK, DESIGN, OTHER, REQUEST, Desk
-from support.faulty import declare
-from support.sandbox_caller import Caller, Starts
+from support.code_flow import CALLBACK, DESIGN, OTHER, REQUEST, CodeFlow
+from support.fault_injection import declare
+from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
 from proxy.sandbox import accounts, people
 
-Opens = Callable[[], AbstractAsyncContextManager[Desk]]
+Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,19 @@ Opens = Callable[[], AbstractAsyncContextManager[Desk]]
         {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret},
     ],
 )
-async def test_a_code_is_worth_nothing_without_all_that_belongs_to_it(desk: Desk, changes: dict[str, str]) -> None:
+async def test_a_code_is_worth_nothing_without_all_that_belongs_to_it(desk: CodeFlow, changes: dict[str, str]) -> None:
     reply = await desk.redeem(await desk.code(), **changes)
     assert (reply.status, reply.body) == (400, {"error": "invalid_grant"})
 
 
-async def test_the_answer_has_the_keys_of_the_service_in_its_order(desk: Desk) -> None:
+async def test_the_answer_has_the_keys_of_the_service_in_its_order(desk: CodeFlow) -> None:
     reply = await desk.redeem(await desk.code())
     assert list(reply.body) == ["id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope"]
     assert reply.body["scope"] == REQUEST["scope"]
     assert "no-store" in reply.headers["Cache-Control"]
 
 
-async def test_no_token_code_or_password_is_in_any_log_line(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_token_code_or_password_is_in_any_log_line(desk: CodeFlow, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         code = await desk.code()
         tokens = (await desk.redeem(code)).body
@@ -52,7 +52,7 @@ async def test_no_token_code_or_password_is_in_any_log_line(desk: Desk, caplog: 
     assert [secret for secret in secrets if secret in caplog.text] == []
 
 
-async def test_a_wrong_clock_is_in_the_id_token_too(desk: Desk, turned: clock.ManualClock) -> None:
+async def test_a_wrong_clock_is_in_the_id_token_too(desk: CodeFlow, turned: clock.ManualClock) -> None:
     code = await desk.code()
     declare(desk.caller, "wrong-clock seconds=7200")
     tokens = (await desk.redeem(code)).body
@@ -61,7 +61,7 @@ async def test_a_wrong_clock_is_in_the_id_token_too(desk: Desk, turned: clock.Ma
     assert ends == {int(turned.now()) + 7200 + 86_400}
 
 
-async def test_a_code_is_good_for_five_minutes(desk: Desk, turned: clock.ManualClock) -> None:
+async def test_a_code_is_good_for_five_minutes(desk: CodeFlow, turned: clock.ManualClock) -> None:
     late, in_time = await desk.code(), await desk.code()
     turned.advance(299)
     assert (await desk.redeem(in_time)).status == 200
@@ -69,7 +69,7 @@ async def test_a_code_is_good_for_five_minutes(desk: Desk, turned: clock.ManualC
     assert (await desk.redeem(late)).body == {"error": "invalid_grant"}
 
 
-async def test_a_code_that_comes_twice_ends_what_came_of_it(desk: Desk) -> None:
+async def test_a_code_that_comes_twice_ends_what_came_of_it(desk: CodeFlow) -> None:
     code = await desk.code()
     tokens = (await desk.redeem(code)).body
     assert await desk.is_good(tokens["access_token"])
@@ -79,7 +79,7 @@ async def test_a_code_that_comes_twice_ends_what_came_of_it(desk: Desk) -> None:
     assert refreshed.body == {"error": "invalid_grant"}
 
 
-async def test_a_refresh_may_ask_for_less_but_never_for_more(desk: Desk) -> None:
+async def test_a_refresh_may_ask_for_less_but_never_for_more(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     more = await desk.token("refresh_token", refresh_token=tokens["refresh_token"], scope="openid email")
     assert more.body == {"error": "invalid_scope"}
@@ -90,7 +90,9 @@ async def test_a_refresh_may_ask_for_less_but_never_for_more(desk: Desk) -> None
     assert again.body["scope"] == REQUEST["scope"]
 
 
-async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(desk: Desk, turned: clock.ManualClock) -> None:
+async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(
+    desk: CodeFlow, turned: clock.ManualClock
+) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     stolen = await desk.token("refresh_token", OTHER, refresh_token=tokens["refresh_token"])
     assert stolen.body == {"error": "invalid_grant"}
@@ -102,7 +104,7 @@ async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(desk: D
     assert late.body == {"error": "invalid_grant"}
 
 
-async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: Desk) -> None:
+async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     desk.caller.sandbox.people.remove(people.USERS[0].id)
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
@@ -112,19 +114,19 @@ async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: Desk
     assert not await desk.is_good(tokens["access_token"])
 
 
-async def test_a_code_is_spent_by_the_first_try(desk: Desk) -> None:
+async def test_a_code_is_spent_by_the_first_try(desk: CodeFlow) -> None:
     code = await desk.code()
     assert (await desk.redeem(code, code_verifier="w" * 43)).status == 400
     assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
 
 
-async def test_another_application_cannot_spend_a_code(desk: Desk) -> None:
+async def test_another_application_cannot_spend_a_code(desk: CodeFlow) -> None:
     code = await desk.code()
     assert (await desk.redeem(code, OTHER)).body == {"error": "invalid_grant"}
     assert (await desk.redeem(code)).status == 200
 
 
-async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: Desk) -> None:
+async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     access = tokens["access_token"]
     desk.caller.sandbox.people.remove(people.USERS[0].id)
@@ -137,7 +139,7 @@ async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: Desk) -> N
         assert response.status == 401
 
 
-async def test_files_are_not_taken_from_an_application_that_is_gone(desk: Desk) -> None:
+async def test_files_are_not_taken_from_an_application_that_is_gone(desk: CodeFlow) -> None:
     access = (await desk.redeem(await desk.code())).body["access_token"]
     desk.caller.sandbox.accounts.remove(DESIGN.application_id)
     async with desk.caller.session.post(
@@ -146,7 +148,7 @@ async def test_files_are_not_taken_from_an_application_that_is_gone(desk: Desk) 
         assert response.status == 401
 
 
-async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(desk: Desk) -> None:
+async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(desk: CodeFlow) -> None:
     first, other = [(await desk.redeem(await desk.code())).body for _ in range(2)]
     second = (await desk.token("refresh_token", refresh_token=first["refresh_token"])).body
     third = (await desk.token("refresh_token", refresh_token=second["refresh_token"])).body
@@ -159,7 +161,7 @@ async def test_every_refresh_of_a_sign_in_ends_with_it_and_no_other_sign_ins(des
     assert (await desk.token("refresh_token", refresh_token=other["refresh_token"])).status == 200
 
 
-async def test_a_token_that_was_revoked_is_no_fault(desk: Desk) -> None:
+async def test_a_token_that_was_revoked_is_no_fault(desk: CodeFlow) -> None:
     access = (await desk.redeem(await desk.code())).body["access_token"]
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
     url = desk.caller.sandbox.url + "/connect/revocation"
@@ -169,7 +171,7 @@ async def test_a_token_that_was_revoked_is_no_fault(desk: Desk) -> None:
     assert desk.caller.sandbox.journal.totals.faults == {}
 
 
-async def test_applications_come_go_and_change_while_it_runs(desk: Desk) -> None:
+async def test_applications_come_go_and_change_while_it_runs(desk: CodeFlow) -> None:
     known = desk.caller.sandbox.accounts
     added = dataclasses.replace(accounts.READY, name="new", application_id="app-9", client_id="c9", client_secret="s9")
     assert (await desk.token("client_credentials", added)).body == {"error": "invalid_client"}
@@ -186,7 +188,7 @@ async def test_applications_come_go_and_change_while_it_runs(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("scope", ["openid", "user.access", "offline_access"])
-async def test_without_a_user_there_is_no_scope_about_one(desk: Desk, scope: str) -> None:
+async def test_without_a_user_there_is_no_scope_about_one(desk: CodeFlow, scope: str) -> None:
     assert (await desk.token("client_credentials", scope=scope)).body == {"error": "invalid_scope"}
 
 
@@ -197,8 +199,8 @@ async def test_two_sandboxes_know_neither_each_others_sessions_nor_codes(opens: 
         assert (await other.redeem(code)).body == {"error": "invalid_grant"}
 
 
-async def test_the_discovery_document_names_what_the_applications_may_use(start: Starts) -> None:
-    async def document(caller: Caller) -> Any:
+async def test_the_discovery_document_names_what_the_applications_may_use(start: StartSandbox) -> None:
+    async def document(caller: SandboxClient) -> Any:
         async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
             return await response.json()
 
@@ -213,13 +215,13 @@ async def test_the_discovery_document_names_what_the_applications_may_use(start:
 
 
 @pytest.mark.parametrize("path, status", [("/connect/revocation", 400), ("/connect/introspect", 401)])
-async def test_only_an_application_with_its_secret_may_ask_about_tokens(desk: Desk, path: str, status: int) -> None:
+async def test_only_an_application_with_its_secret_may_ask_about_tokens(desk: CodeFlow, path: str, status: int) -> None:
     form = {"client_id": DESIGN.client_id, "client_secret": "wrong", "token": "x"}
     reply = await desk.caller.post(desk.caller.sandbox.url + path, data=form)
     assert (reply.status, reply.body) == (status, {"error": "invalid_client"})
 
 
-async def test_an_application_learns_nothing_of_anothers_tokens_and_cannot_end_them(desk: Desk) -> None:
+async def test_an_application_learns_nothing_of_anothers_tokens_and_cannot_end_them(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     url, secret = desk.caller.sandbox.url, {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret}
     for name in ("access_token", "refresh_token"):
@@ -230,13 +232,13 @@ async def test_an_application_learns_nothing_of_anothers_tokens_and_cannot_end_t
 
 
 @pytest.mark.parametrize("token", ["", "not.a.token"])
-async def test_userinfo_wants_a_good_token(desk: Desk, token: str) -> None:
+async def test_userinfo_wants_a_good_token(desk: CodeFlow, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with desk.caller.session.get(desk.caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
         assert (response.status, await response.json()) == (401, {"error": "invalid_token"})
         assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
 
-async def test_an_id_token_is_no_access_token(desk: Desk) -> None:
+async def test_an_id_token_is_no_access_token(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     assert not await desk.is_good(tokens["id_token"])

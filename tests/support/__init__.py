@@ -1,1 +1,1 @@
-"""What several rooms' tests share: an upstream that says what it is told, and a running proxy."""
+"""Helpers shared by tests of several packages: scripted servers, clients, running products, test data."""

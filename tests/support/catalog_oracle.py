@@ -1,7 +1,7 @@
-"""The catalog's searches said again in plain SQL, a row for each part and each name: slow, and easy to see through.
+"""Test oracle for the catalog's searches: the same searches in plain SQL, slow and simple.
 
-It holds what `proxy.sandbox.catalog` answers to an independent witness: SQLite's own full-text search and its own
-ordering. It shares the reading of lines, the text that is searched and the figures of offers, nothing that searches.
+Uses SQLite's own full-text search and ordering. Shares with `proxy.sandbox.catalog` the reading of lines, the indexed
+text and the figures of offers, but no search code.
 """
 
 import sqlite3
@@ -28,8 +28,8 @@ KEYS = {
 BEST = "p.offers DESC, p.id"
 
 
-class Oracle:
-    """Everything of one open catalog, read out of it once."""
+class CatalogOracle:
+    """All parts of one open catalog, in an in-memory database."""
 
     def __init__(self, catalog: store.Catalog) -> None:
         self._words, self._seed = catalog._words, catalog._seed
@@ -68,16 +68,16 @@ class Oracle:
         return list(best.items())
 
     def everything(self, where: str = "1", order: str = "") -> list[str]:
-        """All parts that pass."""
+        """All parts that match a condition."""
         return self._ids(f"SELECT p.id FROM parts p WHERE {where} ORDER BY {order or BEST}")
 
     def order(self, sort: str, descending: bool) -> str:
-        """A sort key."""
+        """The ORDER BY clause of a sort key."""
         key = KEYS.get(sort) or f"json_extract(p.line, '$.specs.\"{sort}\"')"
         return f"{key} {'DESC' if descending else 'ASC'} NULLS LAST, {BEST}"
 
     def counts(self, ids: list[str], column: str) -> list[tuple[str, int]]:
-        """How often the values of a column occur, most frequent first, equal ones as they come by id."""
+        """Frequencies of a column's values, most frequent first, then by id."""
         among = msgspec.json.encode([int(id_) for id_ in ids]).decode()
         rows = self.sql.execute(
             f"SELECT {column} FROM parts p WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (among,)
@@ -85,7 +85,7 @@ class Oracle:
         return Counter(value for (value,) in rows if value is not None).most_common()
 
     def seller_counts(self, ids: list[str]) -> list[tuple[str, int]]:
-        """How many parts each seller lists."""
+        """Number of parts by seller."""
         among = msgspec.json.encode([int(id_) for id_ in ids]).decode()
         rows = self.sql.execute(
             "SELECT sellers FROM parts p WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (among,)
@@ -93,7 +93,7 @@ class Oracle:
         return Counter(id_ for (text,) in rows for id_ in text.split()).most_common()
 
     def suggestions(self, start: str, limit: int) -> list[str]:
-        """The part numbers that begin so, most offered first."""
+        """Part numbers with a prefix, most offered first."""
         rows = self.sql.execute(
             "SELECT n.mpn FROM names n JOIN parts p ON p.id = n.part WHERE substr(n.norm, 1, ?) = ?"
             " ORDER BY p.offers DESC, n.mpn LIMIT ?",
@@ -102,7 +102,7 @@ class Oracle:
         return [mpn for (mpn,) in rows]
 
     def terms(self) -> dict[str, int]:
-        """Every token, with how many parts have it."""
+        """Every token with its number of parts."""
         return dict(self.sql.execute("SELECT term, doc FROM terms").fetchall())
 
     def _ids(self, sql: str, *params: str) -> list[str]:

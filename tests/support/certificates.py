@@ -1,4 +1,4 @@
-"""Certificates made for a test: an authority of its own, and what it signs, as PEM files."""
+"""Certificates for tests: a certificate authority, and PEM files that it signs."""
 
 import datetime
 import ipaddress
@@ -13,8 +13,8 @@ START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 END = datetime.datetime(2120, 1, 1, tzinfo=datetime.UTC)
 
 
-class Authority:
-    """Signs certificates for 127.0.0.1. Files go to `folder`; `ca_file` is what trusts it."""
+class CertificateAuthority:
+    """Signs certificates for 127.0.0.1 into `folder`; `ca_file` is its own certificate."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -24,7 +24,7 @@ class Authority:
         self.ca_file = self._write("ca.pem", own.sign(self._key, hashes.SHA256()))
 
     def issue(self, name: str, passphrase: bytes | None = None) -> tuple[Path, Path]:
-        """The files of a certificate and its key."""
+        """Write a certificate and its key; returns both paths."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])

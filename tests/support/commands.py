@@ -1,4 +1,4 @@
-"""`v3bridge` as a process that a test's own loop waits for, so that the test can serve it meanwhile."""
+"""`v3bridge` as an asyncio subprocess, so that the test can serve its requests meanwhile."""
 
 import asyncio
 import os
@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 120  # that a command may take before its test fails; usually it takes two or three
 
 
-class Finished:
-    """A command that has ended: exit code, output and errors."""
+class CommandResult:
+    """Exit code, standard output and standard error of a command."""
 
     def __init__(self, code: int | None, out: bytes | None, err: bytes | None) -> None:
         self.code, self.out, self.err = code, (out or b"").decode(), (err or b"").decode()
@@ -22,7 +22,7 @@ class Finished:
 
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
-    """The test's own, without what would colour or widen the output; state is kept in the folder."""
+    """The test's environment without variables that colour or widen output; state is kept in the folder."""
     unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
     environ = {name: value for name, value in os.environ.items() if name not in unwanted}
     own = {"NO_COLOR": "1", "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT)}
@@ -30,7 +30,7 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
 
 
 async def start(folder: Path, *arguments: Any, terminal: int | None = None, **changes: str) -> Process:
-    """The command, run in a folder; input and errors are a terminal where one is given."""
+    """Start the command in a folder; standard input and error are the terminal, if one is given."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "proxy", *map(str, arguments)),
         cwd=folder,
@@ -41,8 +41,8 @@ async def start(folder: Path, *arguments: Any, terminal: int | None = None, **ch
     )
 
 
-async def end(process: Process, seconds: float = SECONDS) -> Finished:
-    """Wait for its end."""
+async def wait(process: Process, seconds: float = SECONDS) -> CommandResult:
+    """Wait until the command ends."""
     async with asyncio.timeout(seconds):
         out, err = await process.communicate()
-    return Finished(process.returncode, out, err)
+    return CommandResult(process.returncode, out, err)

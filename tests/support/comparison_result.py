@@ -1,4 +1,4 @@
-"""Results of comparisons, for whoever shows or judges them: one that a team could have got, and one full of traps."""
+"""Example results of comparisons for tests of reports: a realistic one, and one with hostile texts."""
 
 import itertools
 import json
@@ -26,19 +26,19 @@ HOSTILE = (
 
 
 def sample(old: Any, new: Any, place: str, call: Call) -> Sample:
-    """A place, with values as JSON; Ellipsis is a side that has nothing."""
+    """A sample difference, with values as JSON; Ellipsis is a missing value."""
     texts = [None if value is ... else json.dumps(value, ensure_ascii=False) for value in (old, new)]
     curls = (call.curl(f"{OLD}/v3"), call.curl(f"{NEW}/v3"))
     return Sample(call.target(), call.origin, place, texts[0], texts[1], curls[0], curls[1])
 
 
 def result(**changes: Any) -> Result:
-    """Not ready: three kinds of difference left, one of them noise elsewhere, moved data, a rule of each sort."""
+    """Verdict "not ready": three kinds of differences, noise, drifting data, and ignore rules of each kind."""
     return msgspec.structs.replace(_result(), **changes)
 
 
-def ready() -> Result:
-    """Nothing left to do."""
+def ready_result() -> Result:
+    """Verdict "ready"."""
     rows = tuple(
         _row(row.client, row.endpoint, row.calls, row.asked, row.calls, 0, "ready") for row in _rows() if row.calls
     )
@@ -46,8 +46,8 @@ def ready() -> Result:
     return result(verdict="ready", rows=rows, groups=(), rules=rules, failed=(), troubles=(), notes=())
 
 
-def hostile(text: str = HOSTILE) -> Result:
-    """One text in every field that data, users or other people's services can fill."""
+def hostile_result(text: str = HOSTILE) -> Result:
+    """One text in every field with foreign data."""
     whole = _result()
     bad = Sample(text, text, text, json.dumps(text, ensure_ascii=False), text, text, text)
     group = msgspec.structs.replace(
@@ -124,7 +124,7 @@ TEXTS = (
 
 
 def _groups() -> tuple[Group, ...]:
-    """Not in the order in which they matter."""
+    """Difference groups, not in the order of importance."""
     return (
         Group(
             *(SEARCH, "results[*]", "order", "order", "both rank by relevance, and neither says how"),

@@ -1,4 +1,4 @@
-"""How much work is done, counted in executed lines of this program, not in time: the same on every machine."""
+"""Measures work in executed lines of this program instead of time: the same on every machine."""
 
 import sys
 from collections.abc import Generator
@@ -6,8 +6,8 @@ from types import FrameType
 from typing import Any
 
 
-def of_slices(work: Generator[None, None, Any]) -> list[int]:
-    """The lines that each slice of some work executes."""
+def count_per_slice(work: Generator[None, None, Any]) -> list[int]:
+    """The number of lines that each step of a generator executes."""
     found = [0]
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

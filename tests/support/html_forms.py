@@ -1,12 +1,12 @@
-"""The forms of a page, as a browser without scripts has them."""
+"""Reads the forms of an HTML page."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 
 @dataclass
-class Form:
-    """Where it goes, and what it carries already."""
+class HtmlForm:
+    """Action, field values and buttons of a form."""
 
     action: str
     fields: dict[str, str] = field(default_factory=dict)
@@ -16,14 +16,14 @@ class Form:
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.forms: list[Form] = []
-        self._open: Form | None = None
+        self.forms: list[HtmlForm] = []
+        self._open: HtmlForm | None = None
         self._text: str | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag == "form" and given["method"] == "post":
-            self._open = Form(given["action"])
+            self._open = HtmlForm(given["action"])
             self.forms.append(self._open)
         elif self._open is None:
             return
@@ -47,13 +47,13 @@ class _Reader(HTMLParser):
             self._open = None
 
 
-def all_forms(page: str) -> list[Form]:
-    """The forms of a page that post something, first to last."""
+def all_forms(page: str) -> list[HtmlForm]:
+    """The forms of a page with method POST, in order."""
     reader = _Reader()
     reader.feed(page)
     return reader.forms
 
 
-def first_form(page: str) -> Form:
-    """The form that a page begins with."""
+def first_form(page: str) -> HtmlForm:
+    """The first form of a page."""
     return all_forms(page)[0]

@@ -1,4 +1,4 @@
-"""The IDE's page at a sandbox, as its scripts ask the server: with the cookies of a person's browser."""
+"""Requests of the IDE page's scripts to the sandbox, with the cookies of a browser."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import aiohttp
 import yarl
 
 from proxy.sandbox import people
-from support.sandbox_caller import Reply
-from support.visitor import Seen, Visitor
+from support.page_browser import PageBrowser, PageResult
+from support.sandbox_client import JsonResponse
 
 
 class IdePage:
     """One browser. Use as a context manager."""
 
     def __init__(self, url: str) -> None:
-        self.visitor, self.url = Visitor(url), yarl.URL(url)
+        self.visitor, self.url = PageBrowser(url), yarl.URL(url)
         self._session = aiohttp.ClientSession(cookie_jar=self.visitor.jar)
 
     async def __aenter__(self) -> "IdePage":
@@ -25,34 +25,34 @@ class IdePage:
         await self._session.close()
         await self.visitor.__aexit__(*error)
 
-    async def sign_in(self, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> Seen:
-        """By the page's own link."""
+    async def sign_in(self, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> PageResult:
+        """Sign in by the link of the page."""
         link = (await self.state())["links"]["sign_in"]
         return await self.visitor.sign_in(await self.visitor.open(link), user, password)
 
     async def state(self) -> Any:
-        """Who has signed in, and with what."""
+        """The session: user, organisation, application and CSRF token."""
         async with self._session.get(self.url.with_path("/ide/session")) as response:
             assert response.status == 200
             return await response.json()
 
-    async def token(self, csrf: str | None = None, **body: str) -> Reply:
-        """A token, with the session's CSRF token unless another is given."""
+    async def token(self, csrf: str | None = None, **body: str) -> JsonResponse:
+        """Request a token, with the session's CSRF token unless another is given."""
         return await self._post("/ide/token", csrf, body)
 
-    async def authorization(self, csrf: str | None = None, **body: str) -> Reply:
-        """Where the browser has to be sent for a user's token."""
+    async def authorization(self, csrf: str | None = None, **body: str) -> JsonResponse:
+        """Request the address of an authorization request."""
         return await self._post("/ide/authorization", csrf, body)
 
-    async def raw(self, path: str, body: bytes) -> Reply:
-        """Any body."""
+    async def raw(self, path: str, body: bytes) -> JsonResponse:
+        """Send any body."""
         return await self._send(path, (await self.state())["csrf"], body)
 
-    async def _post(self, path: str, csrf: str | None, body: dict[str, str]) -> Reply:
+    async def _post(self, path: str, csrf: str | None, body: dict[str, str]) -> JsonResponse:
         return await self._send(path, csrf if csrf is not None else (await self.state())["csrf"], body)
 
-    async def _send(self, path: str, csrf: str | None, body: Any) -> Reply:
+    async def _send(self, path: str, csrf: str | None, body: Any) -> JsonResponse:
         sent = {"data": body} if isinstance(body, bytes) else {"json": body}
         headers = {"X-CSRF-Token": csrf or ""}
         async with self._session.post(self.url.with_path(path), headers=headers, **sent) as response:
-            return Reply(response.status, await response.json(), response.headers, await response.read())
+            return JsonResponse(response.status, await response.json(), response.headers, await response.read())

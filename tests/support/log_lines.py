@@ -1,4 +1,4 @@
-"""What the log says while a block runs, set up as the command line sets it up."""
+"""Captures log lines while a block runs, with logging configured as by the command line."""
 
 import io
 import logging
@@ -12,7 +12,7 @@ from proxy.telemetry import log
 
 @contextmanager
 def collected(level: str = "debug") -> Iterator[io.StringIO]:
-    """Every line from a level up, as JSON; afterwards logging is as it was."""
+    """Collect every line from a level up, as JSON; logging is restored afterwards."""
     stream = io.StringIO()
     root = logging.getLogger()
     before = root.level

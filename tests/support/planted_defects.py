@@ -1,7 +1,7 @@
-"""Defects for the rules of mappings/: for each rule another path, `none`, another transform, order, class, and so on.
+"""Defects of mapping rules, for mutation tests of comparisons: another path, `none`, another transform, order or class.
 
-Reads the YAML files and the schema by itself. What it makes fits the schema, so that the service starts with it and
-answers; whether a client can see it depends on the data.
+Reads the YAML files and the schema itself. Every defect fits the schema, so the service starts with it; whether a
+client can see the defect depends on the data.
 """
 
 import copy
@@ -43,7 +43,7 @@ class Defect(NamedTuple):
         return f"{self.kind} at {self.object}.{self.field}: {json.dumps(self.wrong)}"
 
 
-class Mappings:
+class MappingFolder:
     """The rules of a folder of mappings."""
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ class Mappings:
         }
 
     def defects(self, seed: int) -> list[Defect]:
-        """Every one there is, in an order by the seed in which kinds take turns."""
+        """All defects, shuffled by the seed, kinds alternating."""
         rng = random.Random(seed)
         by_kind: defaultdict[str, list[Defect]] = defaultdict(list)
         for defect in self._all():
@@ -85,7 +85,7 @@ class Mappings:
         return found
 
     def write(self, defect: Defect, folder: Path) -> None:
-        """The mappings with one defect in them, to another folder. Objects that nothing holds any more go."""
+        """Write the mappings with one defect to another folder, without objects that are no longer used."""
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._folder, folder)
         files = copy.deepcopy(self._files)
@@ -196,7 +196,7 @@ class Mappings:
         return kind.name if isinstance(kind, graphql.GraphQLScalarType) else None
 
 
-def at_field(path: str, kind: str, defect: Defect, mappings: Mappings) -> bool:
+def is_at_field(path: str, kind: str, defect: Defect, mappings: MappingFolder) -> bool:
     """Whether a difference is at the field, or at what is known by the field: the element around it is then another,
     or not found by its uid.
     """

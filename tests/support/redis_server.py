@@ -10,8 +10,7 @@ SECONDS = 60.0
 
 
 class RedisServer:
-    """A redis-server that keeps its data between `stop` and `start`, and listens nowhere but on a unix socket, and
-    where it is given `tls` settings on a port with TLS."""
+    """A redis-server on a unix socket, and on a TLS port if `tls` is given. Data survives `stop` and `start`."""
 
     def __init__(self, program: str, folder: Path, tls: dict[str, str] | None = None) -> None:
         self._tls = tls or {}
@@ -21,7 +20,7 @@ class RedisServer:
         self.url = f"unix://{folder}/redis.sock"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it responds."""
         settings = {"port": "0", "unixsocket": f"{self._folder}/redis.sock", "dir": str(self._folder), "save": ""}
         settings |= self._tls
         options = [word for name, value in settings.items() for word in (f"--{name}", value)]
@@ -36,13 +35,13 @@ class RedisServer:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """End it as an operator does."""
+        """Stop it by SIGTERM."""
         assert self._process is not None
         self._process.terminate()
         self._process.wait(SECONDS)
 
     def empty(self) -> None:
-        """Forget everything."""
+        """Delete all data."""
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
 

@@ -1,4 +1,4 @@
-"""A running proxy in front of any upstream, and a way to ask it as a v3 client does."""
+"""A running proxy in front of any upstream, and a v3 client of it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,14 +13,14 @@ from proxy.kit import clock
 from proxy.web import app, connections, server
 
 KEY = "EXAMPLE_KEY"
-PATIENT = config.Timeouts(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a machine that is busy
+PATIENT = config.Timeouts(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     """A configuration with one application.
 
-    `changes` are its `application`'s fields, `upstream`'s, the `site`, and whole blocks. Nothing is asked for again
-    unless `upstream` says so, so that a test counts what it has asked for.
+    `changes` are its `application`'s fields, `upstream`'s, the `site`, and whole blocks. Retries are off
+    unless `upstream` sets them, so that a test can count requests.
     """
     application = {
         "apikeys": (config.Apikey(config.digest(KEY)),),
@@ -49,8 +49,8 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     )
 
 
-class Client:
-    """Asks the proxy over a socket."""
+class ProxyClient:
+    """v3 client of the proxy."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         self.url = url
@@ -71,9 +71,9 @@ class Client:
 
 
 @asynccontextmanager
-async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[Client]:
+async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[ProxyClient]:
     """Serve while the block runs."""
     service = await app.create_app(settings, time or clock.SystemClock())
     limits = connections.Limits.of(settings.listen)
     async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
-        yield Client(url, session)
+        yield ProxyClient(url, session)

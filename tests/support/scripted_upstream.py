@@ -1,4 +1,4 @@
-"""An upstream that answers what a test tells it and remembers what it was asked: a real server on a loopback socket."""
+"""An upstream with scripted responses, which records its requests: a real server on a loopback socket."""
 
 import json
 import socket
@@ -14,8 +14,8 @@ TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long e
 
 
 @dataclass
-class Answer:
-    """What to send: a status, a body (bytes as they are, anything else as JSON), headers."""
+class ScriptedResponse:
+    """A response to send. A body that is not bytes is sent as JSON; `cut_after` truncates it after so many bytes."""
 
     body: Any
     status: int = 200
@@ -29,18 +29,20 @@ class Answer:
 
 
 class ScriptedUpstream:
-    """Answers GraphQL requests with `script` in turn, the last one for ever."""
+    """Answers GraphQL requests with the responses of `script` in turn, repeating the last."""
 
     def __init__(self) -> None:
-        self.script: list[Answer] = []
-        self.asked: list[dict[str, Any]] = []
+        self.script: list[ScriptedResponse] = []
+        self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.tokens = 0
         self.url = ""
 
-    def says(self, *answers: Any) -> None:
-        """Set the script; bare values are bodies."""
-        self.script = [answer if isinstance(answer, Answer) else Answer(answer) for answer in answers]
+    def respond_with(self, *answers: Any) -> None:
+        """Set the responses; bare values are bodies."""
+        self.script = [
+            answer if isinstance(answer, ScriptedResponse) else ScriptedResponse(answer) for answer in answers
+        ]
 
     @property
     def graphql_url(self) -> str:
@@ -55,7 +57,7 @@ class ScriptedUpstream:
         return web.json_response({"access_token": TOKEN, "expires_in": 86_400, "token_type": "Bearer"})
 
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(await request.json())
+        self.requests.append(await request.json())
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if answer.cut_after is None:
@@ -75,7 +77,7 @@ class ScriptedUpstream:
 
 @asynccontextmanager
 async def running(sock: socket.socket | None = None) -> AsyncIterator[ScriptedUpstream]:
-    """Serve while the block runs; on a socket of the caller's where it has one."""
+    """Serve while the block runs, on the given socket if there is one."""
     upstream = ScriptedUpstream()
     app = web.Application()
     app.router.add_post("/connect/token", upstream._token)

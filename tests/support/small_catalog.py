@@ -1,4 +1,4 @@
-"""A catalog of a dozen parts, small enough to know by heart, written as the files that the sandbox loads."""
+"""A catalog of a dozen parts, written as the files that the sandbox loads."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A worker process that only gets tokens: `python -m support.token_worker TOKEN_URL STORE CALLS`.
+"""A worker process that only requests tokens: `python -m support.token_worker TOKEN_URL STORE CALLS`.
 
-Says "ready", waits for a line, makes all calls at once with the client id and secret of that line, and prints how many
-different tokens it got, and the digest of one.
+Prints "ready", waits for a line with a client id and secret, requests CALLS tokens concurrently with them, and prints
+the number of different tokens and the digest of one.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from proxy.upstream import acquisition, identity, policies, token_store, tokens
 
 @asynccontextmanager
 async def worker(token_url: str, store: token_store.TokenStore, time: clock.Clock) -> AsyncIterator[tokens.Tokens]:
-    """The tokens of one worker, with connections and randomness of its own."""
+    """The token cache of one worker, with its own connections and random source."""
     rng, metrics = random.SystemRandom(), metering.Metrics(prometheus_client.CollectorRegistry())
     breaker = policies.Breaker("identity", identity.SERVICE, config.Breaker(), clock=time, rng=rng, metrics=metrics)
     async with aiohttp.ClientSession() as session:

@@ -49,8 +49,8 @@ and held by `tests/integration/test_upstream_responses.py`, which sends every on
 """
 
 
-class Row(NamedTuple):
-    """What one status with one body becomes."""
+class ResponseRow(NamedTuple):
+    """Classification of one status with one body."""
 
     status: int
     body: str
@@ -72,24 +72,24 @@ class _Operation:
     decode: Any = msgspec.json.Decoder(_Answer).decode
 
 
-def row(status: int, body: str) -> Row:
-    """By the classifying code alone."""
+def row(status: int, body: str) -> ResponseRow:
+    """Classify one response."""
     reply = wire.Reply(status, BODIES[body])
     envelope = classify.read(_Operation(), reply)
     if classify.token_refusal(reply, envelope) is not None:
-        return Row(status, body, 502, True, False, False)  # once, with a fresh token
+        return ResponseRow(status, body, 502, True, False, False)  # once, with a fresh token
     try:
         classify.data(reply, envelope, 0.0)
     except errors.BridgeError as error:
         client = 200 if isinstance(error, errors.QueryRefused) else error.status
         uncertain = isinstance(error, errors.ServerError) and error.may_be_billed
         failure = classify.is_failure(reply, error)
-        return Row(status, body, client, policies.is_safe(error), uncertain, failure)
-    return Row(status, body, 200, False, False, False)
+        return ResponseRow(status, body, client, policies.is_safe(error), uncertain, failure)
+    return ResponseRow(status, body, 200, False, False, False)
 
 
-def rows() -> list[Row]:
-    """Every status with every body."""
+def rows() -> list[ResponseRow]:
+    """All statuses with all bodies."""
     return [row(status, body) for status, body in product(STATUSES, BODIES)]
 
 

@@ -1,4 +1,4 @@
-"""Workbooks as small as they can be, made without the library that reads them."""
+"""Writes minimal .xlsx workbooks without the library that reads them."""
 
 import io
 import zipfile
@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 
 def workbook(*sheets: Sequence[Sequence[str | int | float]], last: str = "") -> bytes:
-    """An .xlsx, as small as one can be; `last` are rows in XML at the end of each sheet."""
+    """A minimal .xlsx; `last` is XML appended to the rows of each sheet."""
     numbers = range(1, len(sheets) + 1)
     links = "".join(
         f'<Relationship Id="r{n}" Target="worksheets/sheet{n}.xml" Type="http://schemas.openxmlformats.org/'

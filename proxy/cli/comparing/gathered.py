@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proxy import config, errors
 from proxy.kit import clock, shipped
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 
 
 def configured(file: Path | None) -> config.Config:

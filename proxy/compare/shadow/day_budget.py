@@ -10,10 +10,10 @@ from itertools import count
 from proxy import errors
 from proxy.compare.calls import Call
 from proxy.compare.replies import Reply
-from proxy.gateway.ledger import Cost, Ledger
-from proxy.gateway.plans import Calendar
+from proxy.gateway.quota.accounts import BillingCalendar
+from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.kit.clock import Clock
-from proxy.stores.base import Budget, Claim, Line, Store
+from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Store
 
 ACCOUNT = "shadow:"  # no application has a colon in its name
 LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
@@ -27,15 +27,17 @@ class DayBudget:
         self._owner = owner
         self._limit = limit
         self._worst = worst
-        self._calendar = Calendar(clock)
+        self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self._numbers = count(1)
 
-    async def reserve(self, call: Call) -> Claim | None:
+    async def reserve(self, call: Call) -> ReservationRecord | None:
         """Its worst case is held, and is to be settled; None: there is no room for it, or the store cannot be asked."""
         line = self._line()
-        budgets = () if self._limit is None else (Budget(line, self._limit),)
-        claim = Claim(f"{self._owner}-{next(self._numbers)}", self._owner, self._worst(call), budgets, (line,))
+        budgets = () if self._limit is None else (QuotaLimit(line, self._limit),)
+        claim = ReservationRecord(
+            f"{self._owner}-{next(self._numbers)}", self._owner, self._worst(call), budgets, (line,)
+        )
         if not budgets or not claim.parts:
             return claim
         try:
@@ -43,12 +45,12 @@ class DayBudget:
         except errors.StoreUnavailable:
             return None
 
-    async def settle(self, claim: Claim, reply: Reply | None, over: bool = True) -> None:
+    async def settle(self, claim: ReservationRecord, reply: Reply | None, over: bool = True) -> None:
         """What the call came to; where that is not known, or it was not `over` when it ended, the worst is in doubt."""
         used = reply.parts or 0 if reply else 0
         unknown = not over or (reply is not None and reply.parts is None and reply.status >= 500)
         (line,) = claim.lines
-        await self._ledger.book(Cost((line,), used, claim.parts if unknown else 0, claim.id))
+        await self._ledger.book(RequestUsage((line,), used, claim.parts if unknown else 0, claim.id))
 
     async def look(self) -> None:
         """Say that this worker lives, and write what could not be written. Raises StoreUnavailable."""
@@ -59,5 +61,5 @@ class DayBudget:
         """Write what is left."""
         await self._ledger.close()
 
-    def _line(self) -> Line:
-        return Line(ACCOUNT, self._calendar.today().day)
+    def _line(self) -> LedgerEntry:
+        return LedgerEntry(ACCOUNT, self._calendar.today().day)

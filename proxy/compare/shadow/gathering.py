@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.compare import shadow_results
 from proxy.compare.shadow_results import GATHERED, Control, Note
-from proxy.stores.base import Store
+from proxy.stores.protocols import Store
 
 LEASE_SECONDS = 30.0
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from proxy import model
-from proxy.gateway.kept import Answer
+from proxy.gateway.cache.entries import Answer
 from proxy.kit.encoding import Encoded
 from proxy.planning import match_queries
 

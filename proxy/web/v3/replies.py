@@ -9,7 +9,7 @@ from aiohttp import web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.quota import Standing
+from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import Receipt
 from proxy.kit import encoding
 from proxy.web.ready import Ready
@@ -68,7 +68,7 @@ def sent(reply: Written, status: int = 200) -> web.Response:
     return Ready(body=reply.body, status=status, headers=reply.headers)
 
 
-def account(response: web.Response, receipt: Receipt, standing: Standing) -> web.Response:
+def account(response: web.Response, receipt: Receipt, standing: QuotaStatus) -> web.Response:
     """The same with what it came to, and how the client stands, for who reads headers: in parts, and seconds to the
     reset."""
     headers = response.headers

@@ -11,7 +11,7 @@ from proxy import bounds, errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
-from proxy.gateway.quota import Standing
+from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
 from proxy.kit.encoding import Encoded
 from proxy.mapping.loader import Mappings
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 CLIENT = web.RequestKey("client", Client)  # whose request it is, for the log
 RECEIPT = web.RequestKey("receipt", Receipt)  # what it came to, for the log
-BILL = web.RequestKey("bill", tuple[Receipt, Standing])  # what came of it, for an error's headers
+BILL = web.RequestKey("bill", tuple[Receipt, QuotaStatus])  # what came of it, for an error's headers
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[[Endpoint, "Asked"], Awaitable[Any]]
@@ -93,7 +93,7 @@ class Surface:
             try:
                 found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
-                if receipt.cost or isinstance(error, errors.PartLimitUsedUp):
+                if receipt.cost or isinstance(error, errors.QuotaExhausted):
                     request[BILL] = receipt, self._pipeline.standing(client)
                 raise
             answered = self._clock.monotonic()
@@ -105,7 +105,7 @@ class Surface:
             if receipt.until and receipt.source not in (None, "stale"):
                 self._repeats.note(request.raw_path, receipt.until)
             response = self._reply(written, client, receipt)
-            self._metrics.lap("reply", answered)
+            self._metrics.observe_stage("reply", answered)
             return response
 
         return handle
@@ -116,7 +116,7 @@ class Surface:
         request[CLIENT], request[RECEIPT] = repeat.client, HIT
         if repeat.client.rate:
             await self._pipeline.admit(repeat.client)
-        self._metrics.answers["hit",] += repeat.answers
+        self._metrics.queries["hit",] += repeat.answers
         return self._reply(repeat.written, repeat.client, HIT)
 
     def _reply(self, written: Written, client: Client, receipt: Receipt) -> web.Response:
@@ -180,7 +180,7 @@ class Surface:
         application = asked.client.application
         shape = asked.parameters.shape(application.features, self._mappings, endpoint.object)
         context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
-        self._metrics.lap("parse", asked.started)
+        self._metrics.observe_stage("parse", asked.started)
         return Caller(asked.client, shape.projection, context, asked.receipt)
 
     def _msec(self, asked: Asked) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from proxy import bounds, errors, model
-from proxy.gateway.kept import Answer
+from proxy.gateway.cache.entries import Answer
 from proxy.kit.encoding import Encoded
 from proxy.parameters import Parameters
 

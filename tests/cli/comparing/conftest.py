@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support import commands
-from support.scripted_side import Side, serving
+from support.comparison_server import ComparisonServer, serve
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def run(start: Any) -> Any:
     """Runs the command to its end."""
 
     async def of(*arguments: Any, **changes: Any) -> Any:
-        return await commands.end(await start(*arguments, **changes))
+        return await commands.wait(await start(*arguments, **changes))
 
     return of
 
@@ -41,8 +41,8 @@ class Two:
     """Two services that answer alike; the new one says that each answer cost two parts. Either can be changed."""
 
     def __init__(self) -> None:
-        self.old = Side(lambda q: {"hits": len(q)})
-        self.new = Side(lambda q: {"hits": len(q)}, parts=2)
+        self.old = ComparisonServer(lambda q: {"hits": len(q)})
+        self.new = ComparisonServer(lambda q: {"hits": len(q)}, parts=2)
         self.old_url = self.new_url = ""
 
     @property
@@ -55,8 +55,8 @@ class Two:
 async def two() -> Any:
     made = Two()
     async with AsyncExitStack() as stack:
-        made.old_url = await stack.enter_async_context(serving(made.old.handle))
-        made.new_url = await stack.enter_async_context(serving(made.new.handle))
+        made.old_url = await stack.enter_async_context(serve(made.old.handle))
+        made.new_url = await stack.enter_async_context(serve(made.new.handle))
         yield made
 
 

@@ -19,8 +19,8 @@ async def test_two_sides_that_answer_alike_are_equivalent(run: Any, two: Any, lo
     assert found.code == 0, found
     assert "equivalent on 100" in found.out
     assert "30 calls of 30; 90 parts at worst; budget 90 parts" in found.err
-    assert len(two.new.asked) == 30
-    assert set(two.new.asked) == set(two.old.asked)
+    assert len(two.new.requests) == 30
+    assert set(two.new.requests) == set(two.old.requests)
     assert set(two.new.keys) == {SEEN}
 
 
@@ -58,11 +58,11 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run: A
     assert found.code == 2, found
     assert "stopped: the old side answers with HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
     assert "the same command goes on from here" in found.err
-    assert two.new.asked == []
+    assert two.new.requests == []
     two.old.answer = lambda q: {"hits": len(q)}
     found = await run(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert Counter(two.new.asked) == Counter(f"part-{n}" for n in range(40))
+    assert Counter(two.new.requests) == Counter(f"part-{n}" for n in range(40))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_what_does_not_go_together_is_one_clear_message(
     assert words in " ".join(found.err.replace("│", " ").split())
     assert "c4n4ry" not in found.err
     assert "Traceback" not in found.err
-    assert two.new.asked == []
+    assert two.new.requests == []
 
 
 async def test_columns_of_a_list_of_parts_are_named_on_the_command_line(run: Any, two: Any, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_answers_of_ones_own_are_the_old_side_and_say_what_to_ask(run: Any
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
     found = await run("compare", "--old", "own.jsonl", "--new", two.new_url, "--yes")
     assert found.code == 1, found
-    assert sorted(two.new.asked) == [f"part-{n}" for n in range(4)]
+    assert sorted(two.new.requests) == [f"part-{n}" for n in range(4)]
     assert "1 line is no answer, the first is 5" in found.err
 
 
@@ -172,4 +172,4 @@ async def test_a_side_that_is_missing_is_named(run: Any, two: Any, log: Any, opt
     found = await run("compare", *(word for pair in given.items() for word in pair), "--requests", log(1), "--yes")
     assert found.code == 2
     assert f"Invalid value for {option}: there is nothing to compare with" in found.err
-    assert two.old.asked == two.new.asked == []
+    assert two.old.requests == two.new.requests == []

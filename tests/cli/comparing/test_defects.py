@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import generated_calls
+from support import generated_requests
 
 from proxy.sandbox import app, settings
 from proxy.sandbox.legacy_v3 import settings as old_service
@@ -43,11 +43,15 @@ async def recorded(run: Any, tmp_path: Path) -> None:
     """A recording of generated calls, in the folder of the test."""
     chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
     async with app.running(chosen) as sandbox:
-        stock = await generated_calls.Stock.of(sandbox.legacy_url)
-    made = [call for call in generated_calls.Maker(stock, seed=1, whole=True).calls(2 * CALLS) if _asks_no_uids(call)]
+        stock = await generated_requests.CatalogContents.of(sandbox.legacy_url)
+    made = [
+        call
+        for call in generated_requests.RequestGenerator(stock, seed=1, whole=True).calls(2 * CALLS)
+        if _asks_no_uids(call)
+    ]
     assert len(made) > CALLS
     (tmp_path / "own.yaml").write_text(CONFIG)
-    (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in made))
+    (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_requests.KEY)}\n" for call in made))
     found = await run(
         *("record", "--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst"),
         "--yes",

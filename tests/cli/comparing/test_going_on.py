@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support import commands
-from support.scripted_side import serving
+from support.comparison_server import serve
 
 
 async def test_calls_with_trouble_are_asked_again_by_the_same_command(
@@ -27,7 +27,7 @@ async def test_calls_with_trouble_are_asked_again_by_the_same_command(
             request.transport.abort()
         return await two.new.handle(request)
 
-    async with serving(odd) as url:
+    async with serve(odd) as url:
         command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(6), "--yes")
         found = await run(*command, "--timeout", "1", "--json", "r.json")
         assert "nothing is lost: the same command goes on from here" in found.err
@@ -38,10 +38,10 @@ async def test_calls_with_trouble_are_asked_again_by_the_same_command(
         }
         assert result["cost"]["spent"] == 4 * 2 + 2 * 3  # what may have been paid is counted
         released.set()
-        two.new.asked.clear()
+        two.new.requests.clear()
         found = await run(*command, "--json", "r.json")
     assert found.code == 0, found
-    assert set(two.new.asked) == {"part-1", "part-2"}
+    assert set(two.new.requests) == {"part-1", "part-2"}
     result = json.loads((tmp_path / "r.json").read_text())
     assert sum(row["calls"] for row in result["rows"]) == 6
     assert result["troubles"] == []
@@ -54,12 +54,12 @@ async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
     reached, released = asyncio.Event(), asyncio.Event()
 
     async def holding(request: Any) -> Any:
-        if len(two.new.asked) >= 15 and not released.is_set():
+        if len(two.new.requests) >= 15 and not released.is_set():
             reached.set()
             await released.wait()
         return await two.new.handle(request)
 
-    async with serving(holding) as url:
+    async with serve(holding) as url:
         command = ("compare", "--old", two.old_url, "--new", url, "--old-rate", "0", "--requests", log(40), "--yes")
         process = await start(*command)
         async with asyncio.timeout(commands.SECONDS):
@@ -70,22 +70,22 @@ async def test_a_run_that_is_interrupted_goes_on_and_asks_nothing_twice(
         else:
             await asyncio.sleep(0)
         released.set()
-        first = await commands.end(process)
-        before = Counter(two.new.asked)
+        first = await commands.wait(process)
+        before = Counter(two.new.requests)
         found = await run(*command, "--json", "r.json")
     assert found.code == 0, found
     assert "going on:" in found.err
     result = json.loads((tmp_path / "r.json").read_text())
     assert sum(row["calls"] for row in result["rows"]) == 40
-    assert set(two.new.asked) == {f"part-{n}" for n in range(40)}
+    assert set(two.new.requests) == {f"part-{n}" for n in range(40)}
     if how == signal.SIGINT:
         assert first.code == 2, first
         assert "interrupted" in first.out + first.err
-        assert max(Counter(two.new.asked).values()) == 1
+        assert max(Counter(two.new.requests).values()) == 1
         assert result["cost"]["spent"] == 80
     else:  # what was under way is asked again, and counts as the most that it can have cost
         assert len(before) < 40
-        again = sum(Counter(two.new.asked).values()) - 40
+        again = sum(Counter(two.new.requests).values()) - 40
         assert again <= 8
         assert result["cost"]["spent"] == 80
         assert any("parts more may have been spent: on calls that were cut off" in note for note in result["notes"])
@@ -96,13 +96,13 @@ async def test_a_run_keeps_its_budget_and_goes_on_with_another(run: Any, two: An
     found = await run(*command, "--budget", "25", "--json", "r.json")
     assert found.code == 2, found
     result = json.loads((tmp_path / "r.json").read_text())
-    assert result["cost"] == {"spent": len(two.new.asked) * 2, "budget": 25, "a_month": None}
+    assert result["cost"] == {"spent": len(two.new.requests) * 2, "budget": 25, "a_month": None}
     assert 22 <= result["cost"]["spent"] <= 25
     assert "calls were left out: the budget does not cover" in found.err
     found = await run(*command, "--budget", "1000", "--json", "r.json")
     assert found.code == 0, found
     assert json.loads((tmp_path / "r.json").read_text())["cost"]["spent"] == 60
-    assert Counter(two.new.asked) == Counter(f"part-{n}" for n in range(30))
+    assert Counter(two.new.requests) == Counter(f"part-{n}" for n in range(30))
 
 
 async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(run: Any, two: Any, log: Any) -> None:
@@ -110,7 +110,7 @@ async def test_where_nobody_can_be_asked_parts_are_spent_within_a_budget_only(ru
     assert found.code == 2
     assert "15 parts at worst; no budget: a call whose data moves meanwhile is paid for twice" in found.err
     assert "up to 15 parts may be spent" in found.err
-    assert two.new.asked == []
+    assert two.new.requests == []
 
 
 async def test_a_file_that_has_changed_is_no_reason_to_mix_two_runs(run: Any, two: Any, log: Any) -> None:
@@ -169,16 +169,16 @@ async def test_on_a_terminal_a_question_is_asked_before_parts_are_spent(on_termi
     asked = await on_terminal(*command)
     await asked.until("Up to 15 parts may be spent. Go on?")
     asked.type("n\n")
-    assert (await commands.end(asked.process)).code == 2
-    assert two.new.asked == []
+    assert (await commands.wait(asked.process)).code == 2
+    assert two.new.requests == []
     asked = await on_terminal(*command)
     await asked.until("Go on?")
     asked.process.send_signal(signal.SIGINT)
-    assert (await commands.end(asked.process)).code == 2
-    assert two.new.asked == []
+    assert (await commands.wait(asked.process)).code == 2
+    assert two.new.requests == []
     asked = await on_terminal(*command, "--budget", "4")
     await asked.until("Up to 4 parts may be spent. Go on?")
     asked.type("y\n")
     await asked.until("2 parts")  # of the bar
-    assert (await commands.end(asked.process)).code == 2
-    assert len(two.new.asked) == 1
+    assert (await commands.wait(asked.process)).code == 2
+    assert len(two.new.requests) == 1

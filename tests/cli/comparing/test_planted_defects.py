@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import commands, covering_calls, generated_calls, log_lines, mapped_again, planted_defects
+from support import commands, covering_requests, generated_requests, log_lines, planted_defects, remapping
 
 from proxy import errors
 from proxy.kit import shipped
@@ -52,7 +52,7 @@ CHOSEN = [  # object, field, and the rule that is wrong
 
 @pytest.fixture(scope="module")
 def mappings() -> Any:
-    return planted_defects.Mappings(shipped.path("mappings"))
+    return planted_defects.MappingFolder(shipped.path("mappings"))
 
 
 @pytest.fixture
@@ -61,13 +61,13 @@ async def recording(tmp_path: Path) -> Any:
     with log_lines.collected("error"):
         chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
         async with app.running(chosen) as sandbox:
-            calls = await covering_calls.of(sandbox.legacy_url)
+            calls = await covering_requests.covering_requests(sandbox.legacy_url)
         (tmp_path / "own.yaml").write_text(CONFIG)
-        (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_calls.KEY)}\n" for call in calls))
+        (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_requests.KEY)}\n" for call in calls))
         asked = ("--config", "own.yaml", "--old", "sandbox", "--requests", "calls.txt", "--output", "rec.zst", "--yes")
-        found = await commands.end(await commands.start(tmp_path, "record", *asked))
+        found = await commands.wait(await commands.start(tmp_path, "record", *asked))
         assert found.code == 0, found
-        opened = mapped_again.Recording(tmp_path / "rec.zst", tmp_path / "own.yaml")
+        opened = remapping.RemappableRecording(tmp_path / "rec.zst", tmp_path / "own.yaml")
         yield opened
         opened.close()
 
@@ -90,7 +90,7 @@ class Tried:
         more = {sort: times for sort, times in found.counted.items() if times > self._right.counted.get(sort, 0)}
         assert found.result.troubles == self._right.result.troubles, (str(defect), found.result.troubles)
         assert more, f"not found: {defect}"
-        elsewhere = [sort for sort in more if not planted_defects.at_field(sort[1], sort[2], defect, self._mappings)]
+        elsewhere = [sort for sort in more if not planted_defects.is_at_field(sort[1], sort[2], defect, self._mappings)]
         assert not elsewhere, (str(defect), elsewhere)
         assert found.result.verdict != "ready", defect
         return True

@@ -90,18 +90,18 @@ applications:
 async def test_a_recording_of_the_old_side_alone_costs_nothing_and_goes_on(
     run: Any, two: Any, log: Any, tmp_path: Path
 ) -> None:
-    two.old.answer = lambda q: {"hits": 1} if len(two.old.asked) <= 5 else web.Response(status=502)
+    two.old.answer = lambda q: {"hits": 1} if len(two.old.requests) <= 5 else web.Response(status=502)
     command = ("record", "--old", two.old_url, "--old-rate", "0", "--requests", log(30), "--output", "rec.zst")
     found = await run(*command)
     assert found.code == 2, found
     assert "10 times in a row" in found.err
     two.old.answer = lambda q: {"hits": len(q)}
-    two.old.asked.clear()
+    two.old.requests.clear()
     found = await run(*command)
     assert found.code == 0, found
     assert "going on: 5 calls were recorded before" in found.err
-    assert len(two.old.asked) == 25
-    assert two.new.asked == []
+    assert len(two.old.requests) == 25
+    assert two.new.requests == []
     found = await run("compare", "--old", "rec.zst", "--new", two.new_url, "--yes", "--json", "r.json")
     assert sum(row["calls"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
 

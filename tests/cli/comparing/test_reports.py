@@ -101,5 +101,5 @@ async def test_a_baseline_that_is_none_is_refused_before_anything_is_asked(
     if text is not None:
         (tmp_path / "hidden.json").write_text(text)
     found = await run("compare", *two.sides, *asked, "--hidden-baseline", "hidden.json")
-    assert (found.code, words in found.err, two.old.asked) == (2, True, []), found
+    assert (found.code, words in found.err, two.old.requests) == (2, True, []), found
     assert "--save-hidden FILE writes one" in found.err

@@ -25,7 +25,7 @@ async def test_clients_that_the_old_service_still_answers_are_asked_for_the_new_
     )
     assert found.code == 1, found  # the old side's answers are made up, and the new way does not give them back
     assert set(two.old.keys) == {"EXAMPLE_KEY"}
-    assert len(two.old.asked) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
+    assert len(two.old.requests) <= 2 * 3  # by the comparison, which asks again where answers differ; by no shadow
 
 
 def log_line(call: Any, key: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from integration.comparing.comparison import Compares, Makes
 from integration.house import House, Starts
-from support import commands, generated_calls
+from support import commands, generated_requests
 
 from proxy import config
 from proxy.compare.calls import Call
@@ -53,14 +53,14 @@ async def learnt(house: House, start: Starts, tables: dict[str, str], tmp_path: 
 async def _learn(house: House, folder: Path) -> str:
     """What `record` and `uids learn` make of all lists and parts."""
     lists = [f"/{name}/search?limit=100&start={start}" for name in LISTS for start in range(0, 1000, 100)]
-    including = "".join(f"&include[]={name}" for name in generated_calls.INCLUDES)
+    including = "".join(f"&include[]={name}" for name in generated_requests.INCLUDES)
     parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
-    asked = [f"/v3{target}&apikey={generated_calls.KEY}\n" for target in (*lists, *parts)]
+    asked = [f"/v3{target}&apikey={generated_requests.KEY}\n" for target in (*lists, *parts)]
     (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
     sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", house.proxy.url, "--old-rate", "0")
     recording = ("record", *sides, "--requests", "lists.txt", "--yes", "--output", "lists.zst")
     for arguments in (recording, ("uids", "learn", "lists.zst", "--output", "learnt.yaml")):
-        found = await commands.end(await commands.start(folder, *arguments), LATEST)
+        found = await commands.wait(await commands.start(folder, *arguments), LATEST)
         assert found.code == 0, found
     return (folder / "learnt.yaml").read_text("utf-8")
 
@@ -70,8 +70,8 @@ def makes(house: House) -> Makes:
     """Makes so many calls of what the old service has; what `Maker` takes may be chosen."""
 
     async def making(number: int, seed: int = 0, **which: Any) -> list[Call]:
-        stock = await generated_calls.Stock.of(house.sandbox.legacy_url)
-        return generated_calls.Maker(stock, seed, **which).calls(number)
+        stock = await generated_requests.CatalogContents.of(house.sandbox.legacy_url)
+        return generated_requests.RequestGenerator(stock, seed, **which).calls(number)
 
     return making
 
@@ -85,13 +85,13 @@ def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
     async def comparing(
         calls: list[Call], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
     ) -> dict[str, Any]:
-        lines = [f"/v3{call.target(generated_calls.KEY)}\n" for call in calls]
+        lines = [f"/v3{call.target(generated_requests.KEY)}\n" for call in calls]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
         (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
         house.sandbox.legacy.disturbances.replace(disturbed)
         sides = ("--old", house.sandbox.legacy_url + "/v3", "--new", proxy, "--old-rate", "0")
         options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
-        found = await commands.end(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
+        found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
         assert (tmp_path / "result.json").exists(), found
         return {**json.loads((tmp_path / "result.json").read_text("utf-8")), "code": found.code}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from proxy.config import StoreUrl
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.stores.base import Line, State
+from proxy.stores.protocols import EntryUsage, LedgerEntry
 
 ROOT = Path(__file__).parents[3]
 APPLICATIONS = ("limited", "unlimited")
@@ -29,11 +29,11 @@ def serving(file: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
             process.kill()
 
 
-async def ledger(store: str) -> dict[str, State]:
+async def ledger(store: str) -> dict[str, EntryUsage]:
     """The lifetime of each application, as any reader of the store sees it."""
     opened = await opening.open_store(StoreUrl(store), clock.SystemClock())
     try:
-        states = await opened.states([Line(name, "lifetime") for name in APPLICATIONS])
+        states = await opened.states([LedgerEntry(name, "lifetime") for name in APPLICATIONS])
         return dict(zip(APPLICATIONS, states, strict=True))
     finally:
         await opened.aclose()

@@ -17,7 +17,7 @@ from integration.crashes.program import APPLICATIONS, LIMIT, ledger, serving
 from integration.house import target
 
 from proxy.sandbox import app
-from proxy.stores.base import State
+from proxy.stores.protocols import EntryUsage
 
 SECONDS = 60
 KILLS = 20
@@ -82,7 +82,7 @@ async def test_after_any_number_of_kills_usage_is_accounted_for_and_no_limit_is_
 ) -> None:
     delivered = dict.fromkeys(APPLICATIONS, 0)
 
-    async def check() -> dict[str, State]:
+    async def check() -> dict[str, EntryUsage]:
         found = await ledger(store)
         for name, state in found.items():
             assert delivered[name] <= state.used <= sandbox.accounting.used(name)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.scripted_side import call_of as call
-from support.scripted_side import serving as serve
+from support.comparison_server import call_from_target as call
+from support.comparison_server import serve
 
 from proxy.compare import asking
 from proxy.kit import clock

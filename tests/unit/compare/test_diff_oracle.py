@@ -8,7 +8,7 @@ from typing import Any
 from deepdiff import DeepDiff
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import v3_answers
+from support import v3_responses
 
 from proxy.compare import diff, paths
 
@@ -43,7 +43,7 @@ def path_of(steps: list[Any]) -> str:
         if isinstance(step, int):
             path = path if in_break else paths.each(path)
         else:
-            path = paths.each(path) if at == 0 and v3_answers.is_uid(step) else paths.field(path, step)
+            path = paths.each(path) if at == 0 and v3_responses.is_uid(step) else paths.field(path, step)
     return path
 
 
@@ -58,9 +58,9 @@ def ours(old: Any, new: Any) -> Counter[tuple[str, str, str, str]]:
 
 def spots(value: Any) -> list[tuple[Any, Any]]:
     """Where something may become something else without becoming another element: fields, and amounts of breaks."""
-    objects = v3_answers.containers(value, dict)
-    fields = [(each, key) for each in objects for key in each if key not in NAMED and not v3_answers.is_uid(key)]
-    priced = [each for found in objects for each in v3_answers.containers(found.get("prices"), list)]
+    objects = v3_responses.containers(value, dict)
+    fields = [(each, key) for each in objects for key in each if key not in NAMED and not v3_responses.is_uid(key)]
+    priced = [each for found in objects for each in v3_responses.containers(found.get("prices"), list)]
     return fields + [(each, 1) for each in priced if len(each) == 2 and isinstance(each[1], str)]
 
 
@@ -84,32 +84,32 @@ def change(value: Any, rng: random.Random, times: int) -> Any:
     return made
 
 
-@given(v3_answers.ANSWERS, v3_answers.RANDOM, st.integers(0, 4))
+@given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 4))
 @settings(deadline=None)
 def test_changes_are_found_where_deepdiff_finds_them(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
     assert ours(value, made) == oracle(value, made)
 
 
-@given(v3_answers.ANSWERS, v3_answers.ANSWERS, v3_answers.RANDOM)
+@given(v3_responses.RESPONSES, v3_responses.RESPONSES, v3_responses.RANDOM)
 @settings(deadline=None, max_examples=50)
 def test_two_answers_differ_exactly_where_deepdiff_says_so(value: Any, other: Any, rng: Any) -> None:
     for made in (other, copy.deepcopy(value), change(value, rng, 1)):
         assert bool(diff.diff(value, made)) == bool(deep(value, made))
 
 
-@given(v3_answers.ANSWERS, v3_answers.RANDOM, st.integers(0, 2))
+@given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 2))
 @settings(deadline=None, max_examples=50)
 def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
-    for each in v3_answers.containers(made, list):
-        if not v3_answers.is_break(each):
+    for each in v3_responses.containers(made, list):
+        if not v3_responses.is_break(each):
             rng.shuffle(each)
     found = [each for each in diff.diff(value, made) if each.kind != "order"]
     assert bool(found) == bool(deep(value, made, ignore_order=True, report_repetition=True))
 
 
-@given(st.lists(v3_answers.PLAIN_JSON, max_size=4), st.lists(v3_answers.PLAIN_JSON, max_size=4))
+@given(st.lists(v3_responses.PLAIN_JSON, max_size=4), st.lists(v3_responses.PLAIN_JSON, max_size=4))
 @settings(deadline=None, max_examples=50)
 def test_of_any_json_the_two_agree(old: Any, new: Any) -> None:
     assert bool(diff.diff(old, new)) == bool(deep(old, new))

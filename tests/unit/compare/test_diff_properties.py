@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support import v3_answers
+from support import v3_responses
 
 from proxy.compare import diff
 
@@ -51,7 +51,7 @@ def prices(found: dict[str, Any]) -> Any:
 def changed(value: Any, rng: random.Random) -> tuple[Any, bool]:
     """One thing in it is another now; whether there was anything to change."""
     made = copy.deepcopy(value)
-    whole = [*v3_answers.containers(made, dict), *v3_answers.containers(made, list)]
+    whole = [*v3_responses.containers(made, dict), *v3_responses.containers(made, list)]
     spots = [(each, at) for each in whole for at in (each if isinstance(each, dict) else range(len(each)))]
     if not spots:
         return made, False
@@ -62,23 +62,23 @@ def changed(value: Any, rng: random.Random) -> tuple[Any, bool]:
     return made, True
 
 
-@given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.RANDOM)
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
 def test_nothing_differs_from_itself(value: Any, rng: Any) -> None:
     assert diff.diff(value, again(value, rng)) == []
 
 
-@given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
+@given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
 def test_there_is_a_difference_exactly_where_two_values_are_not_alike(old: Any, new: Any) -> None:
     assert (diff.diff(old, new) == []) == alike(old, new)
 
 
-@given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.RANDOM)
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
 def test_every_single_change_is_found(value: Any, rng: Any) -> None:
     made, any_ = changed(value, rng)
     assert bool(diff.diff(value, made)) == any_
 
 
-@given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.RANDOM)
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
 def test_missing_and_extra_are_each_others_mirror(value: Any, rng: Any) -> None:
     made, _ = changed(changed(shuffled(value, rng), rng)[0], rng)
     mirrored = {"missing": "extra", "extra": "missing"}
@@ -95,14 +95,14 @@ def test_missing_and_extra_are_each_others_mirror(value: Any, rng: Any) -> None:
     )
 
 
-@given(st.one_of(v3_answers.ANSWERS, v3_answers.ANY_JSON), v3_answers.ANY_JSON, v3_answers.RANDOM)
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.ANY_JSON, v3_responses.RANDOM)
 def test_one_element_more_in_any_list_is_one_difference(value: Any, added: Any, rng: Any) -> None:
     made = copy.deepcopy(value)
     breaks = [
-        each for found in v3_answers.containers(made, dict) for each in v3_answers.containers(prices(found), list)
+        each for found in v3_responses.containers(made, dict) for each in v3_responses.containers(prices(found), list)
     ]
     inside = {id(part) for whole in breaks for part in whole}
-    lists = [each for each in v3_answers.containers(made, list) if id(each) not in inside]
+    lists = [each for each in v3_responses.containers(made, list) if id(each) not in inside]
     if not lists:
         return
     longer = rng.choice(lists)
@@ -111,15 +111,15 @@ def test_one_element_more_in_any_list_is_one_difference(value: Any, added: Any, 
     assert [each.kind for each in diff.diff(made, value)] == ["missing"]
 
 
-@given(v3_answers.ANSWERS, v3_answers.RANDOM)
+@given(v3_responses.RESPONSES, v3_responses.RANDOM)
 def test_another_order_of_v3s_lists_is_nothing_but_that(value: Any, rng: Any) -> None:
     assert {each.kind for each in diff.diff(value, shuffled(value, rng))} <= {"order"}
 
 
 @given(
-    st.lists(v3_answers.ANY_JSON),
+    st.lists(v3_responses.ANY_JSON),
     st.sampled_from(["results", "items", "offers", "other", "queries"]),
-    v3_answers.RANDOM,
+    v3_responses.RANDOM,
 )
 def test_another_order_of_any_list_is_nothing_but_that(elements: Any, name: Any, rng: Any) -> None:
     other = list(elements)
@@ -128,7 +128,7 @@ def test_another_order_of_any_list_is_nothing_but_that(elements: Any, name: Any,
     assert [each.kind for each in found] == ([] if alike(elements, other) else ["order"])
 
 
-@given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
+@given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
 def test_no_two_differences_of_a_kind_share_a_place(old: Any, new: Any) -> None:
     found = Counter((each.kind, each.place) for each in diff.diff(old, new))
     assert set(found.values()) <= {1}

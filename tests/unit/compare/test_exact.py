@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from support import v3_answers
+from support import v3_responses
 
 from proxy.compare import exact
 
@@ -33,6 +33,6 @@ def test_the_order_of_keys_says_nothing(inner: Any) -> None:
     assert exact.form(old) == exact.form(new)
 
 
-@given(v3_answers.ANY_JSON, v3_answers.ANY_JSON)
+@given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
 def test_two_values_are_the_same_exactly_where_their_forms_are(old: Any, new: Any) -> None:
     assert exact.same(old, new) == (exact.form(old) == exact.form(new))

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy.compare.budget import Budget
 from proxy.compare.exchange import Exchanger, OutOfBudgetError, Sides
 from proxy.compare.redaction import Redaction
 from proxy.compare.replies import Reply
 
-CALL = call_of("/v3/brands/search?q=1")
+CALL = call_from_target("/v3/brands/search?q=1")
 
 
 class Told:

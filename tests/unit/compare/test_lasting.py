@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import msgspec
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy.compare.comparison import Comparison
 from proxy.compare.differences import ABSENT, Difference, Finding
@@ -14,7 +14,7 @@ KEY = "c4n4ry-key"
 
 
 def test_no_key_is_left_in_a_call_whatever_its_parameter_is_called() -> None:
-    call = call_of(f"/v3/brands/search?q=x&token={KEY}&{KEY}=1")
+    call = call_from_target(f"/v3/brands/search?q=x&token={KEY}&{KEY}=1")
     kept = lasting(Comparison(call, 1.0), Redaction([KEY]))
     assert kept.call.query == (("q", "x"), ("token", "…"), ("…", "1"))
     assert lasting(Comparison(call, 1.0), Redaction([])).call == call
@@ -25,7 +25,7 @@ def test_numbers_of_any_size_can_be_written() -> None:
     value = {"a": [large, -large, 1, True, 1.5], "b": "text"}
     moved = Finding(Difference("missing", "b", "b", value, ABSENT), "moved")
     found = Finding(Difference("value", "a", "a", large, 2), "unexplained")
-    kept = lasting(Comparison(call_of("/v3/brands/search"), 1.0, (found,), (moved,)), Redaction([]))
+    kept = lasting(Comparison(call_from_target("/v3/brands/search"), 1.0, (found,), (moved,)), Redaction([]))
     assert kept.findings[0].difference == Difference("value", "a", "a", Decimal(large), 2)
     assert kept.moved[0].difference.old == {"a": [Decimal(large), Decimal(-large), 1, True, 1.5], "b": "text"}
     assert kept.moved[0].difference.new is ABSENT

@@ -4,14 +4,14 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support import v3_answers
+from support import v3_responses
 
 from proxy.compare import exact, identity, matching
 
 NAMES = st.sampled_from(["results", "items", "offers", "queries", "imagesets", "broker_listings", "other"])
 ELEMENTS = st.lists(
     st.one_of(
-        v3_answers.SCALARS,
+        v3_responses.SCALARS,
         st.fixed_dictionaries(
             {}, optional={name: st.sampled_from([1, "1", "a", None]) for name in ("uid", "sku", "reference")}
         ),

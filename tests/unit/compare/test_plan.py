@@ -2,13 +2,13 @@
 
 from random import Random
 
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy.compare import plan
 from proxy.compare.costs import Asked
 
-CALLS = [call_of(f"/v3/parts/search?q={n}&limit=5", client="erp") for n in range(100)]
-CALLS += [call_of(f"/v3/brands/search?q={n % 3}", client="shop") for n in range(9)]
+CALLS = [call_from_target(f"/v3/parts/search?q={n}&limit=5", client="erp") for n in range(100)]
+CALLS += [call_from_target(f"/v3/brands/search?q={n % 3}", client="shop") for n in range(9)]
 
 
 def test_each_call_is_asked_once_in_an_order_that_mixes_all_sorts() -> None:

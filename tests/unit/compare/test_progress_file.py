@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy import errors
 from proxy.compare.comparison import Comparison
@@ -17,7 +17,7 @@ HEADER = Header(old="http://old/v3", new="http://new/v3", source="/logs/access.l
 
 
 def compared(n: Any, **fields: Any) -> Any:
-    return Comparison(call_of(f"/v3/brands/search?q={n}"), 1_700_000_000.5, **fields)
+    return Comparison(call_from_target(f"/v3/brands/search?q={n}"), 1_700_000_000.5, **fields)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy import errors
 from proxy.compare.line_files import Lines
@@ -35,7 +35,7 @@ def answers(n: Any, **fields: Any) -> Any:
         "notes": (note(f'{{"q":{n}}}'),),
         "application": "demo",
     }
-    return Answers(call_of(f"/v3/brands/search?q={n}&start=0", client="erp"), **usual | fields)
+    return Answers(call_from_target(f"/v3/brands/search?q={n}&start=0", client="erp"), **usual | fields)
 
 
 @pytest.fixture
@@ -91,13 +91,13 @@ def test_the_same_question_in_another_order_or_of_another_client_finds_its_answe
 ) -> None:
     record(answers(1))
     recorded = read(file)
-    assert recorded.line(call_of("/v3/brands/search?start=0&q=1", client="erp"))
-    assert recorded.line(call_of("/v3/brands/search?start=0&q=1", client="somebody else"))
-    assert recorded.line(call_of("/v3/brands/search?start=1&q=1", client="erp")) is None
+    assert recorded.line(call_from_target("/v3/brands/search?start=0&q=1", client="erp"))
+    assert recorded.line(call_from_target("/v3/brands/search?start=0&q=1", client="somebody else"))
+    assert recorded.line(call_from_target("/v3/brands/search?start=1&q=1", client="erp")) is None
 
 
 def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
-    call = call_of(f"/v3/brands/search?q={KEY}", client="erp")
+    call = call_from_target(f"/v3/brands/search?q={KEY}", client="erp")
     body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()
     record(
         Answers(call, Reply(200, KEY.encode(), 0.1), None, (note(f'{{"q":"{KEY}"}}', body),)), shared=[note("{}", body)]
@@ -199,7 +199,9 @@ async def test_answers_of_ones_own_are_the_old_side(tmp_path: Path, read: Any) -
     (tmp_path / "own.jsonl").write_bytes(OWN)
     recorded = read(tmp_path / "own.jsonl")
     side = RecordedSide(recorded)
-    first, second, third = (call_of(f"/v3/brands/{what}", client="erp") for what in ("search?q=1", "search?q=2", "xyz"))
+    first, second, third = (
+        call_from_target(f"/v3/brands/{what}", client="erp") for what in ("search?q=1", "search?q=2", "xyz")
+    )
     assert (await side.ask(first, "1")).body == b'{"hits": 1.10}'
     assert await side.ask(second, "2") == Reply(404, b'{"message": "none"}', 0.0, "", 0)
     assert (await side.ask(third, "3")).body == b"[1]"
@@ -219,7 +221,7 @@ def test_a_call_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
 
 async def test_what_is_not_in_the_file_is_trouble(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
-    reply = await RecordedSide(read(tmp_path / "own.jsonl")).ask(call_of("/v3/brands/search?q=9"), "1")
+    reply = await RecordedSide(read(tmp_path / "own.jsonl")).ask(call_from_target("/v3/brands/search?q=9"), "1")
     assert reply.trouble == "has no answer to this call in its file"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy import errors
 from proxy.compare.recorded import Recorded
@@ -14,7 +14,7 @@ from proxy.compare.replaying import ReplayedSide
 from proxy.compare.replies import Reply
 from proxy.upstream.taped import Noted, Player
 
-CALL = call_of("/v3/brands/search?q=1", client="erp")
+CALL = call_from_target("/v3/brands/search?q=1", client="erp")
 NOTE = Noted("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
 REPLY = Reply(200, b"{}", 0.1, parts=7)
 
@@ -84,7 +84,7 @@ async def test_what_the_recording_lacks_is_trouble(replay: Any) -> None:
 
 async def test_a_call_that_was_not_recorded_is_trouble(replay: Any) -> None:
     side, _ = replay({"demo": "k1"})
-    reply = await side.ask(call_of("/v3/brands/search?q=2"), "r1")
+    reply = await side.ask(call_from_target("/v3/brands/search?q=2"), "r1")
     assert reply.trouble == "has no recorded answer to this call"
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import v3_answers
+from support import v3_responses
 
 from proxy.compare import exact, replies
 
@@ -28,7 +28,7 @@ def written(value: Any, **options: Any) -> bytes:
 
 
 @given(
-    v3_answers.ANY_JSON,
+    v3_responses.ANY_JSON,
     st.sampled_from([None, 2]),
     st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
     st.booleans(),
@@ -39,7 +39,7 @@ def test_what_is_read_is_what_was_written(value: Any, indent: Any, separators: A
     assert replies.read(body).twice == ()
 
 
-@given(v3_answers.ANSWERS, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
+@given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
 def test_an_answer_is_read_as_it_is_however_it_is_written(value: Any, options: Any) -> None:
     assert exact.same(replies.read(written(value, **options)).value, value)
 

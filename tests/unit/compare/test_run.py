@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy import errors
 from proxy.compare.budget import Budget
@@ -18,7 +18,7 @@ from proxy.compare.replies import Reply
 from proxy.compare.run import IN_A_ROW, Notes, Run
 from proxy.kit import clock
 
-CALLS = [call_of(f"/v3/brands/search?q={n}") for n in range(40)]
+CALLS = [call_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
 
 
 class Side:
@@ -166,7 +166,7 @@ async def test_one_answer_that_cannot_be_judged_ends_nothing(run: Any) -> None:
 
 
 async def test_keys_in_a_call_are_not_noted(run: Any) -> None:
-    call = call_of("/v3/brands/search?q=1&other=c4n4ry-key")
+    call = call_from_target("/v3/brands/search?q=1&other=c4n4ry-key")
     noted = []
     notes = Notes(note=lambda id_, comparison: noted.append((id_, comparison)))
     await run(Side(), Side(), notes=notes, calls=[call], secrets=["c4n4ry-key"])

@@ -9,8 +9,9 @@ import pytest
 from support import log_lines
 
 from proxy import errors, model
-from proxy.gateway import plans, quota
-from proxy.gateway.kept import Reading
+from proxy.gateway.cache.entries import Reading
+from proxy.gateway.quota import accounts as quota_accounts
+from proxy.gateway.quota import reservations
 from proxy.kit import clock, shipped
 from proxy.mapping import compiler, loader
 from proxy.stores.memory import MemoryStore
@@ -67,17 +68,21 @@ def written() -> Iterator[io.StringIO]:
 
 def accounts(
     parts: int | None = None, own: int | None = None, period: str = "month", name: str = "demo", key: str = "erp"
-) -> plans.Accounts:
+) -> quota_accounts.ChargedAccounts:
     """The accounts of one key."""
-    return plans.Accounts(plans.Account(name, parts, period), plans.Account(f"{name}/{key}", own, period))
+    return quota_accounts.ChargedAccounts(
+        quota_accounts.QuotaAccount(name, parts, period), quota_accounts.QuotaAccount(f"{name}/{key}", own, period)
+    )
 
 
 @pytest.fixture
-def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> Callable[..., quota.Quota]:
+def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> Callable[..., reservations.Quota]:
     """Makes a worker's quota, which looks only when it is told to."""
 
-    def made(*plans_: plans.Accounts, owner: str = "worker", on: MemoryStore = store) -> quota.Quota:
-        return quota.Quota(on, plans_, owner, time, counted)
+    def made(
+        *plans_: quota_accounts.ChargedAccounts, owner: str = "worker", on: MemoryStore = store
+    ) -> reservations.Quota:
+        return reservations.Quota(on, plans_, owner, time, counted)
 
     return made
 

@@ -17,7 +17,7 @@ def lines(projection: Projection) -> int:
         compiler.compile_object(BOOK, "Part", projection)
         yield
 
-    return executed_lines.of_slices(compiling())[0]
+    return executed_lines.count_per_slice(compiling())[0]
 
 
 @pytest.mark.parametrize("name", ["show", "hide", "cut"])

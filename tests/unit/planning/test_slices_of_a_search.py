@@ -65,7 +65,10 @@ def a_request(seed: int) -> SearchRequest:
 @pytest.mark.parametrize("seed", range(6))
 def test_no_slice_of_a_search_grows_with_the_list(seed: int) -> None:
     request = a_request(seed)
-    small, large = executed_lines.of_slices(SMALL.search(request)), executed_lines.of_slices(LARGE.search(request))
+    small, large = (
+        executed_lines.count_per_slice(SMALL.search(request)),
+        executed_lines.count_per_slice(LARGE.search(request)),
+    )
     assert max(small) <= LINES
     assert max(large) <= 1.1 * max(small)
     assert len(small) <= SLICES
@@ -74,8 +77,8 @@ def test_no_slice_of_a_search_grows_with_the_list(seed: int) -> None:
 def test_a_long_list_takes_more_slices() -> None:
     request = SearchRequest(q="*o*t*", limit=1)
     assert (
-        len(executed_lines.of_slices(LARGE.search(request)))
-        >= 1.8 * len(executed_lines.of_slices(SMALL.search(request)))
+        len(executed_lines.count_per_slice(LARGE.search(request)))
+        >= 1.8 * len(executed_lines.count_per_slice(SMALL.search(request)))
         > 20
     )
 

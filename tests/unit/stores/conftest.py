@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from proxy.kit import clock
-from proxy.stores.base import Store
 from proxy.stores.memory import MemoryStore
+from proxy.stores.protocols import Store
 from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SqliteStore
 

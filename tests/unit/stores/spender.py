@@ -9,9 +9,9 @@ import sys
 from unit.stores.conftest import open_at
 
 from proxy.kit import clock, windows
-from proxy.stores.base import Booking, Budget, Claim, Line, Settlement
+from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Settlement, UsageIncrement
 
-LINE = Line("demo", "2023-11")
+LINE = LedgerEntry("demo", "2023-11")
 
 
 async def main(address: str, name: str, limit: int, calls: int) -> None:
@@ -23,10 +23,10 @@ async def main(address: str, name: str, limit: int, calls: int) -> None:
     held = taken = locked = 0
     for number in range(1, calls + 1):
         claim = f"{name}-{number}"
-        (full,) = await store.reserve([Claim(claim, name, 3, (Budget(LINE, limit),), (LINE,))])
+        (full,) = await store.reserve([ReservationRecord(claim, name, 3, (QuotaLimit(LINE, limit),), (LINE,))])
         used = 2 if full is None else 0  # of three that were claimed
         held += full is None
-        await store.settle(Settlement(name, number, (claim,), (Booking(LINE, used, 0),)))
+        await store.settle(Settlement(name, number, (claim,), (UsageIncrement(LINE, used, 0),)))
         taken += await store.take("tokens", (windows.Window(5, 600.0),)) == 0.0
         locked += await store.lock("one", name, 600)
     await store.aclose()

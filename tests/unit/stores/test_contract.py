@@ -6,20 +6,29 @@ from typing import Any
 import pytest
 
 from proxy.kit import clock, windows
-from proxy.stores.base import Booking, Budget, Claim, Closure, Line, Settlement, State, Store
+from proxy.stores.protocols import (
+    EntryUsage,
+    ExhaustedQuota,
+    LedgerEntry,
+    QuotaLimit,
+    ReservationRecord,
+    Settlement,
+    Store,
+    UsageIncrement,
+)
 
-NOVEMBER = Line("demo", "2023-11")
-ERP = Line("demo/erp", "2023-11")
+NOVEMBER = LedgerEntry("demo", "2023-11")
+ERP = LedgerEntry("demo/erp", "2023-11")
 SECOND, MINUTE = windows.Window(2, 1.0), windows.Window(3, 60.0)
 
 
 def claim(name: Any, parts: Any, *budgets: Any, owner: str = "worker", lines: Any = ()) -> Any:
-    held = tuple(Budget(line, limit) for line, limit in budgets or ((NOVEMBER, 100),))
-    return Claim(name, owner, parts, held, lines or tuple(budget.line for budget in held))
+    held = tuple(QuotaLimit(line, limit) for line, limit in budgets or ((NOVEMBER, 100),))
+    return ReservationRecord(name, owner, parts, held, lines or tuple(budget.line for budget in held))
 
 
 def settlement(sequence: Any, *bookings: Any, claims: Any = (), owner: str = "worker") -> Any:
-    return Settlement(owner, sequence, tuple(claims), tuple(Booking(*booking) for booking in bookings))
+    return Settlement(owner, sequence, tuple(claims), tuple(UsageIncrement(*booking) for booking in bookings))
 
 
 async def counts(store: Any, line: Any = NOVEMBER) -> Any:
@@ -215,37 +224,39 @@ async def test_an_owner_that_was_taken_for_dead_still_books_once(store: Store, n
 
 async def test_states_come_in_the_order_asked_for(store: Store) -> None:
     await store.settle(settlement(1, (ERP, 3, 1)))
-    assert await store.states([NOVEMBER, ERP]) == [State(NOVEMBER, 0, 0, 0), State(ERP, 3, 1, 0)]
+    assert await store.states([NOVEMBER, ERP]) == [EntryUsage(NOVEMBER, 0, 0, 0), EntryUsage(ERP, 3, 1, 0)]
     assert await store.states([]) == []
 
 
 async def test_usage_is_every_line_that_something_was_booked_on(store: Store) -> None:
     assert await store.usage() == []
-    day = Line("demo", "2023-11-14")
+    day = LedgerEntry("demo", "2023-11-14")
     await store.settle(settlement(1, (ERP, 3, 0), (NOVEMBER, 3, 1), (day, 3, 1)))
     await store.reserve([claim("a", 5)])
-    assert await store.usage() == [State(NOVEMBER, 3, 1, 5), State(day, 3, 1, 0), State(ERP, 3, 0, 0)]
+    assert await store.usage() == [EntryUsage(NOVEMBER, 3, 1, 5), EntryUsage(day, 3, 1, 0), EntryUsage(ERP, 3, 0, 0)]
 
 
 async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: Store) -> None:
     lines = [
-        Line(account, period)
+        LedgerEntry(account, period)
         for account in ("demo", "demo/erp of the shop", "other")
         for period in ("2021-07", "2023-09", "2023-10", "2023-11", "2023-10-31", "2023-11-02", "2023-11-14", "lifetime")
     ]
     await store.settle(settlement(1, *((line, 7, 1) for line in lines if line.account != "other")))
-    await store.settle(settlement(2, (Line("other", "2019-02"), 7, 1), (Line("other", "2019-02-01"), 7, 1)))
+    await store.settle(
+        settlement(2, (LedgerEntry("other", "2019-02"), 7, 1), (LedgerEntry("other", "2019-02-01"), 7, 1))
+    )
     await store.prune(days=2, months=3)
     kept = [line for line in lines if line.account != "other" and line.period not in ("2021-07", "2023-10-31")]
-    kept += [Line("other", "2019-02"), Line("other", "2019-02-01")]
-    assert await store.usage() == [State(line, 7, 1, 0) for line in sorted(kept)]
-    assert await store.states([Line("demo", "2021-07")]) == [State(Line("demo", "2021-07"), 0, 0, 0)]
+    kept += [LedgerEntry("other", "2019-02"), LedgerEntry("other", "2019-02-01")]
+    assert await store.usage() == [EntryUsage(line, 7, 1, 0) for line in sorted(kept)]
+    assert await store.states([LedgerEntry("demo", "2021-07")]) == [EntryUsage(LedgerEntry("demo", "2021-07"), 0, 0, 0)]
     await store.prune(days=2, months=3)
     assert len(await store.usage()) == len(kept)
 
 
 async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store: Store) -> None:
-    await store.settle(settlement(1, (NOVEMBER, 7, 0), (Line("demo", "2023-12"), 1, 0)))
+    await store.settle(settlement(1, (NOVEMBER, 7, 0), (LedgerEntry("demo", "2023-12"), 1, 0)))
     await store.reserve([claim("a", 5)])
     await store.prune(days=1, months=1)
     assert await counts(store) == (7, 0, 5)
@@ -258,9 +269,9 @@ async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store: St
 async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(
     store: Store, now: clock.ManualClock
 ) -> None:
-    first = Closure("demo", now.now() + 10, "You have exceeded your part limit of 3.")
+    first = ExhaustedQuota("demo", now.now() + 10, "You have exceeded your part limit of 3.")
     later = first._replace(until=now.now() + 20)
-    other = Closure("other", now.now() + 90, "spent")
+    other = ExhaustedQuota("other", now.now() + 90, "spent")
     for closure in (first, later, other):
         await store.close_account(closure)
     assert sorted(await store.closures()) == [later, other]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from support import log_lines
 
-from proxy.gateway import ledger
+from proxy.gateway.quota import ledger
 from proxy.kit import clock
 from proxy.stores import journal
-from proxy.stores.base import Booking, Line, Settlement
+from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
 
-LINES = (Line("demo", "2023-11"), Line("demo/erp", "2023-11"))
+LINES = (LedgerEntry("demo", "2023-11"), LedgerEntry("demo/erp", "2023-11"))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def test_what_the_store_has_already_is_not_booked_again(file: Path) -> Non
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     noted.note(1, LINES, 3, 0)
-    await store.settle(Settlement("worker", 1, (), tuple(Booking(line, 3, 0) for line in LINES)))
+    await store.settle(Settlement("worker", 1, (), tuple(UsageIncrement(line, 3, 0) for line in LINES)))
     noted.close()
     await store.aclose()
     assert await reopened(file) == [(3, 0), (3, 0)]
@@ -150,13 +150,13 @@ async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
     book = ledger.Ledger(store, "worker")
     await book.look(LINES)
     for parts in range(10):
-        await book.book(ledger.Cost(LINES, parts, 1, ""))
+        await book.book(ledger.RequestUsage(LINES, parts, 1, ""))
     assert files(file) == ["state.sqlite.worker.1.journal"]
     assert book.spent(LINES[0]) == 55
     await book.look(LINES)
     assert files(file) == []
     assert [state[1:3] for state in await store.states(LINES)] == [(45, 10)] * 2
-    await book.book(ledger.Cost(LINES, 1, 0, ""))
+    await book.book(ledger.RequestUsage(LINES, 1, 0, ""))
     await book.close()
     assert files(file) == []
     await store.aclose()
@@ -171,7 +171,7 @@ async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monk
         raise OSError("the disk is full")
 
     monkeypatch.setattr("os.pwrite", full)
-    await book.book(ledger.Cost(LINES, 7, 0, ""))
+    await book.book(ledger.RequestUsage(LINES, 7, 0, ""))
     monkeypatch.undo()
     assert [state.used for state in await store.states(LINES)] == [7, 7]
     await book.close()
@@ -209,7 +209,7 @@ async def test_a_file_that_cannot_be_locked_is_not_left_open(file: Path, monkeyp
 async def test_lines_of_days_that_are_over_are_forgotten(file: Path) -> None:
     noted = journal.Journal(file, "worker")
     for day in range(1, 100):
-        noted.note(day, (Line("demo", f"day {day}"),), 1, 0)
+        noted.note(day, (LedgerEntry("demo", f"day {day}"),), 1, 0)
         noted.settled(day)
     assert len(noted._known) == 1
 
@@ -223,9 +223,9 @@ async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError("not here")
 
-    await book.book(ledger.Cost(LINES, 3, 0, ""))
+    await book.book(ledger.RequestUsage(LINES, 3, 0, ""))
     monkeypatch.setattr("pathlib.Path.unlink", refused)
-    await book.book(ledger.Cost(LINES, 4, 0, "a claim"))
+    await book.book(ledger.RequestUsage(LINES, 4, 0, "a claim"))
     monkeypatch.undo()
     await book.close()
     await store.aclose()
@@ -286,7 +286,7 @@ async def test_an_intent_that_was_cut_takes_nothing_from_the_others(file: Path) 
 async def test_an_intent_that_does_not_fit_is_refused_and_the_next_one_is_taken(file: Path) -> None:
     noted = journal.Journal(file, "worker")
     with pytest.raises(OSError, match="too long"):
-        noted.open_intent(3, [Line("x" * journal.SLOT, "2023-11")])
+        noted.open_intent(3, [LedgerEntry("x" * journal.SLOT, "2023-11")])
     assert noted.open_intent(3, LINES) == 0
     noted.close()
 
@@ -301,7 +301,7 @@ async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monk
 
     monkeypatch.setattr(journal.Journal, "note", full)
     await store.aclose()  # it can be reached no longer
-    await book.book(ledger.Cost(LINES, 3, 0, "", intent))
+    await book.book(ledger.RequestUsage(LINES, 3, 0, "", intent))
     await book.close()
     assert await reopened(file) == [(0, 20), (0, 20)]
 
@@ -309,7 +309,7 @@ async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monk
 async def test_usage_that_is_in_the_journal_is_not_reported_as_lost(file: Path, written: io.StringIO) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
-    await book.book(ledger.Cost(LINES, 3, 0, "", book.open_intent(20, LINES)))
+    await book.book(ledger.RequestUsage(LINES, 3, 0, "", book.open_intent(20, LINES)))
     await store.aclose()
     await book.close()
     assert "usage booking failed" not in written.getvalue()

@@ -10,7 +10,7 @@ from unit.stores.test_contract import NOVEMBER, claim, settlement
 
 from proxy import errors
 from proxy.kit import clock, windows
-from proxy.stores.base import Closure
+from proxy.stores.protocols import ExhaustedQuota
 from proxy.stores.redis import RedisStore
 
 SECRET = "passw0rd-PLANTED"
@@ -38,7 +38,7 @@ async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(
     await store.take("demo", (windows.Window(2, 1.0), windows.Window(9, 900.0)))
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
-    await store.close_account(Closure("demo", now.now() + 99, "spent"))
+    await store.close_account(ExhaustedQuota("demo", now.now() + 99, "spent"))
     lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
     assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker"}

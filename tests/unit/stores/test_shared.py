@@ -11,7 +11,7 @@ import pytest
 from unit.stores.test_contract import NOVEMBER, claim, counts, settlement
 
 from proxy.kit import clock, windows
-from proxy.stores.base import Closure
+from proxy.stores.protocols import ExhaustedQuota
 
 SECONDS = 60
 TESTS = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ async def test_everything_is_there_again_after_a_restart(
 ) -> None:
     before = await opens(lasting)
     week = (windows.Window(1, 7 * 86_400.0),)
-    closure = Closure("demo", now.now() + 99, "spent")
+    closure = ExhaustedQuota("demo", now.now() + 99, "spent")
     await before.keep_token("demo", "a-token", now.now() + 60)
     await before.take("demo", week)
     await before.alive("worker", 10)

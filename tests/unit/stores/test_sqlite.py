@@ -14,7 +14,7 @@ from unit.stores.test_contract import NOVEMBER, claim, settlement
 from proxy import errors
 from proxy.kit import clock, windows
 from proxy.stores import sqlite_file
-from proxy.stores.base import State
+from proxy.stores.protocols import EntryUsage
 from proxy.stores.sqlite import SqliteStore
 
 
@@ -204,4 +204,4 @@ async def test_a_file_that_cannot_be_written_is_noticed(store: Any) -> None:
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
         await store.check_writable()
-    assert await store.states([NOVEMBER]) == [State(NOVEMBER, 0, 0, 0)]
+    assert await store.states([NOVEMBER]) == [EntryUsage(NOVEMBER, 0, 0, 0)]

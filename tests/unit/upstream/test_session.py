@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from support.certificates import Authority
+from support.certificates import CertificateAuthority
 
 from proxy import config, errors
 from proxy.upstream import session as sessions
@@ -19,17 +19,17 @@ from proxy.upstream import wire
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="module")
-def server_files(authority: Authority) -> Any:
+def server_files(authority: CertificateAuthority) -> Any:
     return authority.issue("server")
 
 
 @pytest.fixture
-def serve_tls(authority: Authority, server_files: Any) -> Any:
+def serve_tls(authority: CertificateAuthority, server_files: Any) -> Any:
     """`async with serve_tls() as url`: answers every POST with "ok"; `asks` for a client's certificate."""
 
     @asynccontextmanager
@@ -79,7 +79,7 @@ async def test_a_certificate_of_an_unknown_authority_is_not_trusted(
 async def test_ca_file_makes_it_trusted(
     serve_tls: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    authority: Authority,
+    authority: CertificateAuthority,
     through: Callable[[aiohttp.ClientSession, str], wire.Poster],
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
@@ -89,7 +89,7 @@ async def test_ca_file_makes_it_trusted(
 async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(
     serve_tls: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    authority: Authority,
+    authority: CertificateAuthority,
     through: Callable[[aiohttp.ClientSession, str], wire.Poster],
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
@@ -100,7 +100,7 @@ async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(
 async def test_a_service_that_asks_for_a_certificate_is_shown_it(
     serve_tls: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    authority: Authority,
+    authority: CertificateAuthority,
     through: Callable[[aiohttp.ClientSession, str], wire.Poster],
 ) -> None:
     cert, key = authority.issue("client")
@@ -112,7 +112,7 @@ async def test_a_service_that_asks_for_a_certificate_is_shown_it(
 async def test_one_file_can_hold_certificate_and_key(
     serve_tls: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    authority: Authority,
+    authority: CertificateAuthority,
     tmp_path: Path,
     through: Callable[[aiohttp.ClientSession, str], wire.Poster],
 ) -> None:
@@ -127,7 +127,7 @@ async def test_one_file_can_hold_certificate_and_key(
 async def test_without_one_it_breaks_off(
     serve_tls: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    authority: Authority,
+    authority: CertificateAuthority,
     through: Callable[[aiohttp.ClientSession, str], wire.Poster],
 ) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
@@ -143,7 +143,7 @@ def test_a_ca_file_without_a_certificate_is_a_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("passphrase", [None, b"a passphrase"])
 def test_a_key_that_does_not_fit_or_has_a_passphrase_is_a_mistake(
-    authority: Authority, server_files: Any, passphrase: bytes | None
+    authority: CertificateAuthority, server_files: Any, passphrase: bytes | None
 ) -> None:
     cert, key = authority.issue("other", passphrase)
     cert = cert if passphrase else server_files[0]
@@ -206,7 +206,7 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(
-    serve_tls: Any, open_session: Callable[..., aiohttp.ClientSession], authority: Authority
+    serve_tls: Any, open_session: Callable[..., aiohttp.ClientSession], authority: CertificateAuthority
 ) -> None:
     proxy = Proxy()
     async with serve_tls() as url, proxy.running() as address:

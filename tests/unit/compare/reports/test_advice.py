@@ -9,7 +9,7 @@ from proxy.compare.result import Group, Result
 
 
 def test_a_ready_run_says_to_switch_over() -> None:
-    (step,) = advice.steps(comparison_result.ready())
+    (step,) = advice.steps(comparison_result.ready_result())
     assert step.startswith("Point the clients at the new side")
 
 
@@ -48,7 +48,7 @@ def test_a_run_that_broke_off_is_to_be_resumed_first() -> None:
 
 
 def test_a_ready_verdict_on_a_part_of_the_calls_does_not_say_to_switch_over() -> None:
-    steps = advice.steps(msgspec.structs.replace(comparison_result.ready(), complete=False))
+    steps = advice.steps(msgspec.structs.replace(comparison_result.ready_result(), complete=False))
     assert not any("Point the clients" in step for step in steps)
 
 

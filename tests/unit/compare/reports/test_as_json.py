@@ -26,7 +26,9 @@ def test_the_schema_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == schema.text(), f"{schema.PAGE} is stale; renew it with: {schema.RENEW}"
 
 
-@pytest.mark.parametrize("make", [comparison_result.result, comparison_result.ready, comparison_result.hostile])
+@pytest.mark.parametrize(
+    "make", [comparison_result.result, comparison_result.ready_result, comparison_result.hostile_result]
+)
 def test_what_is_written_is_what_the_schema_says(validator: Any, make: Any) -> None:
     validator.validate(json.loads(as_json.render(make())))
 

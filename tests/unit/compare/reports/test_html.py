@@ -81,14 +81,14 @@ def test_every_field_is_labelled_and_every_table_headed(page: Page) -> None:
 
 
 def test_hostile_text_makes_no_tag_and_no_attribute() -> None:
-    names = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile())).tags]
-    expected = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile("harmless"))).tags]
+    names = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile_result())).tags]
+    expected = [(tag, sorted(a)) for tag, a in Page(html.render(comparison_result.hostile_result("harmless"))).tags]
     pieces = ("del", "ins", "span")
     assert [each for each in names if each[0] not in pieces] == [each for each in expected if each[0] not in pieces]
 
 
 def test_ten_million_characters_in_every_field_make_a_small_page() -> None:
-    assert len(html.render(comparison_result.hostile("<\x00&\u202e" * 2_500_000))) < 500_000
+    assert len(html.render(comparison_result.hostile_result("<\x00&\u202e" * 2_500_000))) < 500_000
 
 
 def test_a_run_that_compared_nothing_is_a_page_too() -> None:

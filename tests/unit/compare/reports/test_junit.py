@@ -55,7 +55,7 @@ def test_the_numbers_are_those_of_the_cases() -> None:
 
 
 def test_a_ready_run_has_no_failure() -> None:
-    top = parsed(comparison_result.ready())
+    top = parsed(comparison_result.ready_result())
     assert (top.get("failures"), top.get("errors"), top.get("skipped")) == ("0", "0", "0")
 
 

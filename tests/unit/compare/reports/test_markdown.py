@@ -36,7 +36,7 @@ def test_a_sample_is_a_diff() -> None:
 
 
 def test_a_ready_run_is_short() -> None:
-    text = markdown.render(comparison_result.ready())
+    text = markdown.render(comparison_result.ready_result())
     assert text.startswith("## 🟢")
     assert "<details>" not in text
 
@@ -47,8 +47,8 @@ TRAPS = [comparison_result.HOSTILE, "|" * 90, "`" * 90, "\\|", "a\n\n# b\n---", 
 @pytest.mark.parametrize("text", TRAPS)
 def test_no_text_of_the_data_is_read_as_markdown_or_html(text: str) -> None:
     """Wherever it stands, the page has the same elements as with a text that says nothing to anybody."""
-    assert elements(markdown.render(comparison_result.hostile(text))) == elements(
-        markdown.render(comparison_result.hostile("harmless"))
+    assert elements(markdown.render(comparison_result.hostile_result(text))) == elements(
+        markdown.render(comparison_result.hostile_result("harmless"))
     )
 
 
@@ -71,7 +71,7 @@ def test_a_fence_is_longer_than_any_in_it() -> None:
 
 
 def test_a_long_run_still_fits_into_a_comment() -> None:
-    whole = comparison_result.hostile("<&|*" * 3_000_000)
+    whole = comparison_result.hostile_result("<&|*" * 3_000_000)
     many = msgspec.structs.replace(
         whole,
         rows=whole.rows * 300,

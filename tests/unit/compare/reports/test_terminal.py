@@ -49,7 +49,7 @@ def test_groups_that_count_come_first_and_the_largest_before_the_others() -> Non
 
 
 def test_a_run_without_differences_shows_none() -> None:
-    text = printed(comparison_result.ready())
+    text = printed(comparison_result.ready_result())
     assert text.startswith("Ready: equivalent on 100 %")
     assert "\nDifferences" not in text
     assert "Point the clients" in text.split("What to do next")[1]
@@ -62,7 +62,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 @pytest.mark.parametrize("colours", [False, True])
 def test_nothing_in_the_data_steers_the_terminal(colours: bool) -> None:
-    text = printed(comparison_result.hostile(), colours=colours)
+    text = printed(comparison_result.hostile_result(), colours=colours)
     left = re.sub(r"\x1b\[[0-9;]*m", "", text) if colours else text
     assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066\u200b\ud800]", left) == []
     assert "[bold red]x[/bold red]" in left.replace("\n", "")

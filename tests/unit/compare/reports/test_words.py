@@ -59,7 +59,7 @@ def test_the_headline_of_a_run_that_broke_off_says_so() -> None:
 
 
 def test_nothing_is_called_left_only_where_something_was_compared() -> None:
-    assert "no difference left" in words.headline(comparison_result.ready())
+    assert "no difference left" in words.headline(comparison_result.ready_result())
 
 
 def test_a_row_says_its_share_interval_and_what_is_missing() -> None:

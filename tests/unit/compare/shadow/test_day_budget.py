@@ -7,10 +7,10 @@ import pytest
 from proxy.compare.calls import Call
 from proxy.compare.replies import Reply
 from proxy.compare.shadow.day_budget import ACCOUNT, DayBudget
-from proxy.stores.base import Line
+from proxy.stores.protocols import LedgerEntry
 
 CALL = Call("/parts/match")
-DAY = Line(ACCOUNT, "2023-11-14")
+DAY = LedgerEntry(ACCOUNT, "2023-11-14")
 
 
 @pytest.fixture

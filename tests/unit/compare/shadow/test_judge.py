@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.faulty import until
+from support.fault_injection import until
 
 from proxy import errors
 from proxy.compare.calls import Call

@@ -4,7 +4,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import old_v3
+from support import scripted_v3
 
 from proxy import config
 from proxy.compare.shadow import old_service
@@ -33,7 +33,7 @@ def test_what_is_no_path_of_v3_is_asked_of_nobody(target: str) -> None:
 
 @pytest.fixture
 async def old() -> Any:
-    async with old_v3.running() as service:
+    async with scripted_v3.running() as service:
         yield service
 
 
@@ -48,40 +48,40 @@ async def ask(old: Any, clock: Any) -> Any:
 
 
 async def test_its_answer_is_a_reply(old: Any, ask: Any) -> None:
-    old.does = old_v3.says(b"{}", 404, **{"Content-Type": "application/json"})
+    old.behaviour = scripted_v3.responding(b"{}", 404, **{"Content-Type": "application/json"})
     reply = await ask()
     assert (reply.status, reply.body, reply.content_type, reply.trouble) == (404, b"{}", "application/json", None)
 
 
 async def test_another_key_takes_the_place_of_the_clients(old: Any, ask: Any) -> None:
     await ask("/api/v3/parts/match?apikey=CLIENTS&queries=[]&q=%26", config.Secret("OTHER"))
-    assert old.asked == ["/v3/parts/match?queries=[]&q=%26&apikey=OTHER"]
+    assert old.requests == ["/v3/parts/match?queries=[]&q=%26&apikey=OTHER"]
 
 
 @pytest.mark.parametrize(
     "does, words",
     [
-        (old_v3.crash, "broke the connection off"),
-        (old_v3.cut, "sent an answer that is cut"),
-        (old_v3.says(b"<html>", **{"Content-Type": "text/html"}), "answers with HTML"),
-        (old_v3.says({}, 429), "asks for fewer calls"),
-        (old_v3.says({}, 503), "is closed for the moment"),
+        (scripted_v3.abort_connection, "broke the connection off"),
+        (scripted_v3.truncate_response, "sent an answer that is cut"),
+        (scripted_v3.responding(b"<html>", **{"Content-Type": "text/html"}), "answers with HTML"),
+        (scripted_v3.responding({}, 429), "asks for fewer calls"),
+        (scripted_v3.responding({}, 503), "is closed for the moment"),
     ],
 )
 async def test_what_is_no_answer_is_trouble(old: Any, ask: Any, does: Any, words: str) -> None:
-    old.does = does
+    old.behaviour = does
     reply = await ask()
     assert words in reply.trouble
     assert old.url not in reply.trouble
 
 
 async def test_a_redirect_is_not_followed(old: Any, ask: Any) -> None:
-    old.does = old_v3.says({}, 302, Location="/v3/parts/match")
+    old.behaviour = scripted_v3.responding({}, 302, Location="/v3/parts/match")
     assert (await ask()).status == 302
-    assert len(old.asked) == 1
+    assert len(old.requests) == 1
 
 
 async def test_an_answer_without_end_is_given_up(old: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(old_service, "BODY_MAX", 20)
-    old.does = old_v3.drip
+    old.behaviour = scripted_v3.drip_bytes
     assert (await ask()).trouble == "sent an answer of more than 20 bytes"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.scripted_side import call_of
+from support.comparison_server import call_from_target
 
 from proxy.compare.clients import Clients
 from proxy.compare.recording import Answers, Header, Recorder
@@ -15,7 +15,7 @@ from proxy.upstream.taped import Noted
 def test_every_call_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
     recorder = Recorder(file, Header(made=1.0, old="a", new="b", source="c"), Redaction([]))
-    calls = [call_of(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
+    calls = [call_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
     shared = Noted("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
     for call in calls:
         notes = (Noted("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)

@@ -1,0 +1,1 @@
+"""Response cache and request coalescing, per query."""

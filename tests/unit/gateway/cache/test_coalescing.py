@@ -1,0 +1,297 @@
+"""Pieces of work that several callers want: each is done once, by whoever came first, and once more where it stalls."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from proxy.gateway.cache.coalescing import SharedWork, Stall
+
+REFUSED, FAILED = "refused", "failed"
+
+
+class Stalled:
+    """Allows repetitions or does not."""
+
+    def __init__(self, several: bool = False, allowed: bool = True) -> None:
+        self.several = several
+        self.allowed = allowed
+
+    def repeat(self) -> bool:
+        return self.allowed
+
+
+class Worker:
+    """Does pieces when it is let go, and notes each. Attempts are numbered from 0; one may be told its outcome."""
+
+    def __init__(self) -> None:
+        self.shared: SharedWork[str, str] = SharedWork()
+        self.done: list[list[str]] = []
+        self.told: list[asyncio.Future[str | None]] = []
+        self.stalls: list[Callable[[Stall], None] | None] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+        self.substitutes: dict[str, str] = {}
+
+    async def want(self, *keys: str) -> tuple[list[str], int]:
+        return await self.shared.run(keys, Wish(self, keys))
+
+    async def start(self, *keys: str) -> "asyncio.Task[tuple[list[str], int]]":
+        """A caller that is on its way."""
+        task = asyncio.create_task(self.want(*keys))
+        await asyncio.sleep(0)
+        return task
+
+    async def stall(self, attempt: int, stall: Stalled | None = None) -> None:
+        """An attempt stalls."""
+        notice = self.stalls[attempt]
+        assert notice is not None
+        notice(stall or Stalled())
+        await asyncio.sleep(0)
+
+    async def tell(self, attempt: int, outcome: str | None = None) -> None:
+        """An attempt comes to this outcome for all of its pieces; without one, to the usual."""
+        self.told[attempt].set_result(outcome)
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+
+class Wish:
+    """What one caller wants done."""
+
+    def __init__(self, worker: Worker, keys: tuple[str, ...]) -> None:
+        self._worker = worker
+        self._keys = keys
+
+    async def work(self, positions: list[int], stalled: Callable[[Stall], None] | None) -> list[str]:
+        worker = self._worker
+        keys = [self._keys[n] for n in positions]
+        worker.done.append(keys)
+        worker.stalls.append(stalled)
+        worker.told.append(asyncio.get_running_loop().create_future())
+        told = await worker.told[-1] if not worker.gate.is_set() else None
+        if worker.error:
+            raise worker.error
+        return [told or key.upper() for key in keys]
+
+    def substitute(self, position: int) -> str | None:
+        return self._worker.substitutes.get(self._keys[position])
+
+    def has_failed(self, outcome: str) -> bool:
+        return outcome in (REFUSED, FAILED)
+
+    def was_refused(self, outcome: str) -> bool:
+        return outcome == REFUSED
+
+
+@pytest.fixture
+def worker() -> Worker:
+    return Worker()
+
+
+@pytest.fixture
+def held(worker: Worker) -> Worker:
+    """Its attempts wait until they are told."""
+    worker.gate.clear()
+    return worker
+
+
+async def test_a_lone_caller_does_its_pieces_in_one_go(worker: Worker) -> None:
+    assert await worker.want("a", "b") == (["A", "B"], 0)
+    assert worker.done == [["a", "b"]]
+
+
+async def test_a_piece_that_is_wanted_twice_is_done_once(worker: Worker) -> None:
+    assert await worker.want("a", "b", "a") == (["A", "B", "A"], 1)
+    assert worker.done == [["a", "b"]]
+
+
+async def test_what_is_under_way_is_waited_for_and_the_rest_done(held: Worker) -> None:
+    first = await held.start("a", "b")
+    second = await held.start("c", "b", "a")
+    third = await held.start("a")
+    await held.tell(1)
+    await held.tell(0)
+    assert await asyncio.gather(first, second, third) == [(["A", "B"], 0), (["C", "B", "A"], 2), (["A"], 1)]
+    assert held.done == [["a", "b"], ["c"]]
+
+
+async def test_nothing_is_kept_once_it_is_done(worker: Worker) -> None:
+    await worker.want("a")
+    await worker.want("a")
+    assert worker.done == [["a"], ["a"]]
+
+
+async def test_an_error_is_everybodys_and_the_next_caller_tries_again(held: Worker) -> None:
+    held.error = ValueError("no")
+    callers = [await held.start("a") for _ in range(3)]
+    await held.tell(0)
+    failed = await asyncio.gather(*callers, return_exceptions=True)
+    assert [str(error) for error in failed] == ["no"] * 3
+    held.error = None
+    held.gate.set()
+    assert await held.want("a") == (["A"], 0)
+    assert held.done == [["a"], ["a"]]
+
+
+async def test_who_waits_does_the_work_of_one_that_was_cancelled(held: Worker) -> None:
+    first = await held.start("a", "b")
+    second = await held.start("c", "a")
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    held.gate.set()
+    await held.tell(1)
+    assert await second == (["C", "A"], 0)
+    assert held.done == [["a", "b"], ["c"], ["a"]]
+
+
+async def test_a_caller_that_is_cancelled_while_it_waits_leaves_the_others_alone(held: Worker) -> None:
+    first, second, third = [await held.start("a") for _ in range(3)]
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    await held.tell(0)
+    assert await asyncio.gather(first, third) == [(["A"], 0), (["A"], 1)]
+
+
+async def test_who_waits_for_stalled_work_and_who_leads_get_the_outcome_of_one_second_attempt(held: Worker) -> None:
+    callers = [await held.start("a", "b"), await held.start("b", "a"), await held.start("a")]
+    await held.stall(0)
+    callers.append(await held.start("a"))
+    assert held.done == [["a", "b"], ["a", "b"]]
+    await held.tell(1)
+    assert [outcome for outcome, _ in await asyncio.gather(*callers)] == [["A", "B"], ["B", "A"], ["A"], ["A"]]
+    assert not [task for task in callers if task.cancelling()]
+    assert len(held.done) == 2
+    await held.shared.close()
+
+
+async def test_nobody_waits_and_nothing_is_done_a_second_time(held: Worker) -> None:
+    caller = await held.start("a", "a")
+    await held.stall(0)
+    assert len(held.done) == 1
+    await held.tell(0)
+    assert await caller == (["A", "A"], 1)
+
+
+async def test_who_leads_has_a_second_attempt_where_the_stall_holds_up_several_callers(held: Worker) -> None:
+    caller = await held.start("a", "b")
+    await held.stall(0, Stalled(several=True))
+    assert held.done == [["a", "b"], ["a", "b"]]
+    await held.tell(1)
+    assert await caller == (["A", "B"], 0)
+
+
+async def test_a_newcomer_begins_the_second_attempt_where_nobody_waited_before(held: Worker) -> None:
+    first = await held.start("a", "b")
+    await held.stall(0)
+    second = await held.start("a")
+    assert held.done == [["a", "b"]]
+    await asyncio.sleep(0)
+    assert held.done == [["a", "b"], ["a"]]
+    await held.tell(1)
+    assert await second == (["A"], 1)
+    assert not first.done()
+    await held.tell(0, FAILED)
+    assert await first == (["A", FAILED], 0)
+
+
+async def test_a_substitute_is_for_who_waits_and_not_for_who_leads(held: Worker) -> None:
+    held.substitutes["a"] = "old"
+    first, second = await held.start("a", "a"), await held.start("a")
+    await held.stall(0)
+    third = await held.start("a")
+    assert [await second, await third] == [(["old"], 1)] * 2
+    assert held.done == [["a"]]
+    await held.tell(0)
+    assert await first == (["A", "A"], 1)
+
+
+async def test_stalled_work_that_ends_first_is_everybodys(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0)
+    await held.tell(0, "first")
+    assert [await first, await second] == [(["first"], 0), (["first"], 1)]
+    await held.tell(1, "second")
+    await held.shared.close()
+    assert len(held.done) == 2
+
+
+async def test_a_second_attempt_that_fails_leaves_everybody_to_the_first(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0)
+    await held.tell(1, FAILED)
+    third = await held.start("a")
+    assert not any(task.done() for task in (first, second, third))
+    await held.tell(0)
+    assert [await first, await second, await third] == [(["A"], 0), (["A"], 1), (["A"], 1)]
+    assert len(held.done) == 2
+
+
+async def test_a_first_attempt_that_fails_leaves_who_waits_to_the_second(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0)
+    await held.tell(0, FAILED)
+    assert (await first, second.done()) == (([FAILED], 0), False)
+    await held.tell(1)
+    assert await second == (["A"], 1)
+
+
+async def test_where_nothing_may_be_repeated_they_wait_on(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0, Stalled(allowed=False))
+    assert len(held.done) == 1
+    await held.tell(0)
+    assert [await first, await second] == [(["A"], 0), (["A"], 1)]
+
+
+async def test_who_is_refused_waits_on_and_the_next_one_tries(held: Worker) -> None:
+    first, second, third = [await held.start("a") for _ in range(3)]
+    await held.stall(0, Stalled(several=True))
+    await held.tell(1, REFUSED)
+    await held.tell(2, REFUSED)
+    await held.tell(3, REFUSED)
+    assert len(held.done) == 4
+    fourth = await held.start("a")
+    await asyncio.sleep(0)
+    await held.tell(4)
+    assert [outcome for outcome, _ in await asyncio.gather(first, second, third, fourth)] == [["A"]] * 4
+
+
+async def test_that_who_leads_is_cancelled_leaves_the_second_attempt_alone(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await held.tell(1)
+    assert await second == (["A"], 1)
+    assert first.cancelled()
+    assert len(held.done) == 2
+
+
+async def test_that_who_waits_is_cancelled_leaves_the_second_attempt_to_who_leads(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0)
+    second.cancel()
+    await held.tell(1)
+    assert await first == (["A"], 0)
+
+
+async def test_nothing_is_done_a_second_time_for_who_has_left(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    await held.stall(0)
+    assert len(held.done) == 1
+    await held.tell(0)
+    assert await first == (["A"], 0)
+
+
+async def test_a_second_attempt_that_raises_is_nobodys_failure(held: Worker) -> None:
+    first, second = await held.start("a"), await held.start("a")
+    await held.stall(0)
+    held.error = ValueError("no")
+    await held.tell(1)
+    held.error = None
+    await held.tell(0)
+    assert [await first, await second] == [(["A"], 0), (["A"], 1)]

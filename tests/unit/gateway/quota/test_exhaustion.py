@@ -1,0 +1,120 @@
+"""Quotas that upstream has refused as exhausted: remembered in the store, until their reset."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from unit.gateway.conftest import accounts
+
+from proxy import errors
+from proxy.gateway.quota import reservations
+from proxy.kit import clock
+from proxy.stores.protocols import LedgerEntry
+
+Quotas = Callable[..., reservations.Quota]
+
+NOVEMBER, DECEMBER = LedgerEntry("demo", "2023-11"), LedgerEntry("demo", "2023-12")
+TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
+USED_UP = "You have exceeded your part limit of 100."
+
+
+async def state(store: Any, line: Any = NOVEMBER) -> Any:
+    """Used, doubtful, reserved, as the store has it."""
+    (found,) = await store.states([line])
+    return found[1:]
+
+
+async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
+    with pytest.raises(errors.QuotaExhausted) as caught:
+        await worker.reserve(plan, parts)
+    return caught.value
+
+
+@pytest.fixture
+def small() -> Any:
+    return accounts(parts=100)
+
+
+@pytest.fixture
+async def worker(quotas: Quotas, small: Any) -> Any:
+    made = quotas(small)
+    await made.look()
+    return made
+
+
+async def test_the_services_refusal_closes_the_application_until_the_first(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    error = errors.QuotaExhausted(USED_UP, retry_after=1)
+    await (await worker.reserve(plan, 3)).abandon(error)
+    assert error.retry_after == TO_DECEMBER
+    time.advance(TO_DECEMBER - 60)
+    again = await refused(worker, plan, 0)
+    assert (again.message, again.retry_after) == (USED_UP, 60)
+    time.advance(60)
+    await worker.reserve(plan, 3)
+    assert await state(store) == (0, 0, 0)
+
+
+async def test_other_workers_and_later_ones_know_of_it(quotas: Quotas, store: Any) -> None:
+    plan, other = accounts(), accounts(name="other")
+    first = quotas(plan, other)
+    await (await first.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+    second = quotas(plan, other, owner="second")
+    await second.look()
+    await refused(second, plan)
+    await second.reserve(other, 3)
+
+
+async def test_it_can_be_opened_again_and_closed_again(quotas: Quotas, store: Any) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    for _ in range(2):
+        await (await worker.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+        await worker.look()
+        await refused(worker, plan)
+        await store.reopen("demo")
+        await worker.look()
+        await worker.reserve(plan, 3)
+
+
+async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts(period="lifetime")
+    worker = quotas(plan)
+    error = errors.QuotaExhausted(USED_UP, retry_after=1)
+    await (await worker.reserve(plan, 3)).abandon(error)
+    time.advance(400 * 86_400)
+    await worker.look()
+    assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
+
+
+async def test_the_month_after_a_refusal_can_be_refused_anew(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+    time.advance(TO_DECEMBER + 86_400)
+    await (await worker.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+    assert (await refused(worker, plan)).retry_after == 30 * 86_400
+
+
+async def test_a_refusal_on_the_first_may_be_about_the_month_before(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    under_way = await worker.reserve(plan, 3), await worker.reserve(plan, 3)
+    time.advance(TO_DECEMBER)  # here; the service's month may turn a moment later, or in another time zone
+    for each in under_way:
+        error = errors.QuotaExhausted(USED_UP)
+        await each.abandon(error)
+        assert error.retry_after == (await refused(worker, plan)).retry_after <= 900
+        time.advance(60)
+    time.advance(840)
+    await (await worker.reserve(plan, 3)).settle(3)
+    assert await state(store, DECEMBER) == (3, 0, 0)

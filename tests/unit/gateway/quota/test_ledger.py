@@ -1,0 +1,269 @@
+"""Bookings on their way into a store that may be slow, away, or silent about what it did."""
+
+import asyncio
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from unit.gateway.conftest import accounts
+
+from proxy import errors
+from proxy.gateway.quota import ledger, reservations
+from proxy.kit import clock
+from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord
+from proxy.stores.sqlite import SqliteStore
+
+Quotas = Callable[..., reservations.Quota]
+
+NOVEMBER = LedgerEntry("demo", "2023-11")
+LINES = (NOVEMBER,)
+
+
+def cost(used: Any, doubtful: int = 0, claim: str = "") -> Any:
+    return ledger.RequestUsage(LINES, used, doubtful, claim)
+
+
+def claim(name: Any, parts: int = 10, limit: int = 100) -> Any:
+    return ReservationRecord(name, "worker", parts, (QuotaLimit(NOVEMBER, limit),), (NOVEMBER,))
+
+
+async def state(store: Any) -> Any:
+    away, deaf, store.away, store.deaf = store.away, store.deaf, False, False
+    (found,) = await store.states(LINES)
+    store.away, store.deaf = away, deaf
+    return found[1:]
+
+
+def said(written: Any, event: Any) -> Any:
+    return [line for line in map(json.loads, written.getvalue().splitlines()) if line["event"].startswith(event)]
+
+
+@pytest.fixture
+def book(store: Any) -> Any:
+    return ledger.Ledger(store, "worker")
+
+
+class Gate:
+    """Holds an operation of a store until it is opened."""
+
+    def __init__(self, store: Any, name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.entered, self.calls = asyncio.Event(), asyncio.Event(), []
+        plain = getattr(type(store), name)
+
+        async def gated(own: Any, *values: Any) -> Any:
+            self.calls.append(values)
+            self.entered.set()
+            await self.open.wait()
+            return await plain(own, *values)
+
+        monkeypatch.setattr(type(store), name, gated)
+
+
+async def test_what_arrives_while_one_is_written_goes_together(
+    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(store, "settle", monkeypatch)
+    first = asyncio.create_task(book.book(cost(1)))
+    await gate.entered.wait()
+    others = [asyncio.create_task(book.book(cost(2, claim=f"c{number}"))) for number in range(5)]
+    await asyncio.sleep(0)
+    gate.open.set()
+    await asyncio.gather(first, *others)
+    settlements = [settlement for (settlement,) in gate.calls]
+    assert [settlement.sequence for settlement in settlements] == [1, 2]
+    assert settlements[1].claims == ("c0", "c1", "c2", "c3", "c4")
+    assert [booking.used for booking in settlements[1].bookings] == [10]
+    assert await state(store) == (11, 0, 0)
+
+
+async def test_what_is_noted_while_one_is_written_waits_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "PAUSE", 60)
+    async with contextlib.aclosing(await SqliteStore.open(tmp_path / "state.sqlite", clock.ManualClock())) as store:
+        book, gate = ledger.Ledger(store, "worker"), Gate(store, "settle", monkeypatch)
+        await book.book(cost(1))
+        looking = asyncio.create_task(book.look(LINES))
+        await gate.entered.wait()
+        await book.book(cost(2))
+        gate.open.set()
+        await looking
+        assert [settlement.sequence for (settlement,) in gate.calls] == [1]
+        assert book.spent(NOVEMBER) == 3
+        await book.close()
+        assert [settlement.sequence for (settlement,) in gate.calls] == [1, 2]
+        assert (await store.states(LINES))[0].used == 3
+
+
+async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
+    book: Any, store: Any, written: io.StringIO
+) -> None:
+    await book.book(cost(1))
+    store.away = True
+    for _ in range(5):
+        await book.book(cost(2, 1))
+    assert await state(store) == (1, 0, 0)
+    await book.look(LINES)
+    store.away = False
+    await book.look(LINES)
+    assert await state(store) == (11, 5, 0)
+    await book.book(cost(3))
+    assert await state(store) == (14, 5, 0)
+    assert len(said(written, "store became unavailable")) == 1
+    assert len(said(written, "store became available")) == 1
+
+
+async def test_while_it_is_away_nobody_waits_for_it(book: Any, store: Any) -> None:
+    store.away = True
+    await book.book(cost(1))
+    store.asked.clear()
+    await book.book(cost(1))
+    assert store.asked == []
+
+
+async def test_an_answer_that_was_lost_is_not_a_second_booking(book: Any, store: Any) -> None:
+    await store.reserve([claim("a")])
+    store.deaf = True
+    await book.book(cost(5, claim="a"))
+    await book.book(cost(2))
+    assert await state(store) == (5, 0, 0)
+    await book.look(LINES)
+    store.deaf = False
+    await book.look(LINES)
+    assert await state(store) == (7, 0, 0)
+
+
+async def test_bookings_wait_in_no_more_room_than_there_are_lines(book: Any, store: Any) -> None:
+    store.away = True
+    for _ in range(1_000):
+        await book.book(cost(1))
+    assert len(book._since) == 1
+    assert len(book._unsure.bookings) == 1
+
+
+async def test_a_caller_that_goes_away_is_booked_all_the_same(
+    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(store, "settle", monkeypatch)
+    tasks = [asyncio.create_task(book.book(cost(1)))]
+    await gate.entered.wait()
+    tasks += [asyncio.create_task(book.book(cost(2)))]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    gate.open.set()
+    await asyncio.wait(tasks)
+    await book.look(LINES)
+    assert await state(store) == (3, 0, 0)
+
+
+@pytest.mark.parametrize("moment", ["before its turn", "while it is written", "after"])
+async def test_a_caller_that_goes_away_leaves_no_claim_behind(
+    book: Any, store: Any, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    gate = Gate(store, "reserve", monkeypatch)
+    leader = asyncio.create_task(book.hold(claim("leader")))
+    await gate.entered.wait()
+    follower = asyncio.create_task(book.hold(claim("follower")))
+    await asyncio.sleep(0)
+    gone = leader if moment == "while it is written" else follower
+    if moment == "after":
+        gate.open.set()
+        while len(gate.calls) < 2:
+            await asyncio.sleep(0)
+    gone.cancel()
+    gate.open.set()
+    await asyncio.wait((leader, follower))
+    await book.look(LINES)
+    held = [task for task in (leader, follower) if not task.cancelled()]
+    assert await state(store) == (0, 0, 10 * len(held))
+    assert book._unanswered == set()
+
+
+async def test_a_claim_whose_answer_was_lost_is_given_back(book: Any, store: Any) -> None:
+    store.deaf = True
+    with pytest.raises(errors.StoreUnavailable):
+        await book.hold(claim("a"))
+    assert await state(store) == (0, 0, 10)
+    store.deaf = False
+    await book.look(LINES)
+    assert await state(store) == (0, 0, 0)
+
+
+async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(book: Any, store: Any) -> None:
+    await book.look(LINES)
+    await book.book(cost(5, 2))
+    assert book.standing(NOVEMBER)[1:] == (5, 2, 0)
+    store.away = True
+    await book.book(cost(1))
+    assert book.standing(NOVEMBER)[1:] == (6, 2, 0)
+    await book.look(LINES)
+    assert book.standing(NOVEMBER)[1:] == (6, 2, 0)
+
+
+async def test_what_is_left_is_written_at_the_end(book: Any, store: Any) -> None:
+    store.away = True
+    await book.book(cost(4))
+    store.away = False
+    await book.close()
+    assert await state(store) == (4, 0, 0)
+
+
+async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(
+    book: Any, store: Any, written: io.StringIO
+) -> None:
+    store.away = True
+    await book.book(cost(4))
+    await book.book(cost(2, 1))
+    await book.close()
+    (line,) = said(written, "usage booking failed")
+    assert line["parts"] == {"demo 2023-11": 7}
+
+
+async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas: Quotas, store: Any) -> None:
+    limited, free = accounts(parts=100), accounts(name="free")
+    worker = quotas(limited, free)
+    await worker.look()
+    store.away = True
+    with pytest.raises(errors.StoreUnavailable):
+        await worker.reserve(limited, 3)
+    await (await worker.reserve(free, 3)).settle(3)
+    await worker.look()
+    store.away = False
+    await worker.look()
+    assert await state(store) == (0, 0, 0)
+    assert (await store.states([LedgerEntry("free", "2023-11")]))[0].used == 3
+    await worker.reserve(limited, 100)
+
+
+async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_later(quotas: Quotas, store: Any) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    held = await worker.reserve(plan, 3)
+    store.away = True
+    await held.abandon(errors.QuotaExhausted("used up"))
+    with pytest.raises(errors.QuotaExhausted):
+        await worker.reserve(plan, 3)
+    store.away = False
+    await worker.look()
+    assert [closure.account for closure in await store.closures()] == ["demo"]
+    with pytest.raises(errors.QuotaExhausted):
+        await worker.reserve(plan, 3)
+
+
+async def test_a_worker_can_start_before_its_store(quotas: Quotas, store: Any, written: io.StringIO) -> None:
+    plan = accounts(parts=10)
+    worker = quotas(plan)
+    store.away = True
+    await worker.start()
+    with pytest.raises(errors.StoreUnavailable):
+        await worker.reserve(plan, 3)
+    store.away = False
+    await worker.look()
+    await (await worker.reserve(plan, 3)).settle(3)
+    await worker.close()
+    assert await state(store) == (3, 0, 0)

@@ -1,0 +1,347 @@
+"""Reserve, settle, abandon; limits of applications and keys, over workers, months and lifetimes (graphql.md §6)."""
+
+import asyncio
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from unit.gateway.conftest import accounts
+
+from proxy import config, errors
+from proxy.gateway.quota import reservations, usage
+from proxy.kit import clock
+from proxy.stores.protocols import LedgerEntry
+from proxy.telemetry import metrics
+
+Quotas = Callable[..., reservations.Quota]
+
+NOVEMBER, DECEMBER = LedgerEntry("demo", "2023-11"), LedgerEntry("demo", "2023-12")
+TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
+USED_UP = "You have exceeded your part limit of 100."
+
+
+async def state(store: Any, line: Any = NOVEMBER) -> Any:
+    """Used, doubtful, reserved, as the store has it."""
+    (found,) = await store.states([line])
+    return found[1:]
+
+
+async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
+    with pytest.raises(errors.QuotaExhausted) as caught:
+        await worker.reserve(plan, parts)
+    return caught.value
+
+
+@pytest.fixture
+def small() -> Any:
+    return accounts(parts=100)
+
+
+@pytest.fixture
+async def worker(quotas: Quotas, small: Any) -> Any:
+    made = quotas(small)
+    await made.look()
+    return made
+
+
+async def test_a_call_holds_its_worst_case_and_settles_what_came_back(worker: Any, small: Any, store: Any) -> None:
+    one, other = await worker.reserve(small, 60), await worker.reserve(small, 40)
+    assert await state(store) == (0, 0, 100)
+    await one.settle(7)
+    await other.settle(0)
+    assert await state(store) == (7, 0, 0)
+
+
+async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worker: Any, small: Any, store: Any) -> None:
+    await (await worker.reserve(small, 60)).settle(7)
+    periods = ("2023-11", "2023-11-14", "lifetime")
+    assert [(each.line, each.used) for each in await store.usage()] == [
+        (LedgerEntry(account, period), 7) for account in ("demo", "demo/erp") for period in periods
+    ]
+
+
+async def test_what_the_budget_cannot_cover_is_a_429_until_the_first(
+    worker: Any, small: Any, time: clock.ManualClock
+) -> None:
+    await (await worker.reserve(small, 60)).settle(60)
+    error = await refused(worker, small, 41)
+    assert (error.status, error.retry_after) == (429, TO_DECEMBER)
+    assert error.message == "demo has 40 of 100 parts left (2023-11), and this request may cost 41"
+    time.advance(0.5)
+    assert (await refused(worker, small, 41)).retry_after == TO_DECEMBER
+    await (await worker.reserve(small, 40)).settle(40)
+    assert (await refused(worker, small, 1)).message.startswith("demo has 0 of 100")
+
+
+async def test_what_calls_under_way_hold_is_worth_another_try_at_once(worker: Any, small: Any) -> None:
+    held = await worker.reserve(small, 60)
+    error = await refused(worker, small, 41)
+    assert (error.retry_after, "held by requests under way" in error.message) == (1, True)
+    await held.settle(3)
+    await worker.reserve(small, 97)
+
+
+async def test_a_spent_budget_is_refused_without_asking_the_store(worker: Any, small: Any, store: Any) -> None:
+    await (await worker.reserve(small, 100)).settle(100)
+    store.asked.clear()
+    for _ in range(3):
+        await refused(worker, small)
+    assert store.asked == []
+
+
+async def test_the_first_of_the_month_forgives(worker: Any, small: Any, store: Any, time: clock.ManualClock) -> None:
+    await (await worker.reserve(small, 100)).settle(100)
+    time.advance(TO_DECEMBER)
+    await (await worker.reserve(small, 60)).settle(5)
+    assert (await state(store), await state(store, DECEMBER)) == ((100, 0, 0), (5, 0, 0))
+
+
+async def test_a_call_under_way_at_the_turn_is_booked_in_the_month_it_ends_in(
+    worker: Any, small: Any, store: Any, time: clock.ManualClock
+) -> None:
+    held = await worker.reserve(small, 60)
+    time.advance(TO_DECEMBER)
+    await held.settle(5)
+    assert (await state(store), await state(store, DECEMBER)) == ((0, 0, 0), (5, 0, 0))
+
+
+async def test_a_lifetime_does_not_begin_anew(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
+    plan = accounts(parts=100, period="lifetime")
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 100)).settle(100)
+    time.advance(TO_DECEMBER)
+    await worker.look()
+    error = await refused(worker, plan)
+    assert error.retry_after == 86_400
+    assert "(lifetime)" in error.message
+    assert worker.standing(plan) == reservations.QuotaStatus(100, 100, None)
+
+
+async def test_a_key_has_a_share_of_its_own(quotas: Quotas, store: Any) -> None:
+    small, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
+    worker = quotas(small, free)
+    await (await worker.reserve(small, 20)).settle(20)
+    assert (await refused(worker, small)).message.startswith("demo/erp has 0 of 20 parts left")
+    await (await worker.reserve(free, 80)).settle(80)
+    assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
+
+
+async def test_a_key_may_be_limited_where_the_application_is_not(quotas: Quotas, store: Any) -> None:
+    plan = accounts(own=5)
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 5)).settle(5)
+    assert (await refused(worker, plan)).message.startswith("demo/erp has 0 of 5")
+
+
+async def test_an_unlimited_account_is_recorded_and_booked_but_never_held(quotas: Quotas, store: Any) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    held = await worker.reserve(plan, 10**9)
+    assert store.asked == ["reserve"]
+    await held.settle(7)
+    assert store.asked == ["reserve", "settle"]
+    assert await state(store) == (7, 0, 0)
+
+
+async def test_what_can_cost_nothing_is_never_held_nor_booked(worker: Any, small: Any, store: Any) -> None:
+    await (await worker.reserve(small, 100)).settle(100)
+    store.asked.clear()
+    await (await worker.reserve(small, 0)).settle(0)
+    assert store.asked == []
+
+
+@pytest.mark.parametrize(
+    "error,doubtful",
+    [
+        (errors.UpstreamUnreachable("no connection"), 0),
+        (errors.UpstreamUnreachable("no answer in time", may_be_billed=True), 60),
+        (errors.UpstreamUnreadable("a cut answer", may_be_billed=True), 60),
+        (errors.QueryRefused("no such seller"), 0),
+        (errors.TooManyRequests("slow down"), 0),
+        (errors.TokenLimit("no token"), 0),
+        (asyncio.CancelledError(), 60),
+        (TimeoutError(), 60),
+        (ValueError("a mistake of ours"), 60),
+    ],
+)
+async def test_a_call_that_fails_gives_its_claim_back_and_doubts_what_may_be_billed(
+    worker: Any, small: Any, store: Any, error: Any, doubtful: int
+) -> None:
+    await (await worker.reserve(small, 60)).abandon(error)
+    assert await state(store) == (0, doubtful, 0)
+
+
+async def test_what_is_in_doubt_counts_against_the_limit(worker: Any, small: Any) -> None:
+    await (await worker.reserve(small, 60)).abandon(TimeoutError())
+    assert (await refused(worker, small, 41)).message.startswith("demo has 40 of 100 parts left")
+    assert worker.standing(small).used == 60
+
+
+async def test_a_reservation_ends_once(worker: Any, small: Any, store: Any) -> None:
+    held = await worker.reserve(small, 60)
+    await held.settle(7)
+    await held.abandon(TimeoutError())
+    await held.settle(7)
+    assert await state(store) == (7, 0, 0)
+
+
+async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any, store: Any) -> None:
+    workers = [quotas(small, owner=name) for name in ("one", "other")]
+    for each in workers:
+        await each.look()
+
+    async def spend(each: Any) -> Any:
+        try:
+            held = await each.reserve(small, 7)
+        except errors.QuotaExhausted:
+            return 0
+        await asyncio.sleep(0)
+        await held.settle(5)
+        return 5
+
+    spent = await asyncio.gather(*(spend(workers[number % 2]) for number in range(60)))
+    used, doubtful, reserved = await state(store)
+    assert (used, doubtful, reserved) == (sum(spent), 0, 0)
+    assert 0 < used <= 100
+
+
+async def test_claims_of_a_worker_that_died_become_uncertain_usage(
+    quotas: Quotas, small: Any, store: Any, time: clock.ManualClock
+) -> None:
+    dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
+    await dead.look()
+    await dead.reserve(small, 60)
+    time.advance(reservations.LEASE_SECONDS - 1)
+    await other.look()
+    assert await state(store) == (0, 0, 60)
+    time.advance(1)
+    await other.look()
+    assert await state(store) == (0, 60, 0)
+    assert {(each.line.account, each.doubtful) for each in await store.usage()} == {("demo", 60), ("demo/erp", 60)}
+    assert (await refused(other, small, 41)).message.startswith("demo has 40 of 100 parts left")
+
+
+async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_is_limited(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts()
+    dead, other = quotas(plan, owner="dead"), quotas(plan, owner="other")
+    await dead.look()
+    await dead.reserve(plan, 60)
+    await (await dead.reserve(plan, 60)).settle(7)
+    time.advance(reservations.LEASE_SECONDS)
+    await other.look()
+    assert await state(store) == (7, 60, 0)
+
+
+async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(quotas: Quotas, store: Any) -> None:
+    plan = accounts()
+    worker = quotas(plan)
+    store.away = True
+    one, other = await worker.reserve(plan, 60), await worker.reserve(plan, 60)
+    assert store.asked == ["reserve"]
+    await one.settle(7)
+    await other.settle(5)
+    store.away = False
+    await worker.look()
+    assert await state(store) == (12, 0, 0)
+
+
+async def test_the_standing_is_of_the_budget_with_the_least_left(quotas: Quotas) -> None:
+    plan, free = accounts(parts=100, own=20), accounts(key="free")
+    worker = quotas(plan, free)
+    await worker.look()
+    assert worker.standing(plan) == reservations.QuotaStatus(0, 20, TO_DECEMBER)
+    await (await worker.reserve(plan, 9)).settle(5)
+    assert worker.standing(plan) == reservations.QuotaStatus(5, 20, TO_DECEMBER)
+    assert worker.standing(free) == reservations.QuotaStatus(5, None, TO_DECEMBER)
+    await (await worker.reserve(free, 9)).settle(85)
+    assert worker.standing(plan) == reservations.QuotaStatus(90, 100, TO_DECEMBER)
+
+
+async def test_the_standing_learns_with_each_look_what_other_workers_spent(quotas: Quotas, small: Any) -> None:
+    one, other = quotas(small, owner="one"), quotas(small, owner="other")
+    await one.look()
+    await (await other.reserve(small, 9)).settle(5)
+    assert one.standing(small).used == 0
+    await one.look()
+    assert one.standing(small).used == 5
+
+
+async def test_gauges_show_every_account_by_name(quotas: Quotas, counted: metrics.Metrics) -> None:
+    plan = accounts(parts=100, own=20)
+    worker = quotas(plan)
+    await (await worker.reserve(plan, 9)).settle(5)
+    await (await worker.reserve(plan, 3)).abandon(TimeoutError())
+    await worker.reserve(plan, 2)
+    await worker.look()
+    for account, left in (("demo", 92.0), ("demo/erp", 12.0)):
+        figures = (counted.parts_used, counted.parts_uncertain, counted.parts_reserved, counted.parts_remaining)
+        assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
+
+
+async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas: Quotas, counted: metrics.Metrics) -> None:
+    worker = quotas(accounts())
+    await worker.look()
+    assert ("demo",) in counted.parts_used
+    assert ("demo",) not in counted.parts_remaining
+
+
+async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(
+    quotas: Quotas, store: Any, time: clock.ManualClock
+) -> None:
+    plan = accounts(parts=90)
+    worker = quotas(plan)
+    applications = {"demo": config.Application(apikeys=(config.Apikey("a", name="erp"),), parts=90)}
+
+    async def shown() -> Any:
+        return usage.rows(applications, await store.usage(), await store.closures(), time.now())
+
+    for _ in range(40):
+        await (await worker.reserve(plan, 5)).settle(3)
+        time.advance(86_400)
+    await (await worker.reserve(plan, 5)).settle(3)
+    before = await shown()
+    await worker.look()
+    assert await shown() == before
+    assert (before[0].used, before[0].runs_out[:10]) == (72, "2023-12-30")
+    assert len(await store.usage()) == 2 * (reservations.DAYS_KEPT + 2 + 1)
+    store.asked.clear()
+    await worker.look()
+    assert "prune" not in store.asked
+    time.advance(86_400)
+    store.away = True
+    await worker.look()
+    store.away = False
+    await worker.look()
+    assert store.asked.count("prune") == 1
+
+
+async def test_it_goes_on_looking_until_it_is_closed(
+    store: Any, time: clock.ManualClock, counted: metrics.Metrics, small: Any
+) -> None:
+    worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
+    await worker.start()
+    while store.asked.count("states") < 3:
+        await asyncio.sleep(0)
+    await (await worker.reserve(small, 9)).settle(5)
+    await worker.close()
+    assert await state(store) == (5, 0, 0)
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "quota"] == []
+
+
+async def test_a_look_that_fails_is_not_the_last_one(
+    store: Any,
+    time: clock.ManualClock,
+    counted: metrics.Metrics,
+    small: Any,
+    written: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
+    await worker.start()
+    monkeypatch.setattr(counted, "parts_used", None)
+    while written.getvalue().count("ledger refresh failed") < 2:
+        await asyncio.sleep(0)
+    await worker.close()

@@ -1,0 +1,76 @@
+"""Rows of usage from what the store holds."""
+
+import datetime
+from typing import Any
+
+from proxy import config
+from proxy.gateway.quota import usage
+from proxy.gateway.quota.exhaustion import FAR
+from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
+
+NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC).timestamp()
+
+
+def apikey(text: Any, **changes: Any) -> Any:
+    return config.Apikey(config.digest(text), **changes)
+
+
+def states(**figures: Any) -> Any:
+    """`demo__erp=5` is a key's figure of the month."""
+    return [EntryUsage(LedgerEntry(name.replace("__", "/"), "2026-11"), used, 0, 0) for name, used in figures.items()]
+
+
+def test_an_applications_row_comes_before_those_of_its_keys() -> None:
+    applications = {
+        "demo": config.Application(apikeys=(apikey("a", name="erp", parts=50), apikey("b")), parts=200),
+        "other": config.Application(apikeys=(apikey("c"),), period="lifetime"),
+    }
+    rows = usage.rows(applications, states(demo=60, demo__erp=40), [], NOW)
+    assert [(row.application, row.key, row.period, row.used, row.limit, row.left, row.percent) for row in rows] == [
+        ("demo", None, "2026-11", 60, 200, 140, 30.0),
+        ("demo", "erp", "2026-11", 40, 50, 10, 80.0),
+        ("demo", "2", "2026-11", 0, None, None, None),
+        ("other", None, "lifetime", 0, None, None, None),
+        ("other", "1", "lifetime", 0, None, None, None),
+    ]
+    assert {row.resets for row in rows} == {"2026-12-01T00:00:00Z", None}
+
+
+def test_what_is_in_doubt_is_shown_apart_and_is_not_left() -> None:
+    applications = {"demo": config.Application(apikeys=(apikey("a"),), parts=100)}
+    row, _ = usage.rows(applications, [EntryUsage(LedgerEntry("demo", "2026-11"), 60, 30, 5)], [], NOW)
+    assert (row.used, row.in_doubt, row.reserved, row.left, row.percent) == (60, 30, 5, 10, 90.0)
+
+
+def test_the_forecast_is_made_of_the_last_days() -> None:
+    applications = {"demo": config.Application(apikeys=(apikey("a"),), parts=400)}
+    known = [
+        EntryUsage(LedgerEntry("demo", "2026-11"), 200, 0, 0),
+        EntryUsage(LedgerEntry("demo", "2026-11-20"), 150, 0, 0),
+    ]
+    row, _ = usage.rows(applications, [*known, EntryUsage(LedgerEntry("demo", "2026-11-10"), 9_999, 0, 0)], [], NOW)
+    assert row.runs_out == "2026-11-23T12:00:00Z"
+
+
+def test_an_application_that_the_service_has_refused_says_until_when() -> None:
+    applications = {
+        name: config.Application(apikeys=(apikey(name),), period=period)
+        for name, period in (("demo", "month"), ("other", "lifetime"), ("free", "month"))
+    }
+    closures = [ExhaustedQuota("demo", NOW + 60, "spent"), ExhaustedQuota("other", FAR, "spent")]
+    rows = usage.rows(applications, [], closures, NOW)
+    assert {row.application: row.closed_until for row in rows if row.key is None} == {
+        "demo": "2026-11-21T12:01:00Z",
+        "other": "ever",
+        "free": None,
+    }
+
+
+def test_a_pace_so_slow_that_no_calendar_has_its_end_is_no_error() -> None:
+    applications = {"demo": config.Application(apikeys=(apikey("a"),), parts=10**12, period="lifetime")}
+    known = [
+        EntryUsage(LedgerEntry("demo", "lifetime"), 1, 0, 0),
+        EntryUsage(LedgerEntry("demo", "2026-11-20"), 1, 0, 0),
+    ]
+    row, _ = usage.rows(applications, known, [], NOW)
+    assert row.runs_out == "ever"

@@ -1,0 +1,57 @@
+"""The rate of a key: off unless set, exact, and shared over workers."""
+
+from typing import Any
+
+import pytest
+
+from proxy import config, errors
+from proxy.gateway import applications, rate_limit
+from proxy.kit import clock
+
+KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
+
+
+@pytest.fixture
+def served() -> Any:
+    apikeys = tuple(config.Apikey(config.digest(key), rate=rate) for key, rate in KEYS)
+    return applications.Applications({"demo": config.Application(apikeys=apikeys, rate=1)})
+
+
+async def test_a_key_may_ask_so_often_in_any_second(store: Any, served: Any, time: clock.ManualClock) -> None:
+    limits, client = rate_limit.RateLimits(store), served.client("a")
+    for _ in range(3):
+        await limits.admit(client)
+        time.advance(0.2)
+    with pytest.raises(errors.TooManyRequests, match="demo/1 may make no more than 3 requests") as refused:
+        await limits.admit(client)
+    assert refused.value.retry_after == 1
+    await limits.admit(served.client("b"))
+    time.advance(0.4)
+    await limits.admit(client)
+
+
+async def test_workers_share_it(store: Any, served: Any) -> None:
+    one, other = rate_limit.RateLimits(store), rate_limit.RateLimits(store)
+    for worker in (one, other, one):
+        await worker.admit(served.client("a"))
+    with pytest.raises(errors.TooManyRequests):
+        await other.admit(served.client("a"))
+
+
+async def test_a_key_without_its_own_has_the_applications(store: Any, served: Any) -> None:
+    limits = rate_limit.RateLimits(store)
+    await limits.admit(served.client("c"))
+    with pytest.raises(errors.TooManyRequests, match="no more than 1 "):
+        await limits.admit(served.client("c"))
+
+
+async def test_where_it_is_off_the_store_is_not_asked(store: Any, served: Any) -> None:
+    for _ in range(50):
+        await rate_limit.RateLimits(store).admit(served.client("d"))
+    assert store.asked == []
+
+
+async def test_a_store_that_is_away_stops_nobody(store: Any, served: Any) -> None:
+    store.away = True
+    for _ in range(5):
+        await rate_limit.RateLimits(store).admit(served.client("a"))
