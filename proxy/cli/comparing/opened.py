@@ -20,7 +20,7 @@ from proxy.compare.progress_file import ProgressFile
 from proxy.compare.recorded import Recorded
 from proxy.compare.redaction import Redaction
 from proxy.compare.settings import Settings
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.kit.clock import Clock, SystemClock
 from proxy.telemetry import log
 
@@ -140,4 +140,4 @@ async def go(
             at_once=chosen.old_at_once + chosen.new_at_once,
             spent=lambda: budget.spent,
         )
-        return await running.go(left.calls, looping.on_signal())
+        return await running.go(left.calls, event_loop.stop_on_signal())

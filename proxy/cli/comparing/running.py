@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import typer
 
 from proxy.compare import verdict
-from proxy.kit import looping
+from proxy.kit import event_loop
 
 T = TypeVar("T")
 
@@ -14,6 +14,6 @@ T = TypeVar("T")
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end. Cut off by a second signal, it has compared nothing: 1 would say that there are differences."""
     try:
-        return looping.run(main)
+        return event_loop.run(main)
     except SystemExit:
         raise typer.Exit(verdict.NOT_COMPARED) from None
