@@ -22,7 +22,7 @@ class Collaboration(rest.Service):
 
     name = "collaboration"
 
-    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.Journal) -> None:
+    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.RequestJournal) -> None:
         super().__init__(held, credential, kept)
         self.events = events.Events()
 

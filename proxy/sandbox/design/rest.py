@@ -30,7 +30,7 @@ class Service:
 
     name: str
 
-    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.Journal) -> None:
+    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.RequestJournal) -> None:
         self.held, self._credential, self._journal = held, credential, kept
 
     def tables(self) -> Mapping[str, Table[Any]]:
@@ -65,14 +65,14 @@ class Service:
     def _framed(self) -> Any:
         @web.middleware
         async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
-            entry = self._journal.open(JOURNALLED)
+            entry = self._journal.begin(JOURNALLED)
             entry.operation = f"{self.name} {request.method} {_pattern(request)}"
             whole = False
             try:
                 response = await self._answer(request, handler)
                 entry.status, whole = response.status, True
             finally:
-                self._journal.close(entry, whole=whole)
+                self._journal.finish(entry, whole=whole)
             return response
 
         return frame
