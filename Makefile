@@ -14,6 +14,7 @@ BIN := $(VENV)/bin
 # Stamps: what running needs is installed, and what the tests and checks need, which is ten times as much.
 RUN := $(VENV)/.run
 TEST := $(VENV)/.test
+DOCS := $(VENV)/.docs
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # Clients that tests/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
 # version in a folder of its own.
@@ -24,7 +25,7 @@ AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
 PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help run test programs check bench format constraints clean
+.PHONY: help run test programs check bench docs format constraints clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +34,7 @@ help:
 	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
 	@echo "make check        format, lint, types, import contracts, sizes, tests: what CI runs"
 	@echo "make bench        the measurements of bench/"
+	@echo "make docs         the documentation as a searchable site in build/docs; a broken link is an error"
 	@echo "make format       put the code into its format"
 	@echo "make constraints  move to the newest versions that pyproject.toml allows and pin them"
 	@echo "make clean        remove everything that these commands made"
@@ -65,6 +67,10 @@ check: $(TEST) $(CLIENTS)
 bench: $(TEST)
 	@$(BIN)/python -m bench $(ARGS)
 
+docs: $(DOCS)
+	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky -c docs . build/docs
+	@echo "build/docs/index.html"
+
 format: $(TEST)
 	@$(BIN)/ruff check --quiet --select I --fix .
 	@$(BIN)/ruff format .
@@ -84,6 +90,11 @@ $(TEST): $(RUN)
 	@$(PIP) -c constraints.txt -e '.[test]'
 	@touch $@
 
+$(DOCS): $(RUN)
+	@echo "what the documentation site needs, some 20 packages more"
+	@$(PIP) -c constraints.txt -e '.[docs]'
+	@touch $@
+
 $(CLIENTS): Makefile | $(TEST)
 	@echo "KiCost $(KICOST), which tests run unmodified"
 	@for version in $(KICOST); do $(PIP) --no-deps --upgrade --target $(VENV)/kicost-$$version kicost==$$version || exit 1; done
@@ -92,11 +103,11 @@ $(CLIENTS): Makefile | $(TEST)
 # The comment at the top of constraints.txt is kept; the pins below it are written anew.
 constraints:
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test]'
+	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test,docs]'
 	@sed -n '/^#/p' constraints.txt > $(VENV)/constraints.txt
 	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge >> $(VENV)/constraints.txt
 	@mv $(VENV)/constraints.txt constraints.txt
-	@touch $(RUN) $(TEST)
+	@touch $(RUN) $(TEST) $(DOCS)
 
 clean:
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -25,6 +25,7 @@ LEASE_SECONDS = 30  # until the reservations of the dead are uncertain usage, on
 WAIT_SECONDS = 30
 GOODPUT = 0.5  # of the capacity, at 3 times the capacity
 SERVED_SECONDS = 3.0  # p99 of served requests
+SHEDDING_LAG = 0.05  # seconds; a lower limit than the default, so that a test machine reaches it
 MEMORY_MB = 400  # that a worker may grow by while responses without end come in
 
 Run = Callable[[Stage], Awaitable[None]]
@@ -269,11 +270,22 @@ async def _statuses(stage: Stage, process: Process, when: str) -> None:
 
 @scenario("at 3 times the capacity the goodput stays, and served requests are served in time")
 async def overload(stage: Stage) -> None:
+    await _overload(stage, {})
+
+
+@scenario("where new work is refused, the refusals leave the capacity to served requests")
+async def load_shedding(stage: Stage) -> None:
+    refused = await _overload(stage, {"overload.lag_seconds": SHEDDING_LAG})
+    stage.report.check(refused > 0, "no request was refused")
+
+
+async def _overload(stage: Stage, changes: dict[str, object]) -> int:
+    """Measure goodput at the capacity and at 3 times the capacity; returns the number of refused requests."""
     with (
         upstream() as canned,
-        stage.service({"answers.seconds": 0, "upstream": _addresses(canned)}) as process,
+        stage.service({"answers.seconds": 0, "upstream": _addresses(canned), **changes}) as process,
     ):
-        where, seconds = port(process), max(2.0, stage.seconds / 3)
+        where, seconds = port(process), max(2.0, stage.seconds / 6)
         await ask(where, stage.request, 1, 16)
         calm, calm_cpu = await _by_cpu(process, ask(where, stage.request, seconds, 32))
         rate = calm.statuses[200] / seconds
@@ -289,6 +301,7 @@ async def overload(stage: Stage) -> None:
     stage.report.check(goodput > GOODPUT * capacity, f"goodput falls to {goodput / capacity:.0%} of the capacity")
     stage.report.check(crowd.p99 < SERVED_SECONDS, f"p99 of served requests is {crowd.p99:.2f} s")
     stage.report.check(health == 200, "health is not served afterwards")
+    return crowd.statuses[503]
 
 
 def _addresses(canned: Server) -> dict[str, str]:

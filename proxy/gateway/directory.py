@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from proxy import errors, model
+from proxy.kit import garbage
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
@@ -95,6 +96,7 @@ class Directory:
         data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials, beside=beside)
         try:
             listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
+            garbage.exempt()
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         if isinstance(listing, Listing) and listing.skipped:

@@ -93,7 +93,7 @@ class Pipeline:
             began = self._metrics.clock.monotonic()
             some = _part_of(request, [asked[n] for n in positions])
             plan = match.MatchPlan(some, compiled.documents, caller.context, single)
-            self._metrics.lap("plan", began)
+            self._metrics.observe_stage("plan", began)
             found = await self._ask_all(caller, plan.asks)
             counted = await self._ask_all(caller, plan.counts(found))
             return plan.results(found, counted)

@@ -80,9 +80,7 @@ def create_app(
     kept = state.StateStore(settings.state)
     with ExitStack() as if_refused:
         if_refused.callback(kept.close)
-        opened = catalog or store.open_catalog(
-            settings.parts, settings.catalog, settings.seed, prepared=settings.prepared
-        )
+        opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed, file=settings.prepared)
         app = _joined(_shared(settings, clock, rng or random.SystemRandom(), kept, opened), key)
         if catalog is None:
             app.on_cleanup.append(_closing(opened))

@@ -41,7 +41,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 def snapshot(metrics: Metrics) -> Snapshot:
     """What the `metrics` of this process stand at."""
-    metrics.look()
+    metrics.sample()
     measures = metrics.measures()
     return Snapshot(
         metrics.clock.now(),

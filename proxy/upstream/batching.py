@@ -166,7 +166,7 @@ class Batching:
         try:
             found = await self._send(first.joined(others) if others else first, lane.credentials, since)
             if others:
-                self._metrics.together[()] += len(group)
+                self._metrics.batched_requests[()] += len(group)
         except errors.QueryRefused as refusal:
             if others:
                 await asyncio.gather(*(self._alone(waiting, lane.credentials) for waiting in group))

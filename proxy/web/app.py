@@ -175,7 +175,7 @@ def _metrics_text(app: web.Application, metrics: metering.Metrics, place: mergin
     if place is None:
 
         def alone() -> bytes:
-            metrics.look()
+            metrics.sample()
             return metrics.text()
 
         return alone

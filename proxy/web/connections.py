@@ -6,9 +6,10 @@ slowly, on purpose or not, hold nothing for long (RFC 9110 §15.5.9, CWE-400).
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
+from aiohttp.web import StreamResponse
 from aiohttp.web_protocol import RequestHandler
 
 from proxy import config
@@ -73,7 +74,7 @@ class LimitedHandler(RequestHandler):
     """aiohttp's connection handler within the limits. `crowded`: it is beyond the limit of connections, and only health
     checks get a response on it."""
 
-    __slots__ = ("_census", "_head_timer", "_unread", "_write_timer", "crowded")
+    __slots__ = ("_census", "_head_timer", "_responses", "_unread", "_write_timer", "crowded")
 
     def __init__(self, manager: object, *, census: Census, **settings: object) -> None:
         super().__init__(manager, keepalive_timeout=census.limits.idle_seconds, **settings)  # type: ignore[arg-type]
@@ -81,6 +82,7 @@ class LimitedHandler(RequestHandler):
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._unread = 0
+        self._responses = 0
         self.crowded = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -118,9 +120,16 @@ class LimitedHandler(RequestHandler):
         return True
 
     def is_idle(self) -> bool:
-        """Whether no request is being answered, or about to be."""
-        waiting = self._waiter is not None and not self._waiter.done()
-        return waiting or not self._request_count
+        """Whether every request that came has its whole response."""
+        return self._responses == self._request_count
+
+    async def _handle_request(self, *request: Any) -> tuple[StreamResponse, bool]:
+        # aiohttp waits for the next request only in a later turn of the event loop, and under load the request comes
+        # first: its own state would not tell that this connection is idle.
+        try:
+            return await super()._handle_request(*request)
+        finally:
+            self._responses += 1
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio reads the value
         """A client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""

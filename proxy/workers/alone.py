@@ -1,11 +1,10 @@
 """One process that answers, from its configuration to its last reply: the whole service, or one worker of several."""
 
-import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from proxy import config
-from proxy.kit import clock
+from proxy.kit import clock, garbage
 from proxy.telemetry import merging
 from proxy.web import app, connections, outside, server
 from proxy.workers import listening, open_files
@@ -34,12 +33,5 @@ async def running(
             url = await stack.enter_async_context(serving)
         except OSError as error:
             raise listening.refused(listen.host, listen.port, error) from error
-        _settle()
+        garbage.tune()
         yield url
-
-
-def _settle() -> None:
-    """What is here now stays: the collector need not look at it again (see docs/explanation/performance.md)."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)

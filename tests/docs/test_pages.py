@@ -71,9 +71,11 @@ def test_every_file_that_is_named_is_there(pages: Any, name: Any) -> None:
     assert [path for path, both in places.items() if not any(place.exists() for place in both)] == []
 
 
-def test_every_page_of_docs_is_linked_from_the_readme(pages: Any) -> None:
-    linked = set(LINK.findall(pages["README.md"].text))
-    assert {name for name in pages if name != "README.md"} <= linked
+def test_every_page_is_linked_from_the_index_and_the_index_from_the_readme(pages: Any) -> None:
+    index = ROOT / "docs/index.md"
+    linked = {(index.parent / link).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))}
+    assert [name for name in pages if ROOT / name not in linked | {index}] == []
+    assert "docs/index.md" in LINK.findall(pages["README.md"].text)
 
 
 def test_every_target_that_is_named_is_in_the_makefile(pages: Any) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from proxy.sandbox import admin, app, applications, faults, journal, part_usage, plans, settings, user_directory
-from proxy.sandbox.catalog import money, store
+from proxy.sandbox.catalog import currencies, store
 from proxy.sandbox.design import blueprints, files
 from proxy.sandbox.graphql import (
     connections,
@@ -249,7 +249,7 @@ def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
     assert f"`start` is 0 to {limits.MAX_START} and `limit` 0 to {limits.MAX_LIMIT}, {limits.DEFAULT_LIMIT} in" in text
     most = (limits.MAX_QUERIES, limits.MAX_PARTS, limits.MAX_IDS)
     assert "{} queries and {} parts by the sum of their limits in one `supMultiMatch`, {} ids".format(*most) in text
-    assert f"for {len(money.PER_DOLLAR)} currencies" in text
+    assert f"for {len(currencies.PER_DOLLAR)} currencies" in text
     assert f"{round(100 - 100 * distributors.CUSTOMER)} % lower" in text
 
 

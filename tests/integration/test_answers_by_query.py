@@ -47,7 +47,7 @@ async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> 
         assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
         assert len({json.dumps({**reply.json, "msec": 0}) for reply in replies}) == 1
         counted = (await house.get("/metrics")).body.decode()
-        assert re.findall(r'v3bridge_answers_total{source="(\w+)"} (\S+)', counted) == [("miss", "2.0"), ("hit", "6.0")]
+        assert re.findall(r'v3bridge_queries_total{source="(\w+)"} (\S+)', counted) == [("miss", "2.0"), ("hit", "6.0")]
         house.time.advance(301)
         assert figures(await house.get(target(A, B)))[0] == "miss"
 

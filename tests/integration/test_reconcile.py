@@ -163,7 +163,7 @@ async def test_a_proxy_that_is_told_to_does_it_by_itself(bench: Bench) -> None:
     async with running_proxy.running(settings, bench.house.time) as proxy:
         for _ in range(1_200):
             text = await (await proxy.get("/metrics")).text()
-            if 'v3bridge_parts_used{account="demo"} 40.0' in text:
+            if 'v3bridge_parts_used{quota_account="demo"} 40.0' in text:
                 return
             await asyncio.sleep(0.05)
     pytest.fail("the gauge never showed the service's count")

@@ -69,7 +69,7 @@ async def test_an_error_has_its_kind(start: Starts, written: io.StringIO) -> Non
         {**MATCH, "route": "unknown", "status": 404, "error": "NotFound"},
         {**MATCH, "method": "PUT", "status": 405, "error": "MethodNotAllowed"},
         {**known, "status": 200, "parts": 3, "cache": "miss"},
-        {**known, "status": 429, "error": "PartLimitUsedUp", "parts": 0, "cache": "miss"},
+        {**known, "status": 429, "error": "QuotaExhausted", "parts": 0, "cache": "miss"},
     ]
     assert "k3y-of-" not in written.getvalue()
 

@@ -251,13 +251,13 @@ async def test_the_breaker_leaves_an_old_service_that_fails_alone(
         for _ in range(5):
             await found.house.get(ASKED)
         assert await found.count("dropped", reason="breaker") == 5
-        assert b'v3bridge_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
         assert len(old.requests) == asked
         found.house.time.advance(90)
         old.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
-        assert b'v3bridge_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
 
 
 async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
@@ -304,7 +304,7 @@ async def test_results_outlive_the_service_and_can_be_forgotten(
 async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(share=0.0) as found:
         await found.house.get(ASKED)
-        assert b"v3bridge_shadow_asked_total{" not in (await found.house.get("/metrics")).body
+        assert b"v3bridge_shadow_requests_total{" not in (await found.house.get("/metrics")).body
         assert b'service="shadow"' not in (await found.house.get("/metrics")).body
     assert old.requests == []
 

@@ -23,7 +23,7 @@ ADD_IN = """query MultiMatch($queries: [SupPartMatchQuery!]!, $currency: String!
 
 
 def numbers(catalog: store.Catalog, count: int) -> list[str]:
-    found = map(catalog.part, catalog.search("", records.Conditions()).ids)
+    found = map(catalog.part, catalog.search("", records.SearchConditions()).ids)
     return list(dict.fromkeys(part.mpn for part in found if part))[:count]
 
 
@@ -68,7 +68,7 @@ async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
 async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliases(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
-    ids = list(catalog.search("", records.Conditions()).ids[:100])
+    ids = list(catalog.search("", records.SearchConditions()).ids[:100])
     by_id = (await caller.ask("query($i: [String!]!) { supParts(ids: $i) { id } }", {"i": ids})).data["supParts"]
     assert [part["id"] for part in by_id] == ids
     queries = [{"mpn": mpn, "limit": 1} for mpn in numbers(catalog, 100)]

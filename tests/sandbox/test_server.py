@@ -159,7 +159,7 @@ async def test_a_taken_port_is_an_error(start: StartSandbox, catalog: store.Cata
 async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
-    found = catalog.search("", records.Conditions()).ids[::15][:20]
+    found = catalog.search("", records.SearchConditions()).ids[::15][:20]
     parts = [part for part in map(catalog.part, found) if part]
     queries = [{"mpn": part.mpn, "manufacturer": part.manufacturer.name, "limit": 5} for part in parts]
     query = (

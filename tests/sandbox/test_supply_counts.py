@@ -51,13 +51,13 @@ async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller:
 
 
 def test_so_it_is_over_the_whole_catalog_and_every_attribute(catalog: store.Catalog) -> None:
-    everything = catalog.search("", records.Conditions())
+    everything = catalog.search("", records.SearchConditions())
     several = 0
     for attribute in catalog.attributes():
         counts = catalog.spec_counts(everything, attribute.shortname)
         several += sum(count for _, _, count in counts.buckets) - catalog.with_value(everything, attribute.shortname)
         for shown, _, count in counts.buckets:
-            asked = records.Conditions(filters=((attribute.shortname, (shown,)),))
+            asked = records.SearchConditions(filters=((attribute.shortname, (shown,)),))
             assert len(catalog.search("", asked).ids) == count, (attribute.shortname, shown)
     assert several > 0  # some texts hold several values
 

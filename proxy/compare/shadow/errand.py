@@ -64,7 +64,7 @@ class Errands:
             await self._judged(job, asked)
         except errors.BridgeError:
             self._breaker.failed()
-            self._metrics.shadow_troubles[seen.application, "judge"] += 1
+            self._metrics.shadow_errors[seen.application, "judge"] += 1
 
     def _read(self, seen: Seen) -> "_Asked":
         target = seen.target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -79,7 +79,7 @@ class Errands:
         """The other side's answer; None where there is none to be had."""
         try:
             self._breaker.admit()
-        except errors.BreakerOpen:
+        except errors.CircuitBreakerOpen:
             self._dropped(asked, "breaker")
             return None
         reply = await (self._ask_old(asked) if asked.seen.ask_new is None else self._ask_new(asked))
@@ -90,7 +90,7 @@ class Errands:
         return reply
 
     async def _ask_old(self, asked: "_Asked") -> Reply:
-        self._metrics.shadow_asked[asked.seen.application,] += 1
+        self._metrics.shadow_requests[asked.seen.application,] += 1
         return await self._old.ask(asked.seen.target, asked.old_key)
 
     async def _ask_new(self, asked: "_Asked") -> Reply | None:
@@ -100,7 +100,7 @@ class Errands:
         if claim is None:
             self._dropped(asked, "parts")
             return None
-        self._metrics.shadow_asked[asked.seen.application,] += 1
+        self._metrics.shadow_requests[asked.seen.application,] += 1
         reply, over = None, False
         try:
             reply = await asked.seen.ask_new()
@@ -121,7 +121,7 @@ class Errands:
             job = msgspec.structs.replace(job, old_again=None if second.trouble else second, may_ask_again=False)
             verdict = await self._judge.judge(job)
         if verdict.outcome == "trouble":
-            self._metrics.shadow_troubles[asked.seen.application, verdict.side] += 1
+            self._metrics.shadow_errors[asked.seen.application, verdict.side] += 1
         else:
             self._metrics.shadow_compared[asked.seen.application, verdict.outcome] += 1
 

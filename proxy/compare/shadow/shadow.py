@@ -99,7 +99,7 @@ class Shadow:
             try:
                 await self._errands.run(seen)
             except Exception as error:  # a call that fails must not be the last one
-                self._metrics.shadow_troubles[seen.application, "inside"] += 1
+                self._metrics.shadow_errors[seen.application, "inside"] += 1
                 log.error("shadow comparison failed", exc_info=error)
 
     def _next(self) -> Seen:
@@ -109,4 +109,4 @@ class Shadow:
 
     def _waiting(self, size: int) -> None:
         self._bytes += size
-        self._metrics.shadow_waiting[()] = self._queue.qsize()
+        self._metrics.shadow_queue_length[()] = self._queue.qsize()

@@ -77,7 +77,7 @@ class Answers:
         left = missing
         while left:
             asked, found = await self._shared(inquiry, left)
-            left = [n for n in left if n not in asked and isinstance(found[n].failure, errors.PartLimitUsedUp)]
+            left = [n for n in left if n not in asked and isinstance(found[n].failure, errors.QuotaExhausted)]
             answers |= found
             if joined := len(found) - len(asked) - len(left):
                 self._count(inquiry, "shared", joined)
@@ -97,7 +97,7 @@ class Answers:
         outcomes = await inquiry.ask(positions)
         began = self._metrics.clock.monotonic()
         answers = [self._answer(inquiry, n, outcome) for n, outcome in zip(positions, outcomes, strict=True)]
-        self._metrics.lap("translate", began)
+        self._metrics.observe_stage("translate", began)
         return answers
 
     def _answer(self, inquiry: Inquiry, position: int, outcome: Outcome) -> Answer:
@@ -133,7 +133,7 @@ class Answers:
 
     def _count(self, inquiry: Inquiry, source: str, number: int) -> None:
         inquiry.receipt.saw(source, number)
-        self._metrics.answers[source,] += number
+        self._metrics.queries[source,] += number
 
 
 class _Job:
@@ -161,4 +161,4 @@ class _Job:
         return outcome.failure is not None
 
     def was_refused(self, outcome: Answer) -> bool:
-        return isinstance(outcome.failure, errors.PartLimitUsedUp)
+        return isinstance(outcome.failure, errors.QuotaExhausted)

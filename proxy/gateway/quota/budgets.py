@@ -34,10 +34,10 @@ class Watch:
         for account, state in standings:
             label = (account.name,)
             self._metrics.parts_used[label] = state.used
-            self._metrics.parts_doubtful[label] = state.doubtful
+            self._metrics.parts_uncertain[label] = state.doubtful
             self._metrics.parts_reserved[label] = state.reserved
             if account.limit is not None:
-                self._metrics.parts_left[label] = max(0, account.limit - state.used - state.doubtful)
+                self._metrics.parts_remaining[label] = max(0, account.limit - state.used - state.doubtful)
 
     async def warn(self, standings: Sequence[tuple[QuotaAccount, EntryUsage]]) -> None:
         """Log each threshold that was passed and of which nobody has told. Raises StoreUnavailable."""

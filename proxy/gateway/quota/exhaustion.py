@@ -32,14 +32,14 @@ class ExhaustedQuotas:
         self._unsaved: dict[str, ExhaustedQuota] = {}
 
     def check(self, account: QuotaAccount) -> None:
-        """Raises PartLimitUsedUp while the account is closed."""
+        """Raises QuotaExhausted while the account is closed."""
         if not self._closed:
             return
         closure = self._closed.get(account.name)
         if closure is not None and closure.until > self._clock.now():
-            raise errors.PartLimitUsedUp(closure.reason, retry_after=self._wait(closure))
+            raise errors.QuotaExhausted(closure.reason, retry_after=self._wait(closure))
 
-    async def close(self, account: QuotaAccount, dates: BillingPeriods, error: errors.PartLimitUsedUp) -> None:
+    async def close(self, account: QuotaAccount, dates: BillingPeriods, error: errors.QuotaExhausted) -> None:
         """The service refuses it: nothing more until its reset date, on any worker. The error learns that date.
 
         On the 1st the refusal may be about the month before, by the service's clock.

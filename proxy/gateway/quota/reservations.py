@@ -80,7 +80,7 @@ class Reservation:
         self._open = False
         doubtful = self._parts if may_be_billed(error) else 0
         await self._quota.book(self._accounts, 0, doubtful, self._claim, self._intent)
-        if isinstance(error, errors.PartLimitUsedUp):
+        if isinstance(error, errors.QuotaExhausted):
             await self._quota.used_up(self._accounts, error)
         return doubtful
 
@@ -129,7 +129,7 @@ class Quota:
         await self._ledger.close()
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
-        """To hold `parts`, the most that a call can cost. Raises PartLimitUsedUp and StoreUnavailable."""
+        """To hold `parts`, the most that a call can cost. Raises QuotaExhausted and StoreUnavailable."""
         self._closures.check(accounts.application)
         lines = self._of(accounts, self._calendar.today())
         if not parts:
@@ -159,7 +159,7 @@ class Quota:
         lines = self._of(accounts, self._calendar.today()).booked
         await self._ledger.book(RequestUsage(lines, used, doubtful, claim, intent))
 
-    async def used_up(self, accounts: ChargedAccounts, error: errors.PartLimitUsedUp) -> None:
+    async def used_up(self, accounts: ChargedAccounts, error: errors.QuotaExhausted) -> None:
         """The service's word for an application, for its reservation."""
         try:
             await self._closures.close(accounts.application, self._calendar.today(), error)
@@ -225,11 +225,11 @@ class Quota:
         return self._ledger.spent(line), account
 
     def _check(self, account: QuotaAccount, state: EntryUsage, parts: int) -> None:
-        """Raises PartLimitUsedUp where the parts are more than is left, whatever calls under way give back."""
+        """Raises QuotaExhausted where the parts are more than is left, whatever calls under way give back."""
         left = max(0, (account.limit or 0) - state.used - state.doubtful)
         if parts > left:
             reset = account.reset(self._calendar.today(), self._clock.now())
-            raise errors.PartLimitUsedUp(
+            raise errors.QuotaExhausted(
                 f"{account.name} has {left} of {counted(account.limit or 0, 'part')} left ({state.line.period}), "
                 f"and this request may cost {parts}",
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
@@ -239,7 +239,7 @@ class Quota:
         """The reason why the store has no room: used, or held by calls under way, of which some will give back."""
         (state,) = await self._ledger.states([line])
         self._check(account, state, parts)
-        raise errors.PartLimitUsedUp(
+        raise errors.QuotaExhausted(
             f"what {account.name} has left of its {counted(account.limit or 0, 'part')} ({line.period}) is held by "
             f"requests under way, and this one may cost {parts}",
             retry_after=1,

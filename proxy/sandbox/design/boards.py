@@ -49,7 +49,7 @@ class Shelf:
         found = next((one for one in self.catalog.categories() if one.path.endswith(category)), None)
         if found is None:
             return ()
-        conditions = catalogued.Conditions(filters=(("category_id", (found.id,)),))
+        conditions = catalogued.SearchConditions(filters=(("category_id", (found.id,)),))
         return self.catalog.search("", conditions).page(0, KNOWN)
 
     def _component(self, part: catalogued.Part) -> records.Component:

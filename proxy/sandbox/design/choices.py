@@ -58,7 +58,7 @@ def footprint(part: catalogued.Part) -> str:
 def find(catalog: store.Catalog, company: str, number: str) -> catalogued.Part | None:
     """The part of the catalog with this maker and number; None where there is none."""
     try:
-        hits = catalog.match(catalogued.MatchQuery(mpn=number, manufacturer=company), catalogued.Conditions())
+        hits = catalog.match(catalogued.MatchQuery(mpn=number, manufacturer=company), catalogued.SearchConditions())
     except ValueError:
         return None
     return next(map(catalog.part, hits.page(0, 1)), None)

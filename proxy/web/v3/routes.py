@@ -93,7 +93,7 @@ class Surface:
             try:
                 found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
-                if receipt.cost or isinstance(error, errors.PartLimitUsedUp):
+                if receipt.cost or isinstance(error, errors.QuotaExhausted):
                     request[BILL] = receipt, self._pipeline.standing(client)
                 raise
             answered = self._clock.monotonic()
@@ -105,7 +105,7 @@ class Surface:
             if receipt.until and receipt.source not in (None, "stale"):
                 self._repeats.note(request.raw_path, receipt.until)
             response = self._reply(written, client, receipt)
-            self._metrics.lap("reply", answered)
+            self._metrics.observe_stage("reply", answered)
             return response
 
         return handle
@@ -116,7 +116,7 @@ class Surface:
         request[CLIENT], request[RECEIPT] = repeat.client, HIT
         if repeat.client.rate:
             await self._pipeline.admit(repeat.client)
-        self._metrics.answers["hit",] += repeat.answers
+        self._metrics.queries["hit",] += repeat.answers
         return self._reply(repeat.written, repeat.client, HIT)
 
     def _reply(self, written: Written, client: Client, receipt: Receipt) -> web.Response:
@@ -180,7 +180,7 @@ class Surface:
         application = asked.client.application
         shape = asked.parameters.shape(application.features, self._rulebook, endpoint.object)
         context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
-        self._metrics.lap("parse", asked.started)
+        self._metrics.observe_stage("parse", asked.started)
         return Caller(asked.client, shape.projection, context, asked.receipt)
 
     def _msec(self, asked: Asked) -> int:

@@ -1,6 +1,8 @@
 """The kept lists: fetched once, refreshed behind the back of whoever asks, never thrown away for nothing."""
 
 import asyncio
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -266,3 +268,30 @@ async def test_closing_ends_a_refresh_under_way(upstream: Upstream, turned: cloc
     await size(lists)
     await lists.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_list_is_exempt_from_garbage_collection(kept: directory.Directory) -> None:
+    gc.unfreeze()
+    try:
+        await size(kept)
+        listing = kept._kept["Brand"].listing
+        assert gc.get_freeze_count() > 0
+        assert not any(tracked is listing for tracked in gc.get_objects())
+    finally:
+        gc.unfreeze()
+
+
+async def test_a_replaced_list_is_freed_without_garbage_collection(
+    kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
+) -> None:
+    await size(kept)
+    former = weakref.ref(kept._kept["Brand"].listing)
+    gc.disable()
+    try:
+        turned.advance(DAY)
+        await size(kept)
+        await settled()
+        assert former() is None
+    finally:
+        gc.enable()
+        gc.unfreeze()

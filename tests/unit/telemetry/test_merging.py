@@ -45,9 +45,9 @@ def test_whoever_is_asked_shows_the_sum_of_all(worker: Any) -> None:
     first.write()
     second.write()
     assert (value(first, PARTS), value(second, PARTS)) == (7, 7)
-    bucket = 'v3bridge_request_seconds_bucket{le="0.025",route="/v3/parts/match"}'
+    bucket = 'v3bridge_request_duration_seconds_bucket{le="0.025",route="/v3/parts/match"}'
     assert (value(first, bucket), value(first, bucket.replace("0.025", "0.01"))) == (2, 0)
-    assert value(second, 'v3bridge_request_seconds_sum{route="/v3/parts/match"}') == 0.04
+    assert value(second, 'v3bridge_request_duration_seconds_sum{route="/v3/parts/match"}') == 0.04
 
 
 def test_asking_twice_counts_nothing_twice(worker: Any) -> None:
@@ -126,12 +126,12 @@ async def test_a_folder_that_is_gone_costs_the_page_of_the_others_only(worker: A
 
 async def test_the_tasks_of_all_workers_are_those_of_now(worker: Any) -> None:
     (_, first), (_, second) = worker(1), worker(2)
-    before = value(first, "v3bridge_tasks")
+    before = value(first, "v3bridge_event_loop_tasks")
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(3)]
     second.write()
-    assert (before, value(first, "v3bridge_tasks")) == (1, 8)
+    assert (before, value(first, "v3bridge_event_loop_tasks")) == (1, 8)
     for task in waiting:
         task.cancel()
     await asyncio.wait(waiting)
     second.write()
-    assert value(first, "v3bridge_tasks") == 2
+    assert value(first, "v3bridge_event_loop_tasks") == 2

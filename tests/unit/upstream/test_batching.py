@@ -101,7 +101,7 @@ async def test_a_lone_query_never_waits(service: Service, metrics: Metrics) -> N
     calls = lanes(service, metrics)
     service.let_go()
     assert [await calls.ask(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
-    assert (service.asked, metrics.together[()]) == ([("a",), ("b",)], 0)
+    assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
 
 
 async def test_what_comes_while_one_is_under_way_goes_out_together(service: Service, metrics: Metrics) -> None:
@@ -110,7 +110,7 @@ async def test_what_comes_while_one_is_under_way_goes_out_together(service: Serv
     assert service.asked == [("a",)]
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
-    assert (service.asked, metrics.together[()]) == ([("a",), ("b", "c", "d", "e")], 3)
+    assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b", "c", "d", "e")], 3)
 
 
 async def test_what_goes_out_together_has_the_time_of_who_came_last(service: Service, metrics: Metrics) -> None:

@@ -89,7 +89,7 @@ async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, er
     for _ in range(5):
         shadow.offer(seen())
     assert dropped(metrics) == {"queue": 3}
-    assert metrics.shadow_waiting[()] == 2
+    assert metrics.shadow_queue_length[()] == 2
 
 
 async def test_bodies_that_wait_have_a_bound_too(
@@ -150,4 +150,4 @@ async def test_a_call_that_fails_is_not_the_last_one(made: Any, errands: Any, me
         shadow.offer(seen(target))
     await until(lambda: errands.ended)
     assert errands.run_ == ["fails", "goes on"]
-    assert metrics.shadow_troubles == {("demo", "inside"): 1}
+    assert metrics.shadow_errors == {("demo", "inside"): 1}

@@ -245,13 +245,13 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
     worker = quotas(plan)
     held = await worker.reserve(plan, 3)
     store.away = True
-    await held.abandon(errors.PartLimitUsedUp("used up"))
-    with pytest.raises(errors.PartLimitUsedUp):
+    await held.abandon(errors.QuotaExhausted("used up"))
+    with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
     store.away = False
     await worker.look()
     assert [closure.account for closure in await store.closures()] == ["demo"]
-    with pytest.raises(errors.PartLimitUsedUp):
+    with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
 
 

@@ -1,7 +1,6 @@
-"""The hits of a search: all of them counted, ordered as far as somebody looks.
+"""Hits of a search: all of them counted, sorted only as far as a page needs.
 
-Made by search.py, read by everybody. Parts are numbered by their place among all parts, most offered first and then by
-id; hits that nothing else tells apart are in that order.
+Parts are numbered by row, most offered first and then by id; hits that nothing else distinguishes are in that order.
 """
 
 from collections.abc import Callable
@@ -11,14 +10,13 @@ import numpy as np
 
 from proxy.sandbox.catalog import columns
 
-# Fewer hits are sorted whole: looking for the best ones first costs more.
-_FEW = 4096
+# Up to this many hits are sorted completely: selecting the best ones first would cost more.
+_FULL_SORT = 4096
 
 
-class Ranked:
-    """All hits, best first. `rows` are the numbers of the parts, ascending; `keys`, if there are any, what they are
-    ordered by, lowest first. `akas` are the numbers of the parts that the query hit by an alternate MPN, `aka_of`
-    names it by the part's id."""
+class SearchHits:
+    """All hits, best first. `rows` are the rows of the parts, ascending; `keys` their sort keys, lowest first, if any.
+    `akas` are the rows of the parts that matched by an alternate MPN; `aka_of` gives that MPN for a part id."""
 
     def __init__(
         self,
@@ -35,33 +33,33 @@ class Ranked:
 
     @property
     def hits(self) -> int:
-        """How many."""
+        """The number of hits."""
         return len(self.rows)
 
     def page(self, start: int, limit: int) -> tuple[str, ...]:
-        """The ids from place `start` on, `limit` of them."""
+        """Up to `limit` ids, from index `start` on."""
         return tuple(map(str, self._ids[self._best(start + limit)[start : start + limit]].tolist()))
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all."""
+        """The ids of all hits."""
         return self.page(0, self.hits)
 
-    def within(self, rows: columns.Array) -> "Ranked":
-        """Those of the hits that are among some parts, in the same order."""
+    def intersect(self, rows: columns.Array) -> "SearchHits":
+        """The hits that are also in `rows`, in the same order."""
         inside = np.isin(self.rows, rows)
         keys = None if self._keys is None else self._keys[inside]
-        found = Ranked(self.rows[inside], self._ids, keys, None, self._aka_of)
+        found = SearchHits(self.rows[inside], self._ids, keys, None, self._aka_of)
         found._akas = self._akas
         return found
 
     @property
     def aka(self) -> dict[str, str]:
-        """The alternate MPN of each part of which the query hit that one."""
+        """The matched alternate MPN by part id, for the parts that matched by one."""
         return {id_: self._aka_of(id_) for id_ in (self.ids if self._akas else ()) if id_ in self._akas}
 
     def aka_of(self, id_: str) -> str | None:
-        """The alternate MPN by which the query hit this part; None where it was not by one."""
+        """The alternate MPN by which this part matched; None if it matched otherwise."""
         return self._aka_of(id_) if id_ in self._akas else None
 
     def _best(self, count: int) -> columns.Array:
@@ -72,8 +70,8 @@ class Ranked:
 
 
 def lowest(keys: columns.Array, count: int) -> columns.Array:
-    """The places of the lowest keys in their order; equal ones as they come."""
-    if len(keys) <= max(count, _FEW):
+    """The indices of the `count` lowest keys, in order; equal ones keep their order."""
+    if len(keys) <= max(count, _FULL_SORT):
         return np.argsort(keys, kind="stable")[:count]
     last = np.partition(keys, count - 1)[count - 1]
     below = np.flatnonzero(keys < last)

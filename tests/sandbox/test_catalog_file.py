@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from proxy.sandbox.catalog import large_families, lines, loader, prepared, records, store
+from proxy.sandbox.catalog import catalog_file, large_families, loader, records, source_files, store
 
-ANY = records.Conditions()
+ANY = records.SearchConditions()
 PARTS = 300
 
 
@@ -24,9 +24,9 @@ def data(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def opens(tmp_path: Path, data: Any) -> Any:
-    """Opens a prepared catalog of the small data, made where it is missing."""
+    """Opens a catalog file of the small data, which is created if it is missing."""
     return lambda name="catalog.db", **more: store.open_catalog(
-        **{"parts": PARTS, "data": data, "prepared": tmp_path / name, **more}
+        **{"parts": PARTS, "data": data, "file": tmp_path / name, **more}
     )
 
 
@@ -61,19 +61,19 @@ def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens: Any, 
         ({"parts": 400}, "was made with 300 parts, not 400"),
         ({"extra": own}, "was made with another file of parts of your own"),
     ]:
-        with pytest.raises(lines.CatalogError, match=r"catalog\.db: ") as caught:
+        with pytest.raises(source_files.CatalogError, match=r"catalog\.db: ") as caught:
             opens(**change)
         assert fault in str(caught.value)
     with (data / "parts.jsonl").open("a") as parts:
         parts.write("\n")
-    with pytest.raises(lines.CatalogError, match="by another version of this program"):
+    with pytest.raises(source_files.CatalogError, match="by another version of this program"):
         opens()
 
 
 @pytest.mark.parametrize("content", [b"not a database", b""])
 def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens: Any, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "catalog.db").write_bytes(content)
-    with pytest.raises(lines.CatalogError, match=r"catalog\.db: is no prepared catalog; name another file"):
+    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: is no prepared catalog; name another file"):
         opens()
     assert (tmp_path / "catalog.db").read_bytes() == content
 
@@ -85,15 +85,17 @@ def test_what_was_interrupted_leaves_nothing_behind(
     def fail(*_: Any) -> None:
         raise reason
 
-    monkeypatch.setattr("proxy.sandbox.catalog.building.Builder.finish", fail)
-    with pytest.raises((KeyboardInterrupt, lines.CatalogError)):
+    monkeypatch.setattr("proxy.sandbox.catalog.database.DatabaseBuilder.finish", fail)
+    with pytest.raises((KeyboardInterrupt, source_files.CatalogError)):
         opens()
     assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(lines.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
-        prepared.make(tmp_path / "absent" / "catalog.db", prepared.Source(None, None, 1, loader.SHIPPED))
+    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
+        catalog_file.create(
+            tmp_path / "absent" / "catalog.db", catalog_file.CatalogSource(None, None, 1, loader.SHIPPED)
+        )
 
 
 def test_several_processes_make_the_same_file(tmp_path: Path) -> None:

@@ -1,10 +1,6 @@
-"""Fixed exchange rates, so that a conversion gives the same answer on every run.
+"""Currencies with fixed exchange rates, so that a conversion gives the same result on every run."""
 
-Used for converted prices, for median prices and by the generated offers. It never asks anyone for today's
-rate.
-"""
-
-# Units of the currency for one US dollar. The rate for EUR is the one in the vendor's own example
+# Units of the currency for one US dollar. The rate for EUR is that of the vendor's own example
 # (contract graphql.md §1.5), so that example can be checked to the last digit.
 PER_DOLLAR: dict[str, float] = {
     "USD": 1.0,
@@ -39,8 +35,8 @@ PER_DOLLAR: dict[str, float] = {
 }
 
 
-def rate(source: str, target: str) -> float | None:
-    """Units of `target` for one unit of `source`; None where either currency ("" too) is unknown."""
+def exchange_rate(source: str, target: str) -> float | None:
+    """Units of `target` for one unit of `source`; None if either currency ("" too) is unknown."""
     if source == target:
         return 1.0 if source in PER_DOLLAR else None
     have, want = PER_DOLLAR.get(source), PER_DOLLAR.get(target)

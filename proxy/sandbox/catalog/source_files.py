@@ -1,7 +1,6 @@
-"""The lines of the catalog's JSON Lines files, as types, and reading them.
+"""The catalog's source files (JSON Lines): the types of their lines, and reading them.
 
-Used by the loader for the shipped files and for a user's own; generated parts are made in the same type. A
-line that does not fit is an error that names the file, the line and what is wrong with it.
+Used for the shipped files and for a user's own parts file; generated parts have the same type.
 """
 
 from collections.abc import Iterator
@@ -20,8 +19,7 @@ class _Line(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_def
 
 
 class CompanyLine(_Line, frozen=True):
-    """A maker or seller. `currency`, `weight`, `authorized`, `regions` and `order_multiple` say how it sells; a maker
-    needs none."""
+    """A maker or seller. `currency`, `weight`, `authorized`, `regions` and `order_multiple` apply to sellers only."""
 
     id: str
     name: str
@@ -51,7 +49,7 @@ class CategoryLine(_Line, frozen=True):
 
 
 class AttributeLine(_Line, frozen=True):
-    """A kind of technical property."""
+    """An attribute: a kind of technical property."""
 
     id: str
     name: str
@@ -62,7 +60,7 @@ class AttributeLine(_Line, frozen=True):
     units_symbol: str = ""
 
 
-class DesignLine(_Line, frozen=True):
+class ReferenceDesignLine(_Line, frozen=True):
     """A maker's example circuit."""
 
     name: str
@@ -70,8 +68,7 @@ class DesignLine(_Line, frozen=True):
 
 
 class PartLine(_Line, frozen=True):
-    """A part. Numbers in `specs` are in SI base units (temperatures in °C); `sku` and `codes` are by seller
-    id."""
+    """A part. Numbers in `specs` are in SI base units (temperatures in °C); `sku` and `codes` are by seller id."""
 
     mpn: str
     manufacturer: str
@@ -91,7 +88,7 @@ class PartLine(_Line, frozen=True):
     sku: dict[str, str] = {}
     codes: dict[str, int] = {}
     documents: list[str] = []
-    reference_designs: list[DesignLine] = []
+    reference_designs: list[ReferenceDesignLine] = []
     free_sample: bool = False
 
 
@@ -99,8 +96,7 @@ L = TypeVar("L", bound=_Line)
 
 
 def read(path: Path, kind: type[L]) -> Iterator[tuple[int, L]]:
-    """The lines of `path` with their numbers from 1, blank ones left out; CatalogError where one does not
-    fit."""
+    """The lines of `path` with their numbers from 1, without blank ones. Raises CatalogError for an invalid line."""
     decoder = msgspec.json.Decoder(kind)
     try:
         raw = path.read_bytes()
