@@ -146,13 +146,13 @@ async def _sandbox(host: str, port: int, settings: "settings.Settings") -> None:
 @contextmanager
 def _mistakes(host: str, port: int) -> Iterator[None]:
     """Raises ConfigError for what the sandbox cannot be started with."""
-    from proxy.sandbox.design import running
+    from proxy.sandbox.design import services
 
     try:
         yield
-    except running.PortError as error:
+    except services.PortError as error:
         whose = f"the design service {error.service}"
-        raise listening.refused(running.HOST, error.port, error, service=whose, options="--design-port") from error
+        raise listening.refused(services.HOST, error.port, error, service=whose, options="--design-port") from error
     except OSError as error:
         raise listening.refused(host, port, error, service="the sandbox") from error
     except ValueError as error:
