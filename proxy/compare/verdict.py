@@ -1,6 +1,6 @@
 """Ready, not ready or inconclusive: what counts say of one client at one endpoint, of a whole run, and to a shell.
 
-The table in docs/how-to/compare.md is this file in words.
+The table in docs/reference/comparison.md is this file in words.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""docs/how-to/compare.md matches proxy/compare: keys, defaults, accepted values, kinds, spellings, names, limits."""
+"""docs/reference/comparison.md matches proxy/compare: keys, defaults, accepted values, kinds, names, limits."""
 
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -34,7 +34,7 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/how-to/compare.md"]
+    return pages["docs/reference/comparison.md"]
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_every_name_of_a_threshold_is_there_and_is_one(page: Any) -> None:
 def test_the_verdicts_are_those_of_a_result(page: Any) -> None:
     assert {row[1] for row in page.table("when")} == set(get_args(result.Verdict))
     least = next(of for of in range(1, 1000) if verdict.of_row(of, of, Ready(), whole=False) == "ready")
-    assert f"that takes {least} calls without a difference" in page.text
+    assert f"that takes {least} requests without a difference" in page.text
 
 
 def test_the_exit_codes_are_the_codes(page: Any) -> None:
@@ -101,9 +101,9 @@ def test_the_exit_codes_are_the_codes(page: Any) -> None:
 
 
 def test_the_limits_are_the_codes(page: Any) -> None:
-    said = page.text.partition("## What is kept of the data")[2].replace("\n", " ")
+    said = page.text.partition("## Retained data")[2].replace("\n", " ")
     assert f"texts to {trimming.LONGEST_TEXT} characters" in said
     assert f"to {trimming.MOST_ENTRIES} entries, nesting to {trimming.DEEPEST} levels" in said
     assert counting.SAMPLES == 3
-    assert f"there are {tally.GROUPS_OF_A_SORT} sorts of a kind and cause at an endpoint and {tally.GROUPS}" in said
-    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons" in said
+    assert f"there are {tally.GROUPS_OF_A_SORT} groups of a kind and cause at an endpoint and {tally.GROUPS}" in said
+    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons of failures" in said
