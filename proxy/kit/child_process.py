@@ -1,4 +1,4 @@
-"""Programs of this package that run beside the one that starts them: workers, and what a worker must not wait for."""
+"""Command line and environment of child processes that run a module of this package."""
 
 import os
 import sys
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 def command(module: str) -> tuple[str, ...]:
-    """What starts a module. -P: a folder named proxy where it is started must not be taken for this package."""
+    """Return the command that runs a module. -P: a folder named proxy in the working directory is not imported."""
     return sys.executable, "-P", "-m", module
 
 
 def environment() -> dict[str, str]:
-    """This process's own, in which a program finds the same package."""
+    """Return the environment of this process, with this package on PYTHONPATH."""
     paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -1,4 +1,4 @@
-"""Running a program's coroutine: on uvloop where it installs, until a signal says stop."""
+"""Running the main coroutine of a command, on uvloop where it is installed, and its signals."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _STDIN = 0
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. Exit code 1 where a second signal cut it off."""
+    """Run to the end; exit with code 1 if a second signal cancels it."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
             return runner.run(main)
@@ -21,41 +21,41 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             sys.exit(1)
 
 
-def on_signal() -> asyncio.Event:
-    """What the first SIGINT or SIGTERM sets; the second cancels the calling task.
+def stop_on_signal() -> asyncio.Event:
+    """Return an event that the first SIGINT or SIGTERM sets; the second one cancels the calling task.
 
-    Called before a command says that it is up: from then on it ends cleanly.
+    To be called before a command reports that it is ready, so that it always stops cleanly from then on.
     """
     stop = asyncio.Event()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
 
-    def told() -> None:
+    def handle() -> None:
         if stop.is_set():
             task.cancel()
         stop.set()
 
     for name in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C interrupts the wait by itself
-            loop.add_signal_handler(name, told)
+        with contextlib.suppress(NotImplementedError):  # not on Windows, where Ctrl-C interrupts the loop
+            loop.add_signal_handler(name, handle)
     return stop
 
 
-def on_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
-    """Have `ignored` called for each SIGHUP, which then ends nothing.
+def ignore_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
+    """Call `ignored` on each SIGHUP instead of ending the process.
 
-    A program whose terminal has gone is another matter: nobody could end it there any more, so it is stopped.
+    A process that was started at a terminal is stopped when the terminal is gone: nothing could stop it there later.
     """
     at_terminal = os.isatty(_STDIN)
 
-    def told() -> None:
+    def handle() -> None:
         if at_terminal and not os.isatty(_STDIN):
             stop.set()
         else:
             ignored()
 
     if hasattr(signal, "SIGHUP"):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
