@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from integration.house import Starts, raw, target
 
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.sandbox.injection import declarations
 from proxy.web import connections, direct, server
 
@@ -128,7 +128,7 @@ async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
         await close(writer)
 
 
-@pytest.mark.parametrize("make", [asyncio.run, looping.run])
+@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
 def test_the_same_holds_on_both_event_loops(make: Any) -> None:
     make(test_a_client_that_has_closed_its_side_gets_its_response())
     make(test_a_head_that_comes_too_slowly_ends_its_connection())
