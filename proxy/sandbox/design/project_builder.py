@@ -90,7 +90,8 @@ def _boms(
     placements: Sequence[_Placement],
     builder: components.ComponentBuilder,
 ) -> tuple[records.Bom, ...]:
-    """One bill of materials for each variant; a part on several sheets is one line. LITE omits and replaces some parts."""
+    """One bill of materials for each variant; a part on several sheets is one line. LITE omits and replaces some
+    parts."""
     by_part: dict[str, list[_Placement]] = {}
     for placement in placements:
         by_part.setdefault(placement.component.id, []).append(placement)
