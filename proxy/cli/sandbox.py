@@ -11,7 +11,7 @@ import typer
 
 from proxy import errors
 from proxy.cli import preparing, shown
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.workers import listening
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def sandbox(
         _check(settings, host, port)
     if prepared is not None:
         preparing.make(prepared, parts, catalog, seed)
-    looping.run(_sandbox(host, port, settings))
+    event_loop.run(_sandbox(host, port, settings))
 
 
 def _check_ports(port: int, design_port: int) -> None:
@@ -139,7 +139,7 @@ def _settings(
 async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -> None:
     from proxy.sandbox import app
 
-    stop = looping.on_signal()
+    stop = event_loop.stop_on_signal()
     rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
     with _mistakes(host, port):
         async with app.serve(settings, host, port, rng=rng) as upstream:
@@ -150,13 +150,13 @@ async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -
 @contextmanager
 def _mistakes(host: str, port: int) -> Iterator[None]:
     """Raises ConfigError for what the sandbox cannot be started with."""
-    from proxy.sandbox.design import running
+    from proxy.sandbox.design import services
 
     try:
         yield
-    except running.PortError as error:
+    except services.PortError as error:
         whose = f"the design service {error.service}"
-        raise listening.refused(running.HOST, error.port, error, service=whose, options="--design-port") from error
+        raise listening.refused(services.HOST, error.port, error, service=whose, options="--design-port") from error
     except OSError as error:
         raise listening.refused(host, port, error, service="the sandbox") from error
     except ValueError as error:

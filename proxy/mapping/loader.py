@@ -139,14 +139,14 @@ def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
     return read
 
 
-def _table(file: Path, kind: Any, read: located_yaml.Located | None = None) -> dict[str, Any]:
+def _table(file: Path, kind: Any, read: located_yaml.LocatedYaml | None = None) -> dict[str, Any]:
     """One table; its entries one by one, so that a mistake is found at its own line."""
     located = read or located_yaml.load(file, errors.MappingError)
     entries = _convert(located.data, dict[str, Any], located, ())
     return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 
 
-def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:
+def _object(raw: Any, located: located_yaml.LocatedYaml, name: str) -> ObjectRules:
     """One object; its fields one by one first, so that a mistake is found at its own line."""
     for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
         _convert(rule, FieldRule | str, located, (name, "fields", field))
@@ -154,7 +154,7 @@ def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:
     return rules
 
 
-def _convert(raw: Any, kind: Any, located: located_yaml.Located, at: tuple[str | int, ...]) -> Any:
+def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: tuple[str | int, ...]) -> Any:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:

@@ -96,7 +96,7 @@ class Tables(msgspec.Struct, frozen=True):
 
     def ids_like(self, kind: str, pattern: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
         """The service's ids of all of a kind whose names match a pattern. Raises UnlistedError."""
-        return slices.finished(self._list(kind).like(pattern, matches))
+        return slices.run_to_end(self._list(kind).like(pattern, matches))
 
     def is_v3(self, field: str) -> bool:
         """Whether v3's searches of parts knew a field, whatever became of it."""

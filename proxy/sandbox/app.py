@@ -17,7 +17,7 @@ from proxy.kit import ports
 from proxy.sandbox import applications, composition, journal, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import running as running_design
+from proxy.sandbox.design import services as running_design
 from proxy.sandbox.graphql import schema, transport
 from proxy.sandbox.identity import discovery, keys, signing_in
 from proxy.sandbox.injection import injector

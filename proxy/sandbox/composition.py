@@ -15,8 +15,8 @@ from proxy.kit import clock as clocks
 from proxy.sandbox import admin, applications, home_page, journal, middleware, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import files, holdings, members
-from proxy.sandbox.design import running as running_design
+from proxy.sandbox.design import design_store, files
+from proxy.sandbox.design import services as running_design
 from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
 from proxy.sandbox.ide import running as running_ide
 from proxy.sandbox.identity import assembly as identities
@@ -60,7 +60,7 @@ class Services:
 
     shared: SharedServices
     identity: identities.Identity
-    design: running_design.Design
+    design: running_design.DesignServices
     legacy: legacy_service.Service
 
 
@@ -153,18 +153,32 @@ def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey
     return identity
 
 
+<<<<<<< HEAD:proxy/sandbox/composition.py
 def _design(app: web.Application, shared: SharedServices, identity: identities.Identity) -> running_design.Design:
     held = holdings.Holdings(
         shared.catalog, shared.settings.seed, shared.clock, lambda: members.of(shared.users), kept=shared.kept
+=======
+def _design(app: web.Application, shared: Shared, identity: identities.Identity) -> running_design.DesignServices:
+    held = design_store.DesignStore(
+        shared.catalog,
+        shared.settings.seed,
+        shared.clock,
+        lambda: design_store.members_of(shared.people),
+        kept=shared.kept,
+>>>>>>> main:proxy/sandbox/assembly.py
     )
-    design = running_design.Design(held, shared.journal, shared.settings.design_port)
-    app.cleanup_ctx.append(design.running)
-    files.Files(held, identity.issued).add_routes(app.router)
+    design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
+    app.cleanup_ctx.append(design.lifespan)
+    files.FileService(held, identity.issued).add_routes(app.router)
     return design
 
 
 def _queries(
+<<<<<<< HEAD:proxy/sandbox/composition.py
     app: web.Application, shared: SharedServices, identity: identities.Identity, design: running_design.Design
+=======
+    app: web.Application, shared: Shared, identity: identities.Identity, design: running_design.DesignServices
+>>>>>>> main:proxy/sandbox/assembly.py
 ) -> None:
     """The query service, over HTTP and over sockets, and its IDE."""
     queries = service.QueryService(

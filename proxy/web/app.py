@@ -31,7 +31,7 @@ from proxy.web.v3.description import openapi
 async def create_app(
     settings: config.Config,
     clock: clocks.Clock,
-    place: merging.Place | None = None,
+    place: merging.WorkerSlot | None = None,
     client: outside.ClientKind | None = None,
 ) -> web.Application:
     """The service as it is configured; `upstream` must name addresses. Runs in the loop it is to serve on.
@@ -49,7 +49,7 @@ async def create_app(
 async def _compose(
     settings: config.Config,
     clock: clocks.Clock,
-    place: merging.Place | None,
+    place: merging.WorkerSlot | None,
     client: outside.ClientKind | None,
     opened: AsyncExitStack,
 ) -> web.Application:
@@ -170,7 +170,9 @@ def _shedding(
     return load
 
 
-def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:
+def _metrics_text(
+    app: web.Application, metrics: metering.Metrics, place: merging.WorkerSlot | None
+) -> Callable[[], bytes]:
     """What `/metrics` shows: this process's numbers, or with fellow workers everybody's."""
     if place is None:
 
@@ -179,10 +181,10 @@ def _metrics_text(app: web.Application, metrics: metering.Metrics, place: mergin
             return metrics.text()
 
         return alone
-    merged = merging.Merged(metrics, place)
+    merged = merging.MergedMetrics(metrics, place)
 
     async def keeping(_: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(merged.keep_writing(), name="metrics of this worker")
+        task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
         yield
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -152,8 +152,8 @@ async def test_the_same_question_again_costs_what_its_rows_say(rows: Any, opens:
         measured["without it again"] = await counted.cost(f"{ONE}&n=2")
     async with opens(seconds=0) as counted:
         await counted.cost(ONE)
-        measured["once more, with kept answers off"] = await counted.cost(ONE)
-        measured["ten clients at the same moment, kept answers off"] = await counted.cost(ONE, times=10)
+        measured["once more, with the response cache off"] = await counted.cost(ONE)
+        measured["ten clients at the same moment, response cache off"] = await counted.cost(ONE, times=10)
     stated = {when: (int(billed), int(asked)) for when, _, billed, asked in rows("when")}
     assert stated == {when: (cost.billed, cost.asked) for when, cost in measured.items()}
 

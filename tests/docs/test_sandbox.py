@@ -15,7 +15,7 @@ import pytest
 
 from proxy.sandbox import admin, app, applications, faults, journal, part_usage, plans, settings, user_directory
 from proxy.sandbox.catalog import currencies, store
-from proxy.sandbox.design import blueprints, files
+from proxy.sandbox.design import files, sample_workspaces
 from proxy.sandbox.graphql import (
     connections,
     distributors,
@@ -283,9 +283,9 @@ def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     assert f"and {connections.MOST} at most" in page.text
     assert f"up to {lookups.AT_ONCE} ids" in page.text
     assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
-    boards = sum(len(company.boards) for company in blueprints.COMPANIES)
-    assert (len(blueprints.COMPANIES), boards) == (2, 7)
-    assert all(f"`https://{company.slug}.365.example`" in page.text for company in blueprints.COMPANIES)
+    boards = sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
+    assert (len(sample_workspaces.WORKSPACES), boards) == (2, 7)
+    assert all(f"`https://{company.slug}.365.example`" in page.text for company in sample_workspaces.WORKSPACES)
     assert files.PATH in page.text
     assert files.DOWNLOAD_PATH in page.text
 
@@ -304,7 +304,7 @@ async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page
     catalog = store.open_catalog()
     async with app.serve(chosen, catalog=catalog) as running, aiohttp.ClientSession() as session:
         assert set(running.design_urls) == {"workspaces", "library", "projects", "collaboration"}
-        url = f"https://{blueprints.COMPANIES[0].slug}.365.example"
+        url = f"https://{sample_workspaces.WORKSPACES[0].slug}.365.example"
         async with session.post(running.graphql_url, json={"query": block.text, "variables": {"url": url}}) as response:
             answer = await response.json()
     (project,) = answer["data"]["desProjects"]["nodes"]

@@ -16,8 +16,13 @@ import pytest
 from aiohttp import web
 from integration.house import Starts, raw, target
 
+<<<<<<< HEAD
 from proxy.kit import looping
 from proxy.sandbox import faults
+=======
+from proxy.kit import event_loop
+from proxy.sandbox.injection import declarations
+>>>>>>> main
 from proxy.web import connections, direct, server
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +133,7 @@ async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
         await close(writer)
 
 
-@pytest.mark.parametrize("make", [asyncio.run, looping.run])
+@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
 def test_the_same_holds_on_both_event_loops(make: Any) -> None:
     make(test_a_client_that_has_closed_its_side_gets_its_response())
     make(test_a_head_that_comes_too_slowly_ends_its_connection())

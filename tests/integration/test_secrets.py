@@ -169,7 +169,7 @@ async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.S
         upstream.respond_with(*FAILURES)
         tracing = {"otlp_url": sink.url}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN, tracing=tracing)
-        service = await app.create_app(settings, clock.SystemClock(), merging.Place(tmp_path, 1))
+        service = await app.create_app(settings, clock.SystemClock(), merging.WorkerSlot(tmp_path, 1))
         async with server.running(service, "127.0.0.1", 0) as url:
             port = int(url.rpartition(":")[2])
             replies = [await raw(port, f"GET {TARGETS[0]} HTTP/1.1".encode()) for _ in FAILURES]

@@ -14,7 +14,7 @@ from support.sandbox_client import SandboxClient
 from proxy.kit import clock
 from proxy.sandbox import user_directory
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import blueprints, files, holdings
+from proxy.sandbox.design import design_store, files, sample_workspaces
 from proxy.sandbox.graphql import schema
 
 BUILT = schema.build()
@@ -175,16 +175,16 @@ async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: 
 
 
 async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catalog) -> None:
-    held = holdings.Holdings(catalog, 1, clock.ManualClock(), tuple)
-    asking = [asyncio.create_task(held.ready(), name="asking") for _ in range(2)]
+    held = design_store.DesignStore(catalog, 1, clock.ManualClock(), tuple)
+    asking = [asyncio.create_task(held.open(), name="asking") for _ in range(2)]
     turns = 0
     while not asking[0].done():
         await asyncio.sleep(0)
         turns += 1
-    made = held.data
+    made = held.tables
     await asking[1]
-    assert turns >= sum(len(company.boards) for company in blueprints.COMPANIES)
-    assert held.data is made
+    assert turns >= sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
+    assert held.tables is made
 
 
 async def test_boms_are_made_of_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:

@@ -113,7 +113,7 @@ class QueryService:
         clock: clocks.Clock,
         rng: random.Random,
         seen: Seen,
-        design: Callable[[], client.Client],
+        design: Callable[[], client.DesignClient],
     ) -> None:
         self._settings, self._catalog = chosen, catalog
         self._accounts, self._people = known, users

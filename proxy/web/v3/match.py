@@ -4,7 +4,7 @@ from typing import Any
 
 from proxy import model
 from proxy.gateway.cache.entries import Answer
-from proxy.kit.encoding import Encoded
+from proxy.kit.encoding import RawJson
 from proxy.planning import queries
 
 
@@ -21,7 +21,7 @@ def reply(raws: list[Any], request: model.PartsMatchRequest, answers: list[Answe
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": Encoded(answer.items),
+                "items": RawJson(answer.items),
                 "hits": answer.hits,
                 "reference": query.reference,
                 "error": answer.error,

@@ -13,7 +13,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
-from proxy.kit.encoding import Encoded
+from proxy.kit.encoding import RawJson
 from proxy.mapping.loader import Rulebook
 from proxy.planning import queries
 from proxy.telemetry.metrics import Metrics
@@ -172,7 +172,7 @@ class Surface:
         caller = self._caller(endpoint, asked)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
-            return {uid: Encoded(part) for uid, part in found.items()}
+            return {uid: RawJson(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, asked: Asked) -> Caller:

@@ -12,8 +12,13 @@ from integration.house import House, Starts
 from support import commands, generated_requests
 
 from proxy import config
+<<<<<<< HEAD
 from proxy.compare.calls import Call
 from proxy.sandbox import applications
+=======
+from proxy.compare.requests import V3Request
+from proxy.sandbox import accounts
+>>>>>>> main
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import settings as old_service
 
@@ -69,7 +74,7 @@ async def _learn(house: House, folder: Path) -> str:
 def makes(house: House) -> Makes:
     """Makes so many calls of what the old service has; what `Maker` takes may be chosen."""
 
-    async def making(number: int, seed: int = 0, **which: Any) -> list[Call]:
+    async def making(number: int, seed: int = 0, **which: Any) -> list[V3Request]:
         stock = await generated_requests.CatalogContents.of(house.sandbox.legacy_url)
         return generated_requests.RequestGenerator(stock, seed, **which).calls(number)
 
@@ -83,7 +88,7 @@ def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
     """
 
     async def comparing(
-        calls: list[Call], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
+        calls: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
     ) -> dict[str, Any]:
         lines = [f"/v3{call.target(generated_requests.KEY)}\n" for call in calls]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")

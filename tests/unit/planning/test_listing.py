@@ -36,7 +36,7 @@ def to_v3(record: Any) -> dict[str, Any]:
 
 
 def search(**request: Any) -> Listed:
-    return slices.finished(a_listing().search(SearchRequest(**{"limit": 100, **request})))
+    return slices.run_to_end(a_listing().search(SearchRequest(**{"limit": 100, **request})))
 
 
 def names(found: Listed) -> list[str]:
@@ -192,7 +192,7 @@ EVERYTHING = SearchRequest(
 
 
 def test_an_empty_list_finds_nothing() -> None:
-    found = slices.finished(a_listing({}).search(EVERYTHING))
+    found = slices.run_to_end(a_listing({}).search(EVERYTHING))
     assert (found.records, found.hits) == ([], 0)
     assert found.facet_results["fields"]["x"]["facets"] == []
     assert (found.facet_results["queries"], found.stats_results["x"]["count"]) == ({"x:1": {"count": 0}}, 0)

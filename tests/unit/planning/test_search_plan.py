@@ -21,7 +21,7 @@ R = "specs.resistance.value"
 
 
 def plan_of(request: SearchRequest) -> search.Plan:
-    return search.plan(request, slices.finished(support.filters(request)), TABLES, ALL)
+    return search.plan(request, slices.run_to_end(support.filters(request)), TABLES, ALL)
 
 
 def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:

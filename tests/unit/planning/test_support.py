@@ -21,7 +21,7 @@ def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any)
 
 
 def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
-    return search.plan(request, slices.finished(support.filters(request)), BOOK, features, complete)
+    return search.plan(request, slices.run_to_end(support.filters(request)), BOOK, features, complete)
 
 
 def facet(field: str, include: bool = True) -> FacetField:
