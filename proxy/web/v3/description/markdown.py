@@ -62,8 +62,8 @@ and `q` is empty or the number itself.
 
 """
 UNSUPPORTED = f"""\
-What a response leaves out of account is named in the header `{unsupported.HEADER}`, kept responses included, and in the
-log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
+Parameters that a response cannot honour are named in the header `{unsupported.HEADER}`, also of cached responses,
+and in the log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
 
 | item | what became of it |
 | --- | --- |
@@ -124,7 +124,7 @@ def page(mappings: loader.Mappings) -> str:
         *_actions(),
         ("Bounds of a request", BOUNDS + _bounds()),
         ("What searches of parts can name", SEARCHES + _parts(mappings)),
-        ("What is left out of account", UNSUPPORTED),
+        ("Unsupported parameters", UNSUPPORTED),
         ("What other searches can name", LISTS + _lists(mappings)),
         ("Objects", COVERAGE + _counted(mappings)),
         *((name, _object(mappings, name)) for name in names),
