@@ -12,23 +12,23 @@ import msgspec
 K = TypeVar("K", bound=msgspec.Struct)
 
 
-def word(kind: type[msgspec.Struct]) -> str:
+def kind_name(kind: type[msgspec.Struct]) -> str:
     """The word by which a kind is declared."""
     return str(kind.__struct_config__.tag)
 
 
-def accepted(kind: type[msgspec.Struct], figure: str) -> str:
+def accepted_values(kind: type[msgspec.Struct], figure: str) -> str:
     """What a figure of a kind may be, in the words of its Meta."""
     hint = get_type_hints(kind, include_extras=True)[figure]
     return next(description for description in _descriptions(hint) if description)
 
 
-class Kinds(Generic[K]):
+class DeclarationParser(Generic[K]):
     """The kinds of one sort of thing; `noun` is what people call one."""
 
     def __init__(self, noun: str, kinds: Sequence[type[K]]) -> None:
         self._noun = noun
-        self.by_word = {word(kind): kind for kind in kinds}
+        self.by_word = {kind_name(kind): kind for kind in kinds}
 
     def parse(self, text: str) -> K:
         """The one of a text: a kind, then figures as name=value."""
@@ -71,7 +71,7 @@ def _made(declaration: type[K], figures: Mapping[str, Any], source: str, *, stri
             raise ValueError(f"{source}: it has no {name!r}; it has {', '.join(known)}")
     for field in msgspec.structs.fields(declaration):
         if field.required and field.name not in figures:
-            raise ValueError(f"{source}: it needs {field.name}, {accepted(declaration, field.name)}")
+            raise ValueError(f"{source}: it needs {field.name}, {accepted_values(declaration, field.name)}")
     values = {
         field.name: _value(declaration, field, figures[field.name], source, strict=strict)
         for field in msgspec.structs.fields(declaration)
@@ -84,7 +84,7 @@ def _value(declaration: type[K], field: msgspec.structs.FieldInfo, value: Any, s
     try:
         return msgspec.convert(value, field.type, strict=strict)
     except msgspec.ValidationError:
-        wanted = accepted(declaration, field.name)
+        wanted = accepted_values(declaration, field.name)
         raise ValueError(f"{source}: {field.name} must be {wanted}; it is {value!r}") from None
 
 

@@ -12,11 +12,11 @@ from typing import Protocol
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, admin, cross_origin, hosts, index, journal, people, traffic
+from proxy.sandbox import admin, applications, home_page, journal, middleware, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import files, holdings, members
-from proxy.sandbox.design import running as running_design
+from proxy.sandbox.design import design_store, files
+from proxy.sandbox.design import services as running_design
 from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
 from proxy.sandbox.ide import running as running_ide
 from proxy.sandbox.identity import assembly as identities
@@ -26,41 +26,41 @@ from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import service as legacy_service
 from proxy.sandbox.portal import assembly as portal
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 MAX_BODY = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedServices:
     """What several services of one sandbox use."""
 
-    settings: chosen.Settings
+    settings: chosen.SandboxSettings
     clock: clocks.Clock
     rng: random.Random
-    kept: state.Kept
+    kept: state.StateStore
     catalog: store.Catalog
     surfaces: surfaces.Surfaces
-    traffic: traffic.Traffic
-    journal: journal.Journal
-    faults: injector.Injector
-    accounting: accounting.Accounting
-    accounts: accounts.Accounts
-    people: people.People
+    request_counts: journal.RequestCounts
+    journal: journal.RequestJournal
+    faults: injector.FaultInjector
+    part_usage: part_usage.PartUsage
+    applications: applications.ApplicationRegistry
+    users: user_directory.UserDirectory
 
     @property
-    def watch(self) -> exchanges.Watch:
+    def watch(self) -> exchanges.ExchangeMiddleware:
         """What is around every exchange that faults may strike."""
-        return exchanges.Watch(self.faults, self.journal)
+        return exchanges.ExchangeMiddleware(self.faults, self.journal)
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     """What one sandbox is made of, for who runs it."""
 
-    shared: Shared
+    shared: SharedServices
     identity: identities.Identity
-    design: running_design.Design
+    design: running_design.DesignServices
     legacy: legacy_service.Service
 
 
@@ -68,7 +68,7 @@ SERVICES = web.AppKey("services", Services)
 
 
 def create_app(
-    settings: chosen.Settings,
+    settings: chosen.SandboxSettings,
     clock: clocks.Clock,
     rng: random.Random | None = None,
     *,
@@ -77,89 +77,100 @@ def create_app(
 ) -> web.Application:
     """The sandbox as an application, its services under SERVICES. A catalog or key that is handed in is shared and
     stays the caller's. Raises ValueError for a state file that cannot be had."""
-    kept = state.Kept(settings.state)
+    kept = state.StateStore(settings.state)
     with ExitStack() as if_refused:
         if_refused.callback(kept.close)
         opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed, file=settings.prepared)
         app = _joined(_shared(settings, clock, rng or random.SystemRandom(), kept, opened), key)
         if catalog is None:
             app.on_cleanup.append(_closing(opened))
-        kept.finish()
+        kept.complete_creation()
         app.on_cleanup.append(_closing(kept))
         if_refused.pop_all()
     return app
 
 
 def _shared(
-    settings: chosen.Settings, clock: clocks.Clock, rng: random.Random, kept: state.Kept, catalog: store.Catalog
-) -> Shared:
+    settings: chosen.SandboxSettings,
+    clock: clocks.Clock,
+    rng: random.Random,
+    kept: state.StateStore,
+    catalog: store.Catalog,
+) -> SharedServices:
     built = schema.build()
-    drawing = injector.Injector(settings.faults, rng, schema.places(built))
-    return Shared(
+    drawing = injector.FaultInjector(settings.faults, rng, schema.places(built))
+    return SharedServices(
         settings=settings,
         clock=clock,
         rng=rng,
         kept=kept,
         catalog=catalog,
         surfaces=surfaces.Surfaces(built),
-        traffic=traffic.Traffic(),
-        journal=journal.Journal(clock),
+        request_counts=journal.RequestCounts(),
+        journal=journal.RequestJournal(clock),
         faults=drawing,
-        accounting=accounting.Accounting(clock, lambda: drawing.quota, kept),
-        accounts=accounts.Accounts(settings.accounts, kept),
-        people=people.People(settings.organisations, settings.users, kept),
+        part_usage=part_usage.PartUsage(clock, lambda: drawing.quota, kept),
+        applications=applications.ApplicationRegistry(settings.applications, kept),
+        users=user_directory.UserDirectory(settings.organisations, settings.users, kept),
     )
 
 
-def _joined(shared: Shared, key: keys.SigningKey | None) -> web.Application:
+def _joined(shared: SharedServices, key: keys.SigningKey | None) -> web.Application:
     app = web.Application(
-        client_max_size=MAX_BODY, middlewares=[hosts.wanted, hosts.guarding_admin(shared.settings.admin_hosts)]
+        client_max_size=MAX_BODY,
+        middlewares=[middleware.require_valid_host, middleware.restrict_admin(shared.settings.admin_hosts)],
     )
     identity = _identity(app, shared, key)
     design = _design(app, shared, identity)
     _queries(app, shared, identity, design)
     legacy = _legacy(app, shared)
-    control = admin.Admin(shared.faults, shared.journal, shared.accounts, identity.pages, identity.sessions)
+    control = admin.Admin(shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions)
     control.add_routes(app.router)
-    offer = index.Offer(shared.settings, shared.accounts, shared.people, legacy.apikeys)
-    index.Index(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
+    offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
+    home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
     app.middlewares.append(identity.pages.not_found)
-    cross_origin.open_to_all(app, (*transport.PATHS, *discovery.FOR_PAGES))
-    app.cleanup_ctx.append(shared.accounting.writing)
+    middleware.allow_cross_origin(app, (*transport.PATHS, *discovery.FOR_PAGES))
+    app.cleanup_ctx.append(shared.part_usage.background_writes)
     app[SERVICES] = Services(shared, identity, design, legacy)
     return app
 
 
-def _identity(app: web.Application, shared: Shared, key: keys.SigningKey | None) -> identities.Identity:
+def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey | None) -> identities.Identity:
     """With the portal, which stands on its sessions."""
     identity = identities.assemble(
         shared.settings,
-        shared.accounts,
-        shared.people,
+        shared.applications,
+        shared.users,
         kept=shared.kept,
         key=key,
         clock=shared.clock,
         rng=shared.rng,
-        seen=shared.traffic.note_token,
+        seen=shared.request_counts.record_token,
     )
     identity.add_routes(app.router, shared.watch)
-    pages = portal.assemble(identity, shared.accounts, shared.people, shared.accounting, clock=shared.clock)
+    pages = portal.assemble(identity, shared.applications, shared.users, shared.part_usage, clock=shared.clock)
     pages.add_routes(app.router)
     return identity
 
 
-def _design(app: web.Application, shared: Shared, identity: identities.Identity) -> running_design.Design:
-    held = holdings.Holdings(
-        shared.catalog, shared.settings.seed, shared.clock, lambda: members.of(shared.people), kept=shared.kept
+def _design(
+    app: web.Application, shared: SharedServices, identity: identities.Identity
+) -> running_design.DesignServices:
+    held = design_store.DesignStore(
+        shared.catalog,
+        shared.settings.seed,
+        shared.clock,
+        lambda: design_store.members_of(shared.users),
+        kept=shared.kept,
     )
-    design = running_design.Design(held, shared.journal, shared.settings.design_port)
-    app.cleanup_ctx.append(design.running)
-    files.Files(held, identity.issued).add_routes(app.router)
+    design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
+    app.cleanup_ctx.append(design.lifespan)
+    files.FileService(held, identity.issued).add_routes(app.router)
     return design
 
 
 def _queries(
-    app: web.Application, shared: Shared, identity: identities.Identity, design: running_design.Design
+    app: web.Application, shared: SharedServices, identity: identities.Identity, design: running_design.DesignServices
 ) -> None:
     """The query service, over HTTP and over sockets, and its IDE."""
     queries = service.QueryService(
@@ -167,13 +178,13 @@ def _queries(
         surfaces_of=shared.surfaces,
         drawing=shared.faults,
         catalog=shared.catalog,
-        known=shared.accounts,
-        users=shared.people,
-        counted=shared.accounting,
+        known=shared.applications,
+        users=shared.users,
+        counted=shared.part_usage,
         issued=identity.issued,
         clock=shared.clock,
         rng=shared.rng,
-        seen=shared.traffic.note_query,
+        seen=shared.request_counts.record_query,
         design=lambda: design.client,
     )
     live = sockets.Sockets(queries, shared.watch)
@@ -184,12 +195,12 @@ def _queries(
     transport.Transport(queries, ide.page, shown).add_routes(app.router, shared.watch, live)
 
 
-def _ide(shared: Shared, identity: identities.Identity) -> running_ide.Ide:
+def _ide(shared: SharedServices, identity: identities.Identity) -> running_ide.Ide:
     return running_ide.Ide(
         identity=identity,
-        known=shared.accounts,
-        users=shared.people,
-        counted=shared.accounting,
+        known=shared.applications,
+        users=shared.users,
+        counted=shared.part_usage,
         watch=shared.watch,
         clock=shared.clock,
         issuer=shared.settings.issuer,
@@ -197,7 +208,7 @@ def _ide(shared: Shared, identity: identities.Identity) -> running_ide.Ide:
     )
 
 
-def _legacy(app: web.Application, shared: Shared) -> legacy_service.Service:
+def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.Service:
     """The old v3 service."""
     legacy = legacy_service.Service(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
     legacy_endpoints.Endpoints(legacy, shared.journal).add_routes(app.router)

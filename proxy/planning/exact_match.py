@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from proxy.mapping import paths
 from proxy.model import PartsMatchQuery
 from proxy.planning import wildcards
-from proxy.planning.operations import Found
+from proxy.planning.operations import OperationResult
 
 WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
@@ -61,20 +61,20 @@ def is_ranked(number: str, exact_only: bool) -> bool:
     return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
 
 
-def narrow(query: PartsMatchQuery, found: Found, keep: Keep | None) -> Narrowed:
+def narrow(query: PartsMatchQuery, found: OperationResult, keep: Keep | None) -> Narrowed:
     """The matches among what was found, which come first in it, and how many there are in all."""
     if keep is None:
         return Narrowed(found.parts, found.hits, certain=True)
-    kept = [part for part, aka in found.with_akas() if keep(part, aka)]
+    kept = [part for part, aka in found.with_alternate_mpns() if keep(part, aka)]
     if len(kept) < len(found.parts):
         return Narrowed(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
     whole = query.start + len(kept) >= found.hits and (bool(kept) or not found.hits)
     return Narrowed(kept, found.hits, certain=whole)
 
 
-def pick(query: PartsMatchQuery, found: Found, keep: Keep | None) -> Narrowed:
+def pick(query: PartsMatchQuery, found: OperationResult, keep: Keep | None) -> Narrowed:
     """The asked for page of the matches among candidates; there are at least so many."""
-    kept = [part for part, aka in found.with_akas() if keep is None or keep(part, aka)]
+    kept = [part for part, aka in found.with_alternate_mpns() if keep is None or keep(part, aka)]
     return Narrowed(kept[query.start : query.start + query.limit], len(kept), certain=True)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import accounts, admin, pages, people, settings
+from proxy.sandbox import admin, applications, pages, settings, user_directory
 from proxy.sandbox.design import files
 from proxy.sandbox.graphql import transport
 from proxy.sandbox.identity import admin as identity_admin
@@ -48,19 +48,19 @@ QUERY = '{ supSearchMpn(q: "LM358", limit: 1) { hits results { part { mpn shortD
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class DefaultCredentials:
     """What is ready to be used: applications and users as the sandbox was started with, API keys of the old service."""
 
-    chosen: settings.Settings
-    known: accounts.Accounts
-    users: people.People
+    chosen: settings.SandboxSettings
+    known: applications.ApplicationRegistry
+    users: user_directory.UserDirectory
     apikeys: tuple[str, ...]
 
     @property
-    def applications(self) -> tuple[accounts.Account, ...]:
+    def applications(self) -> tuple[applications.SandboxApplication, ...]:
         """Applications that still have their first id and secret, as they are now."""
-        now = [self.known.by_application(first.application_id) for first in self.chosen.accounts]
-        pairs = zip(self.chosen.accounts, now, strict=True)
+        now = [self.known.by_application(first.application_id) for first in self.chosen.applications]
+        pairs = zip(self.chosen.applications, now, strict=True)
         return tuple(one for first, one in pairs if one and one.client_secret == first.client_secret)
 
     @property
@@ -70,7 +70,10 @@ class Offer:
         applications = [
             (one.name, {"Client id": one.client_id, "Client secret": one.client_secret}) for one in self.applications
         ]
-        users = [(user.name, {"E-mail": user.email, "Password": password}) for user, password in self.users.demo]
+        users = [
+            (user.name, {"E-mail": user.email, "Password": password})
+            for user, password in self.users.with_default_password
+        ]
         return old + applications + users
 
     def commands(self, origin: str) -> list[tuple[str, str]]:
@@ -84,15 +87,17 @@ class Offer:
         able = (
             one
             for one in self.applications
-            if {accounts.CLIENT_CREDENTIALS} <= one.flows and accounts.SUPPLY_SCOPE in one.scopes
+            if {applications.CLIENT_CREDENTIALS} <= one.flows and applications.SUPPLY_SCOPE in one.scopes
         )
         return [f"{_token(origin, one)}\n{_query(origin, ('Authorization: Bearer $TOKEN',))}" for one in able][:1]
 
 
-class Index:
+class HomePage:
     """Answers at `/`. `design_urls` gives the addresses of the design services by name, once they listen."""
 
-    def __init__(self, shown: pages.Pages, offer: Offer, design_urls: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self, shown: pages.Pages, offer: DefaultCredentials, design_urls: Callable[[], Mapping[str, str]]
+    ) -> None:
         self._pages, self._offer, self._design_urls = shown, offer, design_urls
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -101,7 +106,7 @@ class Index:
 
     async def show(self, request: web.Request) -> web.Response:
         """JSON, and a page for browsers."""
-        if not pages.wanted(request):
+        if not pages.prefers_html(request):
             body = orjson.dumps({"service": "sandbox", **self._addresses(request)})
             return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})
         return self._pages.render(
@@ -119,10 +124,10 @@ class Index:
         return own | {f"design_{name}": url for name, url in self._design_urls().items()}
 
 
-def _token(origin: str, account: accounts.Account) -> str:
+def _token(origin: str, account: applications.SandboxApplication) -> str:
     form = urlencode(
         {
-            "grant_type": accounts.CLIENT_CREDENTIALS,
+            "grant_type": applications.CLIENT_CREDENTIALS,
             "client_id": account.client_id,
             "client_secret": account.client_secret,
         }

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.model import PartsMatchQuery
-from proxy.planning import exactness
-from proxy.planning.operations import Found
+from proxy.planning import exact_match
+from proxy.planning.operations import OperationResult
 
 
 def part(mpn: str, *skus: str) -> Any:
@@ -18,7 +18,7 @@ def part(mpn: str, *skus: str) -> Any:
 
 
 def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any, aka: str | None = None) -> bool:
-    keep = exactness.keeper(PartsMatchQuery(**query), exact_only, partial)
+    keep = exact_match.keeper(PartsMatchQuery(**query), exact_only, partial)
     return keep is None or keep(candidate, aka)
 
 
@@ -70,19 +70,19 @@ def test_exact_only_of_a_sku_and_of_several_numbers_looks_at_each() -> None:
 @pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
 @pytest.mark.parametrize("exact_only", [False, True])
 def test_what_names_no_number_is_believed(query: dict[str, Any], exact_only: bool) -> None:
-    assert exactness.keeper(PartsMatchQuery(**query), exact_only, False) is None
+    assert exact_match.keeper(PartsMatchQuery(**query), exact_only, False) is None
 
 
 def test_an_answer_without_partial_matches_is_believed_unless_exact_only() -> None:
-    assert exactness.keeper(PartsMatchQuery(mpn="A"), False, False) is None
-    assert exactness.keeper(PartsMatchQuery(mpn="A"), True, False) is not None
+    assert exact_match.keeper(PartsMatchQuery(mpn="A"), False, False) is None
+    assert exact_match.keeper(PartsMatchQuery(mpn="A"), True, False) is not None
 
 
 @pytest.mark.parametrize(
     "pattern, asked", [("SN74*", "SN74"), ("*74*SN7400*", "SN7400"), ("A*BC", "BC"), ("ABC", "ABC")]
 )
 def test_a_pattern_is_asked_for_by_its_longest_piece(pattern: str, asked: str) -> None:
-    assert exactness.literal(pattern) == asked
+    assert exact_match.literal(pattern) == asked
 
 
 @pytest.mark.parametrize(
@@ -104,18 +104,18 @@ def test_hits_are_honest(
     mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
-    keep = exactness.keeper(query, False, True)
-    narrowed = exactness.narrow(query, Found([part(mpn) for mpn in mpns], hits), keep)
+    keep = exact_match.keeper(query, False, True)
+    narrowed = exact_match.narrow(query, OperationResult([part(mpn) for mpn in mpns], hits), keep)
     assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
 
 
 def test_without_a_keeper_everything_stays() -> None:
-    query, found = PartsMatchQuery(q="x"), Found([part("A"), part("B")], 7)
-    assert exactness.narrow(query, found, None) == (found.parts, 7, True)
+    query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7)
+    assert exact_match.narrow(query, found, None) == (found.parts, 7, True)
 
 
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)
-plain = numbers.filter(lambda number: "*" not in number and exactness.normalise(number))
+plain = numbers.filter(lambda number: "*" not in number and exact_match.normalise(number))
 
 
 @given(plain)
@@ -128,7 +128,7 @@ def test_a_number_always_matches_itself(number: str) -> None:
 def test_exactly_equal_is_also_equal(asked: str, mpn: str) -> None:
     if keeps({"mpn": asked}, True, True, part(mpn)):
         assert asked == mpn
-    assert keeps({"mpn": asked}, False, True, part(mpn)) == (exactness.normalise(asked) == exactness.normalise(mpn))
+    assert keeps({"mpn": asked}, False, True, part(mpn)) == (exact_match.normalise(asked) == exact_match.normalise(mpn))
 
 
 @given(plain, st.text("aA1-.", max_size=4))
@@ -139,6 +139,6 @@ def test_a_star_at_the_end_matches_every_continuation(number: str, tail: str) ->
 
 @given(st.text())
 def test_normalised_is_normal(text: str) -> None:
-    once = exactness.normalise(text)
-    assert exactness.normalise(once) == once
-    assert exactness.normalise(f"-{text} .") == once
+    once = exact_match.normalise(text)
+    assert exact_match.normalise(once) == once
+    assert exact_match.normalise(f"-{text} .") == once

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from proxy import bounds, errors
-from proxy.mapping import tables
+from proxy.mapping.tables import SearchField, Tables
 from proxy.planning import lucene, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 from proxy.planning.spec_fields import spec_key
 
-MAKERS = frozenset(  # a part has one
+SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
 )
-NO_NUMBER = ("1", "0")  # a range that holds none
+EMPTY_RANGE = ("1", "0")  # a range that holds none
 ID = re.compile(r"0|[1-9][0-9]*")  # the service's; anything else it takes for a name
 
 
@@ -25,7 +25,7 @@ class UnknownSpec(errors.BadRequest):
     """A spec that the tables do not hold; the service may have it all the same."""
 
 
-class Criteria(NamedTuple):
+class SearchFilters(NamedTuple):
     """Variables of a search: the service's filters, and whether only parts in stock count. A filter without a value is
     one that nothing passes."""
 
@@ -43,58 +43,59 @@ class Criteria(NamedTuple):
         return found | ({"inStockOnly": True} if self.in_stock_only else {})
 
 
-def known(book: tables.Tables, field: str) -> tables.SearchField | None:
+def field_support(tables: Tables, field: str) -> SearchField | None:
     """What the service can do with a field; None where it knows nothing like it. Raises UnknownSpec."""
     key = spec_key(field)
     if key is None:
-        return book.search.get(field)
-    if book.specs.source(key) is None:
+        return tables.search.get(field)
+    if tables.specs.source(key) is None:
         raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
-    source = spec_fields.source(book, field)
+    source = spec_fields.source(tables, field)
     if source is None:  # an end of a spec that is no range: v3's, and the service has nothing for it
-        return tables.SearchField()
-    return tables.SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
+        return SearchField()
+    return SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
 
 
-def criteria(book: tables.Tables, conditions: list[Condition]) -> Criteria:
-    """All conditions at once. Raises BadRequest for the first that cannot be expressed, UnlistedError where a name has
-    to be looked up in a list of the service that the tables do not hold: its filters take names loosely, v3's did not.
+def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
+    """All conditions at once. Raises BadRequest for the first that cannot be expressed, UnlistedError where
+    a name has to be looked up in a list of the service that the tables do not hold: its filters take names loosely,
+    v3's did not.
     """
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    asked = spec_fields.expanded(book, (each for each in conditions if not holds_always(book, each)))
-    for condition in _narrowed(asked):
-        field = known(book, condition.field)
+    asked = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
+    for condition in _merged_ranges(asked):
+        field = field_support(tables, condition.field)
         if field is not None and field.stock:
             _check_stock(condition)
             in_stock_only = True
             continue
         if field is None or field.filter is None:
-            raise cannot(book, condition.field, "filter")
-        values = _values(book, field, condition)
-        filters[field.filter] = _both(book, condition.field, filters.get(field.filter), values)
-    return Criteria(filters, in_stock_only)
+            raise unsupported_field(tables, condition.field, "filter")
+        values = _values(tables, field, condition)
+        filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
+    return SearchFilters(filters, in_stock_only)
 
 
-def sorting(book: tables.Tables, sortby: str) -> dict[str, str]:
+def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
     """`sort` and `sortDir` of the one key in a `sortby` such as `avg_price asc`; none for the service's own order."""
     name, direction = lucene.order(sortby)
     if (name, direction) == ("score", "desc"):
         return {}
-    field = known(book, name)
+    field = field_support(tables, name)
     if field is None or field.sort is None:
-        raise cannot(book, name, "sort")
-    return {"sort": spec_fields.sort_key(book, name, direction) or field.sort, "sortDir": direction}
+        raise unsupported_field(tables, name, "sort")
+    return {"sort": spec_fields.sort_key(tables, name, direction) or field.sort, "sortDir": direction}
 
 
-def holds_always(book: tables.Tables, condition: Condition) -> bool:
+def is_always_true(tables: Tables, condition: Condition) -> bool:
     """Whether it asks for any value of a field that every part has, as `[* TO *]` does: nothing to ask for then."""
-    field = book.search.get(condition.field)
+    field = tables.search.get(condition.field)
     anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
     return anything and field is not None and field.every
 
 
-def _values(book: tables.Tables, field: tables.SearchField, condition: Condition) -> list[str]:
+def _values(tables: Tables, field: SearchField, condition: Condition) -> list[str]:
     if condition.is_range:
         if spec_key(condition.field) is None:
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
@@ -103,7 +104,7 @@ def _values(book: tables.Tables, field: tables.SearchField, condition: Condition
     if patterns:
         _check_patterns(field, condition.field, patterns)
     if field.uid or field.name:
-        return list(dict.fromkeys(id_ for value in condition.values for id_ in ids(book, field, value)))
+        return list(dict.fromkeys(id_ for value in condition.values for id_ in ids(tables, field, value)))
     if field.id:
         return [value for value in condition.values if ID.fullmatch(value)]
     return [_value(condition.field, value) for value in condition.values]
@@ -136,19 +137,19 @@ def _number(condition: Condition, end: str) -> float:
     return number
 
 
-def ids(book: tables.Tables, field: tables.SearchField, value: str) -> Sequence[str]:
+def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     """The service's ids of whom a uid or a name stands for, `*` in a name for anything; none where nobody has it."""
     if field.uid:
-        return _of_uid(book, field.uid, value)
+        return _of_uid(tables, field.uid, value)
     kind = field.name or ""
     if wildcards.ANY not in value:
-        return book.ids(kind, value)
-    found = book.ids_like(kind, value, wildcards.matcher(value))
+        return tables.ids(kind, value)
+    found = tables.ids_like(kind, value, wildcards.matcher(value))
     bounds.MATCHES.check(len(found), value)
     return found
 
 
-def _check_patterns(field: tables.SearchField, name: str, patterns: list[str]) -> None:
+def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
     """Names are compared with the service's lists here; the service itself takes no wildcards."""
     if field.name is None or not all(value.strip(wildcards.ANY) for value in patterns):
         raise errors.BadRequest(
@@ -156,20 +157,20 @@ def _check_patterns(field: tables.SearchField, name: str, patterns: list[str]) -
         )
 
 
-def _of_uid(book: tables.Tables, kind: str, uid: str) -> tuple[str, ...]:
+def _of_uid(tables: Tables, kind: str, uid: str) -> tuple[str, ...]:
     """The service's id, by name where only that is known; none where nobody has the uid."""
-    identity = book.uids[kind].identity(uid)
+    identity = tables.uids[kind].target(uid)
     if identity is None:
         return ()
-    return (identity.id,) if identity.id else book.ids(kind, identity.name or "")
+    return (identity.id,) if identity.id else tables.ids(kind, identity.name or "")
 
 
-def _narrowed(conditions: list[Condition]) -> list[Condition]:
+def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
     """The same with one range a field, which is what is in all of its ranges; beside values, those that are in it."""
     ranges: dict[str, Condition] = {}
     for each in conditions:
         if each.is_range:
-            ranges[each.field] = _common(ranges[each.field], each) if each.field in ranges else each
+            ranges[each.field] = _range_intersection(ranges[each.field], each) if each.field in ranges else each
     values = [_within(each, ranges.get(each.field)) for each in conditions if not each.is_range]
     fields = {each.field for each in values}
     return [*values, *(each for each in ranges.values() if each.field not in fields)]
@@ -182,10 +183,10 @@ def _within(values: Condition, limits: Condition | None) -> Condition:
     low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
     numbers = ((value, _number(values, value)) for value in values.values)
     kept = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
-    return Condition(values.field, tuple(kept)) if kept else Condition(values.field, (), *NO_NUMBER)
+    return Condition(values.field, tuple(kept)) if kept else Condition(values.field, (), *EMPTY_RANGE)
 
 
-def _common(one: Condition, other: Condition) -> Condition:
+def _range_intersection(one: Condition, other: Condition) -> Condition:
     """What is in two ranges of one field."""
     lows = [end for end in (one.low, other.low) if end is not None]
     highs = [end for end in (one.high, other.high) if end is not None]
@@ -194,7 +195,7 @@ def _common(one: Condition, other: Condition) -> Condition:
     return Condition(one.field, (), low, high)
 
 
-def _both(book: tables.Tables, name: str, one: list[str] | None, other: list[str]) -> list[str]:
+def _intersection(tables: Tables, name: str, one: list[str] | None, other: list[str]) -> list[str]:
     """Values that pass two filters on one field of the service's. Where a part can have several values, one may pass
     the first filter and another the second: the service has no words for that."""
     if one is None or set(other) <= set(one):
@@ -202,15 +203,15 @@ def _both(book: tables.Tables, name: str, one: list[str] | None, other: list[str
     if set(one) <= set(other):
         return one
     common = [value for value in one if value in other]
-    if name in MAKERS or (common and _is_single(book, name)):
+    if name in SINGLE_VALUED or (common and _is_single(tables, name)):
         return common
     raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give one of them")
 
 
-def _is_single(book: tables.Tables, name: str) -> bool:
+def _is_single(tables: Tables, name: str) -> bool:
     """Whether a part has one value of the field: not of sellers and categories, nor of specs that are lists."""
     key = spec_key(name)
-    return key is not None and not book.specs.is_list(key)
+    return key is not None and not tables.specs.is_list(key)
 
 
 def _check_stock(condition: Condition) -> None:
@@ -220,20 +221,22 @@ def _check_stock(condition: Condition) -> None:
         )
 
 
-def cannot(book: tables.Tables, field: str, what: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
+def unsupported_field(tables: Tables, field: str, what: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
     """The error for a field that the service cannot filter, count or sort by: it lists those that it can."""
-    entry = book.search.get(field)
+    entry = tables.search.get(field)
     instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
     verb = "count" if what == "facet" else what
-    return errors.BadRequest(f"the service cannot {verb} by {field[:60]!r}; it can by {able(book, what)}{instead}")
+    return errors.BadRequest(
+        f"the service cannot {verb} by {field[:60]!r}; it can by {supported_fields(tables, what)}{instead}"
+    )
 
 
-def able(book: tables.Tables, what: Literal["filter", "facet", "sort"]) -> str:
+def supported_fields(tables: Tables, what: Literal["filter", "facet", "sort"]) -> str:
     """The fields that the service can filter, count or sort by, in words."""
     first = ["score desc"] if what == "sort" else []
     names = (
         name
-        for name, each in book.search.items()
+        for name, each in tables.search.items()
         if getattr(each, what) or (what == "filter" and (each.stock or each.number))
     )
     return f"{', '.join([*first, *names])} and specs.<key>.value"

@@ -11,15 +11,15 @@ from msgspec import structs
 
 from proxy import bounds, errors
 from proxy.kit.slices import Slices
-from proxy.mapping import tables
+from proxy.mapping.tables import SearchField, Tables
 from proxy.model import FacetField, SearchRequest
-from proxy.planning import criteria, lucene, spec_fields, wildcards
+from proxy.planning import lucene, search_filters, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 
 SCORE = ("score", "desc")  # the service's own order
 
 
-class Filter(NamedTuple):
+class FilterCondition(NamedTuple):
     """One condition and the parameter that it was sent in."""
 
     parameter: str
@@ -31,10 +31,10 @@ class Filter(NamedTuple):
         return f"{self.parameter}={field}{value}"
 
 
-class Filters(NamedTuple):
+class RequestFilters(NamedTuple):
     """The filters of a request, and the conditions of each of its facet queries by its text."""
 
-    every: list[Filter]
+    every: list[FilterCondition]
     counted: dict[str, list[Condition]]
 
     @property
@@ -49,7 +49,7 @@ class Filters(NamedTuple):
         return [value for value in values if value != wildcards.ANY]
 
 
-class Supported(NamedTuple):
+class SupportedRequest(NamedTuple):
     """What the service can do of a request. `facets`, `stats` and `queries` are served empty; `names` are the
     parameters that are ignored, or that nothing can pass because nobody has the value."""
 
@@ -59,14 +59,14 @@ class Supported(NamedTuple):
     queries: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def without_counts(self) -> "Supported":
+    def without_counts(self) -> "SupportedRequest":
         """The same where the service can count nothing at all."""
         request = self.request
         facets = tuple(each for each in request.facets if each.include)
         stats = tuple(field for field, _ in request.stats)
         drilldown = request.drilldown if request.drilldown and request.drilldown.include else None
         names = [*_facet_names(facets), *_stats_names(stats), *_query_names(request.facet_queries)]
-        return Supported(
+        return SupportedRequest(
             structs.replace(request, facets=(), stats=(), facet_queries=(), drilldown=None),
             (*self.facets, *facets),
             (*self.stats, *stats),
@@ -75,15 +75,15 @@ class Supported(NamedTuple):
         )
 
 
-def filters(request: SearchRequest) -> Slices[Filters]:
+def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
     """All conditions of a request, parsed one query at a time: it yields after each. Raises BadRequest for a query that
     is not understood, and for too many conditions."""
-    every: list[Filter] = []
+    every: list[FilterCondition] = []
     for name, values in request.filters:
-        every += [Filter(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
+        every += [FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
         yield
     for text in request.filter_queries:
-        every += [Filter("filter[queries]", each) for each in lucene.conditions(text)]
+        every += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
         yield
     bounds.CONDITIONS.check(len(every))
     counted: dict[str, list[Condition]] = {}
@@ -91,19 +91,19 @@ def filters(request: SearchRequest) -> Slices[Filters]:
         counted[text] = lucene.conditions(text)
         bounds.CONDITIONS.check(len(counted[text]), "facet[queries][]")
         yield
-    found = Filters(every, counted)
+    found = RequestFilters(every, counted)
     bounds.PATTERNS.check(len(found.patterns))
     return found
 
 
-def supported(
-    request: SearchRequest, asked: Filters, book: tables.Tables, features: frozenset[str], complete: bool
-) -> Supported:
+def supported_part(
+    request: SearchRequest, asked: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
+) -> SupportedRequest:
     """What the service can do of a request with these filters. `complete`: the tables hold all specs of the service.
 
     Raises BadRequest for a field that v3 never had, UnknownSpec and UnlistedError where the tables do not tell.
     """
-    able = _Able(book, features, complete)
+    able = _FieldSupport(tables, features, complete)
     facets = tuple(each for each in request.facets if each.include and not able.counts(each.field))
     stats = tuple(field for field, _ in request.stats if not able.measures(field))
     queries = tuple(text for text in request.facet_queries if not able.filters(asked.counted[text]))
@@ -113,7 +113,7 @@ def supported(
         *_stats_names(stats),
         *_query_names(queries),
         *ignored,
-        *_nobodys(book, asked.every),
+        *_unmatched_values(tables, asked.every),
     ]
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
         names.append("spec_drilldown")
@@ -124,14 +124,14 @@ def supported(
         stats=tuple((field, apart) for field, apart in request.stats if field not in stats),
         facet_queries=tuple(text for text in request.facet_queries if text not in queries),
     )
-    return Supported(left, facets, stats, queries, tuple(dict.fromkeys(names)))
+    return SupportedRequest(left, facets, stats, queries, tuple(dict.fromkeys(names)))
 
 
-class _Able:
+class _FieldSupport:
     """What the service can do with a field. Each method raises BadRequest for one that v3 never had."""
 
-    def __init__(self, book: tables.Tables, features: frozenset[str], complete: bool) -> None:
-        self._book = book
+    def __init__(self, tables: Tables, features: frozenset[str], complete: bool) -> None:
+        self._tables = tables
         self._features = features
         self._complete = complete
 
@@ -142,7 +142,7 @@ class _Able:
 
     def measures(self, field: str) -> bool:
         """In statistics, which the service has of specs only."""
-        if spec_fields.spec_key(field) is None and not self._book.is_v3(field):
+        if spec_fields.spec_key(field) is None and not self._tables.is_v3(field):
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
@@ -150,7 +150,7 @@ class _Able:
 
     def filters(self, conditions: list[Condition]) -> bool:
         """By all of these conditions."""
-        wanted = [each.field for each in conditions if not criteria.holds_always(self._book, each)]
+        wanted = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
         found = [self._known(field, "filter") for field in wanted]
         return all(can is not None and bool(can.filter or can.stock) for can in found)
 
@@ -167,30 +167,30 @@ class _Able:
             return order == SCORE
         try:
             can = self._known(order[0], "sort")
-        except criteria.UnknownSpec as unknown:
-            able = criteria.able(self._book, "sort")
-            raise criteria.UnknownSpec(f"{unknown.message}; it can sort by {able}") from None
+        except search_filters.UnknownSpec as unknown:
+            able = search_filters.supported_fields(self._tables, "sort")
+            raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {able}") from None
         return can is not None and can.sort is not None
 
-    def _known(self, field: str, use: Literal["filter", "facet", "sort"]) -> tables.SearchField | None:
+    def _known(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
         try:
-            can = criteria.known(self._book, field)
-        except criteria.UnknownSpec:
-            if self._complete and self._book.is_v3(field):
+            can = search_filters.field_support(self._tables, field)
+        except search_filters.UnknownSpec:
+            if self._complete and self._tables.is_v3(field):
                 return None
             raise
-        if can is None and not self._book.is_v3(field):
-            raise criteria.cannot(self._book, field, use)
+        if can is None and not self._tables.is_v3(field):
+            raise search_filters.unsupported_field(self._tables, field, use)
         return can
 
 
-def _nobodys(book: tables.Tables, asked: list[Filter]) -> Iterator[str]:
+def _unmatched_values(tables: Tables, asked: list[FilterCondition]) -> Iterator[str]:
     """Values that are to be uids or names of something, and that nothing has. Raises UnlistedError."""
     for each in asked:
-        field = book.search.get(each.condition.field)
+        field = tables.search.get(each.condition.field)
         if field is not None and (field.uid or field.name):
             values = (value for value in each.condition.values if "*" not in value)
-            yield from (each.named(value) for value in values if not criteria.ids(book, field, value))
+            yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))
 
 
 def _facet_names(facets: tuple[FacetField, ...]) -> list[str]:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from proxy import errors
 from proxy.kit import shipped
 from proxy.mapping import loader, tables
-from proxy.planning import criteria
+from proxy.planning import search_filters
 from proxy.planning.lucene import Condition
 
-TABLES = loader.load(shipped.path("mappings"), "octopart").tables
-BOOK = TABLES.with_list("Brand", {"Yageo": ("621",), "Fluke": ("90",), "Twins": ("1", "2"), "A": ("3",), "B": ("4",)})
+SHIPPED = loader.load(shipped.path("mappings"), "octopart").tables
+TABLES = SHIPPED.with_list(
+    "Brand", {"Yageo": ("621",), "Fluke": ("90",), "Twins": ("1", "2"), "A": ("3",), "B": ("4",)}
+)
 TI = "2239e3330e2df5fe"
 
 
@@ -74,7 +76,7 @@ TI = "2239e3330e2df5fe"
     ],
 )
 def test_conditions_as_variables(conditions: list[Condition], variables: object) -> None:
-    assert criteria.criteria(BOOK, conditions).variables() == variables
+    assert search_filters.translate(TABLES, conditions).variables() == variables
 
 
 @pytest.mark.parametrize(
@@ -105,14 +107,16 @@ def test_conditions_as_variables(conditions: list[Condition], variables: object)
 )
 def test_what_the_service_cannot_filter_by_is_refused(condition: Condition, reason: str) -> None:
     with pytest.raises(errors.BadRequest, match=reason):
-        criteria.criteria(BOOK, [condition])
+        search_filters.translate(TABLES, [condition])
 
 
 def test_a_pattern_that_a_thousand_names_fit_is_refused() -> None:
-    book = TABLES.with_list("Brand", {f"Maker {number}": (str(number),) for number in range(1001)})
+    many = SHIPPED.with_list("Brand", {f"Maker {number}": (str(number),) for number in range(1001)})
     with pytest.raises(errors.BadRequest, match=r"^Maker \*: at most 1000 names for a value with \*, not 1001$"):
-        criteria.criteria(book, [Condition("brand.name", ("Maker *",))])
-    assert len(criteria.criteria(book, [Condition("brand.name", ("Maker 1*",))]).filters["manufacturer_id"]) == 112
+        search_filters.translate(many, [Condition("brand.name", ("Maker *",))])
+    assert (
+        len(search_filters.translate(many, [Condition("brand.name", ("Maker 1*",))]).filters["manufacturer_id"]) == 112
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,11 +136,11 @@ def test_a_pattern_that_a_thousand_names_fit_is_refused() -> None:
     ],
 )
 def test_what_no_part_can_meet_is_known_without_asking(conditions: list[Condition]) -> None:
-    assert criteria.criteria(BOOK, conditions).finds_nothing
+    assert search_filters.translate(TABLES, conditions).finds_nothing
 
 
 def test_a_value_that_nobody_has_is_no_alternative() -> None:
-    found = criteria.criteria(BOOK, [Condition("brand.uid", ("ffffffffffffffff", TI))])
+    found = search_filters.translate(TABLES, [Condition("brand.uid", ("ffffffffffffffff", TI))])
     assert found.filters == {"manufacturer_id": ["370"]}
     assert not found.finds_nothing
 
@@ -152,13 +156,13 @@ def test_a_value_that_nobody_has_is_no_alternative() -> None:
 )
 def test_a_name_beyond_the_table_asks_for_the_list_that_has_it(condition: Condition, wanted: str) -> None:
     with pytest.raises(tables.UnlistedError) as missing:
-        criteria.criteria(TABLES, [condition])
+        search_filters.translate(SHIPPED, [condition])
     assert missing.value.name == wanted
 
 
 def test_what_no_part_can_meet_excuses_nothing_beside_it() -> None:
     with pytest.raises(errors.BadRequest, match=r"cannot filter by 'no\.such'"):
-        criteria.criteria(BOOK, [Condition("brand.uid", ("x",)), Condition("no.such", ("X",))])
+        search_filters.translate(TABLES, [Condition("brand.uid", ("x",)), Condition("no.such", ("X",))])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +174,7 @@ def test_what_no_part_can_meet_excuses_nothing_beside_it() -> None:
     ],
 )
 def test_two_filters_on_a_field(field: str, one: tuple[str, ...], other: tuple[str, ...], both: list[str]) -> None:
-    [values] = criteria.criteria(BOOK, [Condition(field, one), Condition(field, other)]).filters.values()
+    [values] = search_filters.translate(TABLES, [Condition(field, one), Condition(field, other)]).filters.values()
     assert values == both
 
 
@@ -188,13 +192,13 @@ def test_two_filters_that_different_values_may_pass_are_refused(
     field: str, one: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
     with pytest.raises(errors.BadRequest, match=f"{field}: the service cannot ask for two filters on it at once"):
-        criteria.criteria(BOOK, [Condition(field, one), Condition(field, other)])
+        search_filters.translate(TABLES, [Condition(field, one), Condition(field, other)])
 
 
 def test_ranges_of_one_field_become_what_is_in_all_of_them() -> None:
     ranges = [("1", None), (None, "5"), ("-3", "1e3"), ("0.5", None)]
     conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
-    assert criteria.criteria(BOOK, conditions).filters == {"voltage": ["(1.0__5.0)"]}
+    assert search_filters.translate(TABLES, conditions).filters == {"voltage": ["(1.0__5.0)"]}
 
 
 @pytest.mark.parametrize(
@@ -207,13 +211,13 @@ def test_ranges_of_one_field_become_what_is_in_all_of_them() -> None:
 def test_a_range_that_is_none_is_refused(ranges: list[tuple[str | None, str | None]], reason: str) -> None:
     conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
     with pytest.raises(errors.BadRequest, match=re.escape(reason)):
-        criteria.criteria(BOOK, conditions)
+        search_filters.translate(TABLES, conditions)
 
 
 @given(st.text(max_size=12) | st.floats().map(str), st.none() | st.floats().map(str))
 def test_a_range_that_is_sent_has_finite_numbers(low: str, high: str | None) -> None:
     try:
-        found = criteria.criteria(BOOK, [Condition("specs.voltage.value", (), low, high)])
+        found = search_filters.translate(TABLES, [Condition("specs.voltage.value", (), low, high)])
     except errors.BadRequest:
         return
     if found.finds_nothing:
@@ -235,7 +239,7 @@ def test_a_range_that_is_sent_has_finite_numbers(low: str, high: str | None) -> 
     ],
 )
 def test_sort_orders(sortby: str, variables: dict[str, str]) -> None:
-    assert criteria.sorting(BOOK, sortby) == variables
+    assert search_filters.sort_variables(TABLES, sortby) == variables
 
 
 @pytest.mark.parametrize(
@@ -248,4 +252,4 @@ def test_sort_orders(sortby: str, variables: dict[str, str]) -> None:
 )
 def test_sort_orders_that_are_refused(sortby: str, reason: str) -> None:
     with pytest.raises(errors.BadRequest, match=reason):
-        criteria.sorting(BOOK, sortby)
+        search_filters.sort_variables(TABLES, sortby)

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, plans
+from proxy.sandbox import applications, part_usage, plans
 from proxy.sandbox.identity import authorisations
 from proxy.sandbox.portal import figures, reading, visits
 
@@ -18,12 +18,12 @@ ONE = f"{PATH}/{{id}}"
 UNTOUCHED = {"domain-supply": "on", "plan": "evaluation"}
 
 
-def path_of(account: accounts.Account) -> str:
+def path_of(account: applications.SandboxApplication) -> str:
     """Its details."""
     return f"{PATH}/{account.application_id}"
 
 
-def found(visit: visits.Visit, known: accounts.Accounts) -> accounts.Account:
+def found(visit: visits.Visit, known: applications.ApplicationRegistry) -> applications.SandboxApplication:
     """The application in the path. Raises AbsentError unless it is the organisation's own."""
     account = known.by_application(visit.named("id"))
     if account is None or account.organisation != visit.organisation.id:
@@ -43,8 +43,8 @@ class Applications:
         self,
         *,
         desk: visits.Desk,
-        known: accounts.Accounts,
-        counted: accounting.Accounting,
+        known: applications.ApplicationRegistry,
+        counted: part_usage.PartUsage,
         allowed: authorisations.Authorisations,
         clock: clocks.Clock,
         rng: random.Random,
@@ -68,7 +68,7 @@ class Applications:
     async def list(self, visit: visits.Visit) -> web.Response:
         """All of the organisation's."""
         id_ = visit.organisation.id
-        rows = [(account, path_of(account), self._usage(account)) for account in self._known.of(id_)]
+        rows = [(account, path_of(account), self._usage(account)) for account in self._known.of_organisation(id_)]
         ide = self._known.ide_application(id_)
         return self._desk.show(visit, "applications", rows=rows, ide_application=ide, new=f"{PATH}/new")
 
@@ -84,8 +84,10 @@ class Applications:
         callbacks = read.addresses("callbacks")
         if read.mistakes:
             return self._new(visit, read)
-        flows = {accounts.CLIENT_CREDENTIALS} | ({accounts.AUTHORIZATION_CODE} if "design" in domains else set())
-        account = accounts.Account(
+        flows = {applications.CLIENT_CREDENTIALS} | (
+            {applications.AUTHORIZATION_CODE} if "design" in domains else set()
+        )
+        account = applications.SandboxApplication(
             name,
             self._guid(),
             self._guid(),
@@ -97,7 +99,7 @@ class Applications:
             description=description or None,
             created=self._clock.now(),
         )
-        account = plans.on(account, plan, add_ons, parts)
+        account = plans.with_plan(account, plan, add_ons, parts)
         self._known.add(account)
         return self._desk.go(visit, path_of(account), f"{name} is there. It may ask for tokens now.")
 
@@ -106,7 +108,7 @@ class Applications:
         account = found(visit, self._known)
         return self._desk.show(visit, "details", **self.shown(account), mistakes={}, typed="")
 
-    def shown(self, account: accounts.Account) -> dict[str, Any]:
+    def shown(self, account: applications.SandboxApplication) -> dict[str, Any]:
         """What its details page says."""
         return {
             "account": account,
@@ -146,7 +148,7 @@ class Applications:
         self._allowed.forget(account.client_id)
         return self._desk.go(visit, visits.PATH, f"{account.name} is deleted.")
 
-    def _usage(self, account: accounts.Account) -> figures.Usage | None:
+    def _usage(self, account: applications.SandboxApplication) -> figures.Usage | None:
         return figures.usage(account, self._counted)
 
     def _new(self, visit: visits.Visit, read: reading.Read) -> web.Response:
@@ -162,7 +164,7 @@ class Applications:
             action=f"{PATH}/new",
         )
 
-    def _edit(self, visit: visits.Visit, account: accounts.Account, read: reading.Read) -> web.Response:
+    def _edit(self, visit: visits.Visit, account: applications.SandboxApplication, read: reading.Read) -> web.Response:
         return self._desk.show(
             visit,
             "edit_application",

@@ -8,9 +8,9 @@ from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, SearchRequest
-from proxy.planning import criteria, numbered, search, support
+from proxy.planning import mpn_search, search, search_filters, search_support
 
-BOOK = loader.load(shipped.path("mappings"), "octopart").tables.with_list("Brand", {"Yageo": ("621",)})
+TABLES = loader.load(shipped.path("mappings"), "octopart").tables.with_list("Brand", {"Yageo": ("621",)})
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 LOST = "specs.test_text_attribute.value"  # a key of v3's, and of no attribute
@@ -21,7 +21,7 @@ def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any)
 
 
 def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
-    return search.plan(request, slices.run_to_end(support.filters(request)), BOOK, features, complete)
+    return search.plan(request, slices.run_to_end(search_support.parse_filters(request)), TABLES, features, complete)
 
 
 def facet(field: str, include: bool = True) -> FacetField:
@@ -106,7 +106,7 @@ def test_a_field_that_v3_never_had_and_a_filter_without_a_source_are_refused(req
     [{"facets": (facet(LOST),)}, {"stats": ((LOST, True),)}, {"sortby": LOST}, {"filters": ((LOST, ("1",)),)}],
 )
 def test_the_services_own_specs_are_looked_at_before_one_is_given_up(request_: Any) -> None:
-    with pytest.raises(criteria.UnknownSpec, match="test_text_attribute"):
+    with pytest.raises(search_filters.UnknownSpec, match="test_text_attribute"):
         named(complete=False, **request_)
 
 
@@ -124,7 +124,7 @@ def test_a_uid_or_name_that_nobody_has_is_named(request_: Any, names: list[str])
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("start, limit", [(0, 1), (0, 10), (50, 10), (1000, 100), (0, 100)])
 def test_a_search_by_number_stays_below_what_one_operation_may_return(count: int, start: int, limit: int) -> None:
-    rows = numbered.rows(count, start, limit)
+    rows = mpn_search.candidate_limit(count, start, limit)
     assert 5 <= rows <= 100
     assert rows * count <= 100
-    assert numbered.rows(count, start, 0) == 0
+    assert mpn_search.candidate_limit(count, start, 0) == 0

@@ -1,4 +1,4 @@
-"""Times as the design services write them."""
+"""Timestamps in the format of the design services."""
 
 import datetime
 import random
@@ -6,18 +6,18 @@ import random
 DAY = 86_400
 
 
-def written(seconds: float) -> str:
+def rfc3339(seconds: float) -> str:
     """Seconds since 1970 as RFC 3339 text in UTC, to the millisecond."""
     moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Past:
-    """Moments before `now`, drawn from `rng`."""
+class PastTimes:
+    """Random times before `now`, for sample data."""
 
     def __init__(self, now: float, rng: random.Random) -> None:
         self._now, self._rng = now, rng
 
     def ago(self, days: int) -> str:
-        """About so many days ago."""
-        return written(self._now - days * DAY - self._rng.randrange(DAY))
+        """A time about `days` days ago."""
+        return rfc3339(self._now - days * DAY - self._rng.randrange(DAY))

@@ -17,7 +17,7 @@ from proxy.sandbox.state import file
 T = TypeVar("T")
 
 
-class Kept:
+class StateStore:
     """All that one sandbox keeps. Without a path it is in memory and begins anew. Raises as `StateFile` does."""
 
     def __init__(self, path: Path | None = None) -> None:
@@ -30,7 +30,7 @@ class Kept:
         return self._file is None or self._file.is_new
 
     @property
-    def is_lasting(self) -> bool:
+    def is_persistent(self) -> bool:
         """Whether there is a file."""
         return self._file is not None
 
@@ -38,16 +38,18 @@ class Kept:
         """Those of one kind by key, oldest first. Raises ValueError for one that cannot be read."""
         if self._file is None:
             return {}
-        return Rows(self._file, kind, {key: self._read(kind, key, value, of) for key, value in self._file.rows(kind)})
+        return PersistentRows(
+            self._file, kind, {key: self._read(kind, key, value, of) for key, value in self._file.rows(kind)}
+        )
 
-    def together(self) -> AbstractContextManager[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """A block whose changes are in the file all at once, or none of them."""
-        return nullcontext() if self._file is None else self._file.together()
+        return nullcontext() if self._file is None else self._file.transaction()
 
-    def finish(self) -> None:
+    def complete_creation(self) -> None:
         """All that a new one begins with has been put in."""
         if self._file is not None:
-            self._file.finish()
+            self._file.complete_creation()
 
     def close(self) -> None:
         """Nothing can be kept from now on."""
@@ -61,7 +63,7 @@ class Kept:
             raise ValueError(f"{self._path}: {kind} {key} cannot be read: {error}") from None
 
 
-class Rows(MutableMapping[str, T]):
+class PersistentRows(MutableMapping[str, T]):
     """Written to the file first: what is not there is not here either."""
 
     def __init__(self, into: file.StateFile, kind: str, held: dict[str, T]) -> None:
@@ -90,18 +92,18 @@ class Rows(MutableMapping[str, T]):
         return self._held.values()
 
 
-class Timed(msgspec.Struct, Generic[T], frozen=True):
+class ExpiringRow(msgspec.Struct, Generic[T], frozen=True):
     """`until` in seconds since 1970."""
 
     value: T
     until: float
 
 
-class Expiring(Generic[T]):
+class ExpiringRows(Generic[T]):
     """Rows that are over `lifetime` seconds after they came, and no more than `most` of them: the oldest go first."""
 
     def __init__(
-        self, rows: MutableMapping[str, Timed[T]], clock: clocks.Clock, lifetime: float, most: int = 10_000
+        self, rows: MutableMapping[str, ExpiringRow[T]], clock: clocks.Clock, lifetime: float, most: int = 10_000
     ) -> None:
         self._rows, self._clock, self._lifetime, self._most = rows, clock, lifetime, most
         self._drop_old()
@@ -117,7 +119,7 @@ class Expiring(Generic[T]):
     def put(self, key: str, value: T) -> None:
         """Add it, or replace what has its key: that does not make it last longer."""
         known = self._rows.get(key)
-        self._rows[key] = Timed(value, known.until if known else self._clock.now() + self._lifetime)
+        self._rows[key] = ExpiringRow(value, known.until if known else self._clock.now() + self._lifetime)
         self._drop_old()
 
     def drop(self, key: str) -> None:

@@ -1,7 +1,7 @@
 """Who may sign in to the sandbox: users with a password, each in one organisation.
 
 The identity service asks who a password belongs to, the portal and the `adm*` queries show who there is. Changed while
-the sandbox runs. Applications are accounts.py's.
+the sandbox runs. Applications are applications.py's.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 # Of scrypt: 16 MiB and some 50 ms a password.
 COST, BLOCK, PARALLEL, LENGTH = 2**14, 8, 1, 32
-ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Organisation:
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class SandboxUser:
     """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id, `created`
     as an organisation's."""
 
@@ -41,11 +41,11 @@ class User:
     created: float | None = None
 
     def __post_init__(self) -> None:
-        if not ADDRESS.fullmatch(self.email):
+        if not EMAIL_ADDRESS.fullmatch(self.email):
             raise ValueError(f"user {self.name}: {self.email!r} is no e-mail address")
 
     def __repr__(self) -> str:
-        return f"User({self.id!r}, {self.email!r})"
+        return f"SandboxUser({self.id!r}, {self.email!r})"
 
     @property
     def given_name(self) -> str:
@@ -60,36 +60,36 @@ class User:
 
 # What is there when nobody hands anybody in. A sandbox guards nothing, so their passwords may be known:
 # "sandbox-ada" and "sandbox-grace". Hashing them at every start would cost more than all else of it.
-SANDBOX = Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
-USERS = (
-    User(
+DEFAULT_ORGANISATION = Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
+DEFAULT_USERS = (
+    SandboxUser(
         "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a01",
         "ada@sandbox.example",
         "Ada Sandbox",
         "scrypt$16384$8$1$b2YgYWRhLCBub3Qga2VwdA==$AoomPb9Xs5KvoVBZZC9Zqpjzl7lxKtxkHprc2DNcfag=",
-        SANDBOX.id,
+        DEFAULT_ORGANISATION.id,
     ),
-    User(
+    SandboxUser(
         "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a02",
         "grace@sandbox.example",
         "Grace Sandbox",
         "scrypt$16384$8$1$b2YgZ3JhY2UsIHB1YmxpYw==$pI94KWg9jdO1l3ijoxdO8qLPG91w4x8fgxGixOikVNI=",
-        SANDBOX.id,
+        DEFAULT_ORGANISATION.id,
     ),
 )
-PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
-PASSWORDS = {USERS[0].id: PASSWORD, USERS[1].id: "sandbox-grace"}
+DEFAULT_PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
+DEFAULT_PASSWORDS = {DEFAULT_USERS[0].id: DEFAULT_PASSWORD, DEFAULT_USERS[1].id: "sandbox-grace"}
 # What the password of an address that nobody has is held against: nothing makes it.
-NOBODYS = "scrypt$16384$8$1$MDEyMzQ1Njc4OWFiY2RlZg==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+UNKNOWN_USER_HASH = "scrypt$16384$8$1$MDEyMzQ1Njc4OWFiY2RlZg==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
-def hashed(password: str, salt: bytes) -> str:
+def hash_password(password: str, salt: bytes) -> str:
     """A password as users keep it: `scrypt$n$r$p$salt$digest`, the last two in base64."""
     digest = hashlib.scrypt(password.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, dklen=LENGTH)
     return "$".join(("scrypt", *map(str, (COST, BLOCK, PARALLEL)), *map(_base64, (salt, digest))))
 
 
-def matches(password: str, kept: str) -> bool:
+def verify_password(password: str, kept: str) -> bool:
     """Whether `kept` was made of this password. Raises ValueError where `kept` was not made by `hashed`."""
     kind, n, r, p, salt, digest = kept.split("$")
     if kind != "scrypt":
@@ -101,16 +101,16 @@ def matches(password: str, kept: str) -> bool:
     return hmac.compare_digest(made, wanted)
 
 
-class People:
+class UserDirectory:
     """Organisations and their users. E-mail addresses are one user's, in whatever case."""
 
     def __init__(
-        self, organisations: Iterable[Organisation], users: Iterable[User], kept: state.Kept | None = None
+        self, organisations: Iterable[Organisation], users: Iterable[SandboxUser], kept: state.StateStore | None = None
     ) -> None:
         """Those who are handed in are there if nothing is kept yet."""
-        self._kept = kept = kept or state.Kept()
+        self._kept = kept = kept or state.StateStore()
         self._organisations = kept.rows("organisation", Organisation)
-        self._users = kept.rows("user", User)
+        self._users = kept.rows("user", SandboxUser)
         if kept.is_new:
             for organisation in organisations:
                 self.add_organisation(organisation)
@@ -123,7 +123,7 @@ class People:
         return tuple(self._organisations.values())
 
     @property
-    def all(self) -> tuple[User, ...]:
+    def all(self) -> tuple[SandboxUser, ...]:
         """All users, oldest first."""
         return tuple(self._users.values())
 
@@ -131,24 +131,24 @@ class People:
         """The organisation with this id."""
         return self._organisations.get(id_)
 
-    def of(self, organisation: str) -> tuple[User, ...]:
+    def of_organisation(self, organisation: str) -> tuple[SandboxUser, ...]:
         """The users of the organisation with this id, oldest first."""
         return tuple(user for user in self._users.values() if user.organisation == organisation)
 
-    def by_id(self, id_: str) -> User | None:
+    def by_id(self, id_: str) -> SandboxUser | None:
         """The user with this id."""
         return self._users.get(id_)
 
-    def by_email(self, email: str) -> User | None:
+    def by_email(self, email: str) -> SandboxUser | None:
         """The user with this address."""
         folded = email.strip().casefold()
         return next((user for user in self._users.values() if user.email.casefold() == folded), None)
 
     @property
-    def demo(self) -> tuple[tuple[User, str], ...]:
+    def with_default_password(self) -> tuple[tuple[SandboxUser, str], ...]:
         """The users of `USERS` that still have their first password, each with it."""
-        first = {user.id: user.password for user in USERS}
-        return tuple((user, PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
+        first = {user.id: user.password for user in DEFAULT_USERS}
+        return tuple((user, DEFAULT_PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
 
     def add_organisation(self, organisation: Organisation) -> None:
         """A new organisation. Raises ValueError where its id is taken."""
@@ -164,19 +164,19 @@ class People:
 
     def remove_organisation(self, id_: str) -> None:
         """Take it away with all its users. Raises KeyError where there is none."""
-        with self._kept.together():
+        with self._kept.transaction():
             del self._organisations[id_]
-            for user in self.of(id_):
+            for user in self.of_organisation(id_):
                 del self._users[user.id]
 
-    def add(self, user: User) -> None:
+    def add(self, user: SandboxUser) -> None:
         """A new user. Raises ValueError where the id or the address is taken, or the organisation is not there."""
         if user.id in self._users:
             raise ValueError(f"user {user.email}: the id is taken")
         self._check(user)
         self._users[user.id] = user
 
-    def replace(self, user: User) -> None:
+    def replace(self, user: SandboxUser) -> None:
         """Put the user in the place of the one with this id. Raises KeyError where there is none, else as `add`."""
         if user.id not in self._users:
             raise KeyError(user.id)
@@ -187,14 +187,14 @@ class People:
         """Take the user away. Raises KeyError where there is none."""
         del self._users[id_]
 
-    async def authenticate(self, email: str, password: str) -> User | None:
+    async def authenticate(self, email: str, password: str) -> SandboxUser | None:
         """The user whose password this is. It takes as long for an address that nobody has."""
         user = self.by_email(email)
         # The hash is worked out beside the event loop, which has others to serve.
-        good = await asyncio.to_thread(matches, password, user.password if user else NOBODYS)
+        good = await asyncio.to_thread(verify_password, password, user.password if user else UNKNOWN_USER_HASH)
         return user if good else None
 
-    def _check(self, user: User) -> None:
+    def _check(self, user: SandboxUser) -> None:
         other = self.by_email(user.email)
         if other is not None and other.id != user.id:
             raise ValueError(f"user {user.email}: the address is taken")
