@@ -24,5 +24,5 @@ def surface(
     from proxy.mapping import loader
     from proxy.web.v3.description import spec_keys_page, surface_page
 
-    book = loader.load(folder or shipped.path("mappings"))
-    typer.echo((spec_keys_page if page is Page.SPEC_KEYS else surface_page).page(book), nl=False)
+    mappings = loader.load(folder or shipped.path("mappings"))
+    typer.echo((spec_keys_page if page is Page.SPEC_KEYS else surface_page).page(mappings), nl=False)

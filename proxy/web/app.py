@@ -54,12 +54,12 @@ class _Base:
 async def create_app(
     settings: config.Config,
     clock: clocks.Clock,
-    place: merging.Place | None = None,
+    slot: merging.WorkerSlot | None = None,
     client_factory: upstream_services.ClientFactory | None = None,
 ) -> web.Application:
     """Build the application, in the event loop that will serve it. `settings.upstream` must hold addresses.
 
-    `place` is that of a worker among several; None: this process is the whole service. `client_factory` replaces the
+    `slot` is that of a worker among several; None: this process is the whole service. `client_factory` replaces the
     usual GraphQL client. Raises MappingError and ConfigError.
     """
     if settings.upstream == "sandbox":
@@ -67,17 +67,17 @@ async def create_app(
     metrics = metering.Metrics(CollectorRegistry(), clock)
     async with AsyncExitStack() as resources:
         base = _Base(settings, settings.upstream, clock, metrics, resources)
-        app = await _compose(base, place, client_factory)
+        app = await _compose(base, slot, client_factory)
         app.on_cleanup.append(_closing(resources.pop_all()))
         return app
 
 
 async def _compose(
-    base: _Base, place: merging.Place | None, client_factory: upstream_services.ClientFactory | None
+    base: _Base, slot: merging.WorkerSlot | None, client_factory: upstream_services.ClientFactory | None
 ) -> web.Application:
     """Build the parts in the order in which they use each other: data, upstream, gateway, web."""
     settings, clock, metrics = base.settings, base.clock, base.metrics
-    rulebook = loader.load(shipped.path("mappings"), base.upstream.site, Path(settings.uids) if settings.uids else None)
+    mappings = loader.load(shipped.path("mappings"), base.upstream.site, Path(settings.uids) if settings.uids else None)
     served = applications.Applications(settings.applications)
     spans = _open_tracing(base)
     load = _start_load_shedding(base)
@@ -94,7 +94,7 @@ async def _compose(
         resources=base.resources,
         client_factory=client_factory,
     )
-    requests = _pipeline(base, rulebook, served=served, store=store, quota=quota, services=services, load=load)
+    requests = _pipeline(base, mappings, served=served, store=store, quota=quota, services=services, load=load)
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
@@ -106,20 +106,20 @@ async def _compose(
     )
     inner = legacy_proxy.middlewares(settings, authenticator, base.resources)
     app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
-    fixed_paths = routes.V3Routes(requests, authenticator, rulebook, cache, metrics).add_to(app)
+    fixed_paths = routes.V3Routes(requests, authenticator, mappings, cache, metrics).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
         app[fast_path.QUICK] = quick_refusal.QuickRefusal(load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
-    openapi.add_to(app, rulebook)
+    openapi.add_to(app, mappings)
     checks = operator_endpoints.readiness_checks(served, store, services, clock)
-    operator_endpoints.add_to(app, _metrics_text(app, metrics, place), checks)
+    operator_endpoints.add_to(app, _metrics_text(app, metrics, slot), checks)
     return app
 
 
 def _pipeline(
     base: _Base,
-    rulebook: loader.Rulebook,
+    mappings: loader.Mappings,
     *,
     served: applications.Applications,
     store: Store,
@@ -129,9 +129,9 @@ def _pipeline(
 ) -> pipeline.Pipeline:
     """The pipeline of a request, and what runs beside it: the catalogue lists and the reconciliation of usage."""
     settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
-    projections = _compile_projections(rulebook, served)
+    projections = _compile_projections(mappings, served)
     lists = directory.Directory(
-        projections.catalogues(), services.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
+        projections.list_definitions(), services.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
     )
     base.resources.push_async_callback(lists.close)
     sharing = settings.sharing
@@ -151,17 +151,17 @@ def _pipeline(
         rates=rate_limit.RateLimits(store),
         upstream=batches,
         directory=lists,
-        book=rulebook.tables,
+        tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
 
 
 def _compile_projections(
-    rulebook: loader.Rulebook, served: applications.Applications
+    mappings: loader.Mappings, served: applications.Applications
 ) -> projection_cache.ProjectionCache:
     """Compile the default projection of every application. A mistake in any mapping rule raises MappingError here."""
-    projections = projection_cache.ProjectionCache(rulebook)
+    projections = projection_cache.ProjectionCache(mappings)
     projections.check(config.FEATURES)
     for application in served.applications.values():
         projections.match(model.Projection(features=application.features))
@@ -194,19 +194,21 @@ def _start_load_shedding(base: _Base) -> load_shedding.LoadShedding:
     return load
 
 
-def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:
+def _metrics_text(
+    app: web.Application, metrics: metering.Metrics, slot: merging.WorkerSlot | None
+) -> Callable[[], bytes]:
     """Return the function that renders `/metrics`: of this process, or merged with those of the other workers."""
-    if place is None:
+    if slot is None:
 
         def of_this_process() -> bytes:
             metrics.sample()
             return metrics.text()
 
         return of_this_process
-    merged = merging.Merged(metrics, place)
+    merged = merging.MergedMetrics(metrics, slot)
 
     async def writing(_: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(merged.keep_writing(), name="metrics of this worker")
+        task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
         yield
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

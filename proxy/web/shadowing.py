@@ -96,7 +96,7 @@ async def _start_shadow(
     slot = results.ResultSlot(store, owner)
 
     file = None if own.rules is None else Path(own.rules)
-    uids = tuple(mapping.uids_in(Path(settings.uids))) if settings.uids else ()
+    uids = tuple(mapping.known_uids(Path(settings.uids))) if settings.uids else ()
     known = loader.load(file, os.environ)  # a mistake stops the start; the judging process loads it again
 
     async def setup() -> messages.JudgeSetup:

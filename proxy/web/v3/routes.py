@@ -14,9 +14,9 @@ from proxy.gateway.cache.entries import Answer
 from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
-from proxy.kit.encoding import Encoded
-from proxy.mapping.loader import Rulebook
-from proxy.planning import queries
+from proxy.kit.encoding import RawJson
+from proxy.mapping.loader import Mappings
+from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import path_suggestions, responses, search, unsupported
@@ -52,14 +52,14 @@ class V3Routes:
         self,
         pipeline: Pipeline,
         authenticator: Authenticator,
-        rulebook: Rulebook,
+        mappings: Mappings,
         cache: EncodedResponseCache,
         metrics: Metrics,
     ) -> None:
         self._cache = cache
         self._authenticator = authenticator
         self._pipeline = pipeline
-        self._rulebook = rulebook
+        self._mappings = mappings
         self._metrics = metrics
         self._clock = metrics.clock
         self._actions: dict[str, ActionHandler] = {
@@ -142,9 +142,9 @@ class V3Routes:
 
     async def _match(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws = queries.decode(received.parameters.text("queries"))
-        received.receipt.unsupported = tuple(queries.unknown(raws))
-        request = model.PartsMatchRequest(tuple(map(queries.query, raws)), received.parameters.flag("exact_only"))
+        raws = match_queries.decode(received.parameters.text("queries"))
+        received.receipt.unsupported = tuple(match_queries.unknown_keys(raws))
+        request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), received.parameters.flag("exact_only"))
         answers = await self._pipeline.match_parts(self._caller(endpoint, received), request)
         return match_response(raws, request, answers, self._msec(received))
 
@@ -184,13 +184,13 @@ class V3Routes:
         caller = self._caller(endpoint, received)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
-            return {uid: Encoded(part) for uid, part in found.items()}
+            return {uid: RawJson(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Caller:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
         application = received.client.application
-        projection = received.parameters.projection(application.features, self._rulebook, endpoint.object)
+        projection = received.parameters.projection(application.features, self._mappings, endpoint.object)
         context = application.context
         if projection.slices:
             context = msgspec.structs.replace(context, cuts=projection.slices)
@@ -216,7 +216,7 @@ def match_response(
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": Encoded(answer.items),
+                "items": RawJson(answer.items),
                 "hits": answer.hits,
                 "reference": query.reference,
                 "error": answer.error,
@@ -228,7 +228,11 @@ def match_response(
 
 def _query_echo(raw: Any) -> dict[str, Any]:
     """The nine keys of a query as sent, with defaults for the others."""
-    return {"__class__": "PartsMatchQuery", **queries.DEFAULTS, **(queries.given(raw) if isinstance(raw, dict) else {})}
+    return {
+        "__class__": "PartsMatchQuery",
+        **match_queries.DEFAULTS,
+        **(match_queries.non_null(raw) if isinstance(raw, dict) else {}),
+    }
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:

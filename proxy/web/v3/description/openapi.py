@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of v3's surface, made of the route table, the parameters' data and the rulebook.
+"""The OpenAPI 3.1 description of v3's surface, made of the route table, the parameters' data and the mappings.
 
 EncodedBody once at start and served as it is, to anybody: it holds nothing of the configuration but the site's name.
 """
@@ -68,9 +68,9 @@ UIDS = {
 }
 
 
-def add_to(app: web.Application, book: loader.Rulebook) -> None:
+def add_to(app: web.Application, mappings: loader.Mappings) -> None:
     """Serve the description at /openapi.json under both prefixes; no apikey needed."""
-    body = encoding.encode(document(book))
+    body = encoding.encode(document(mappings))
 
     async def description(_: web.Request) -> web.Response:
         response = web.Response(body=body, content_type="application/json")
@@ -82,7 +82,7 @@ def add_to(app: web.Application, book: loader.Rulebook) -> None:
         app.router.add_route("*", f"{prefix}{PATH}", routes.other_method)
 
 
-def document(book: loader.Rulebook) -> dict[str, Any]:
+def document(mappings: loader.Mappings) -> dict[str, Any]:
     """The description."""
     refused = {
         status: _refused(status) for endpoint in ENDPOINTS for status in response_schemas.error_statuses(endpoint)
@@ -99,9 +99,9 @@ def document(book: loader.Rulebook) -> dict[str, Any]:
         },
         "servers": [{"url": prefix} for prefix in PREFIXES],
         "security": [{"apikey": []}],
-        "paths": {endpoint.path: {"get": _operation(book, endpoint)} for endpoint in ENDPOINTS},
+        "paths": {endpoint.path: {"get": _operation(mappings, endpoint)} for endpoint in ENDPOINTS},
         "components": {
-            "schemas": object_schemas.components(book) | response_schemas.components(),
+            "schemas": object_schemas.components(mappings) | response_schemas.components(),
             "responses": {f"Error{status}": refused[status] for status in sorted(refused)},
             "securitySchemes": {"apikey": _apikey()},
         },
@@ -113,7 +113,7 @@ def _apikey() -> dict[str, Any]:
     return {"type": "apiKey", "in": "query", "name": key.name, "description": key.meaning}
 
 
-def _operation(book: loader.Rulebook, endpoint: Endpoint) -> dict[str, Any]:
+def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
     failures = {
         str(status): {"$ref": f"#/components/responses/Error{status}"}
         for status in response_schemas.error_statuses(endpoint)
@@ -123,7 +123,7 @@ def _operation(book: loader.Rulebook, endpoint: Endpoint) -> dict[str, Any]:
         "summary": f"{ACTIONS[endpoint.action]}: {endpoint.object}",
         "description": f"Parts billed: {endpoint.cost}.",
         "tags": [endpoint.object],
-        "parameters": list(parameters_of(book, endpoint)),
+        "parameters": list(parameters_of(mappings, endpoint)),
         "responses": {"200": _answered(endpoint), **failures},
     }
     return operation | ({"deprecated": True} if endpoint.alias_of else {})
@@ -154,17 +154,17 @@ def _content(schema: Schema) -> dict[str, Any]:
     }
 
 
-def parameters_of(book: loader.Rulebook, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+def parameters_of(mappings: loader.Mappings, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     """All parameters of an endpoint but the apikey, which is its security scheme."""
     wanted = (*parameters.of(endpoint), *parameters.GLOBALS)
     for parameter in wanted:
         if parameter.head is None:
-            yield _single(book, endpoint, parameter)
+            yield _single(mappings, endpoint, parameter)
     for head in dict.fromkeys(parameter.head for parameter in wanted if parameter.head):
-        yield _by_field(book, endpoint, [parameter for parameter in wanted if parameter.head == head])
+        yield _by_field(mappings, endpoint, [parameter for parameter in wanted if parameter.head == head])
 
 
-def _single(book: loader.Rulebook, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
+def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
     place = "path" if f"{{{parameter.name}}}" in endpoint.path else "query"
     made: dict[str, Any] = {
         "name": parameter.name,
@@ -175,14 +175,14 @@ def _single(book: loader.Rulebook, endpoint: Endpoint, parameter: Parameter) -> 
     if parameter.kind == "queries":
         return made | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
     made["schema"] = _value_schema(parameter) | LIMITS.get(parameter.name, {})
-    if parameter.kind == "texts" and (known := field_names.named(book, endpoint.object, parameter)):
+    if parameter.kind == "texts" and (known := field_names.named(mappings, endpoint.object, parameter)):
         made["schema"] |= list_of(either({"enum": known}, TEXT))
     if parameter.name in ("uid", "uid[]"):
         made["example"] = UIDS[endpoint.object] if place == "path" else [UIDS[endpoint.object]]
     return made
 
 
-def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
+def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
     """One object for the parameters that begin alike: field to value, or field to options."""
     first = group[0]
     options = {parameter.option: {**_value_schema(parameter), "description": parameter.meaning} for parameter in group}
@@ -195,7 +195,7 @@ def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter])
     value = value | ITEMS.get(first.head or "", {})
     schema: Schema = {
         "type": "object",
-        "properties": dict.fromkeys(field_names.named(book, endpoint.object, first), value),
+        "properties": dict.fromkeys(field_names.named(mappings, endpoint.object, first), value),
         "additionalProperties": value if first.kind == "slice" else False,
     }
     if field_names.takes_specs(endpoint.object, first):

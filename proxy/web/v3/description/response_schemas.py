@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy import errors
 from proxy.endpoints import Endpoint
-from proxy.planning import queries
+from proxy.planning import match_queries
 
 Schema = dict[str, Any]
 ErrorType = type[errors.BridgeError]
@@ -133,7 +133,8 @@ MATCH = (
     ResponseObject(
         "PartsMatchQuery",
         tuple(
-            ResponseField(name, ANY, "as it was sent, of any JSON type; else the default") for name in queries.DEFAULTS
+            ResponseField(name, ANY, "as it was sent, of any JSON type; else the default")
+            for name in match_queries.DEFAULTS
         ),
         "PartsMatchQuery",
     ),
