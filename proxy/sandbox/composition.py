@@ -153,19 +153,15 @@ def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey
     return identity
 
 
-<<<<<<< HEAD:proxy/sandbox/composition.py
-def _design(app: web.Application, shared: SharedServices, identity: identities.Identity) -> running_design.Design:
-    held = holdings.Holdings(
-        shared.catalog, shared.settings.seed, shared.clock, lambda: members.of(shared.users), kept=shared.kept
-=======
-def _design(app: web.Application, shared: Shared, identity: identities.Identity) -> running_design.DesignServices:
+def _design(
+    app: web.Application, shared: SharedServices, identity: identities.Identity
+) -> running_design.DesignServices:
     held = design_store.DesignStore(
         shared.catalog,
         shared.settings.seed,
         shared.clock,
-        lambda: design_store.members_of(shared.people),
+        lambda: design_store.members_of(shared.users),
         kept=shared.kept,
->>>>>>> main:proxy/sandbox/assembly.py
     )
     design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
     app.cleanup_ctx.append(design.lifespan)
@@ -174,11 +170,7 @@ def _design(app: web.Application, shared: Shared, identity: identities.Identity)
 
 
 def _queries(
-<<<<<<< HEAD:proxy/sandbox/composition.py
-    app: web.Application, shared: SharedServices, identity: identities.Identity, design: running_design.Design
-=======
-    app: web.Application, shared: Shared, identity: identities.Identity, design: running_design.DesignServices
->>>>>>> main:proxy/sandbox/assembly.py
+    app: web.Application, shared: SharedServices, identity: identities.Identity, design: running_design.DesignServices
 ) -> None:
     """The query service, over HTTP and over sockets, and its IDE."""
     queries = service.QueryService(

@@ -16,13 +16,8 @@ import pytest
 from aiohttp import web
 from integration.house import Starts, raw, target
 
-<<<<<<< HEAD
-from proxy.kit import looping
-from proxy.sandbox import faults
-=======
 from proxy.kit import event_loop
-from proxy.sandbox.injection import declarations
->>>>>>> main
+from proxy.sandbox import faults
 from proxy.web import connections, direct, server
 
 ROOT = Path(__file__).parents[2]

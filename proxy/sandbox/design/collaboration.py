@@ -63,15 +63,9 @@ class CommentService(rest.DesignService):
 
     name = "collaboration"
 
-<<<<<<< HEAD
-    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.RequestJournal) -> None:
-        super().__init__(held, credential, kept)
-        self.events = events.Events()
-=======
-    def __init__(self, held: design_store.DesignStore, credential: str, exchanges: journal.Journal) -> None:
+    def __init__(self, held: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
         super().__init__(held, credential, exchanges)
         self.events = CommentEvents()
->>>>>>> main
 
     def served_tables(self) -> Mapping[str, tables.Table[Any]]:
         """Threads and tasks."""

@@ -29,13 +29,8 @@ class DesignService:
 
     name: str
 
-<<<<<<< HEAD
-    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.RequestJournal) -> None:
-        self.held, self._credential, self._journal = held, credential, kept
-=======
-    def __init__(self, store: design_store.DesignStore, credential: str, exchanges: journal.Journal) -> None:
+    def __init__(self, store: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
         self.store, self._credential, self._journal = store, credential, exchanges
->>>>>>> main
 
     def served_tables(self) -> Mapping[str, tables.Table[Any]]:
         """The readable tables, by their name in the path."""
@@ -68,24 +63,15 @@ class DesignService:
 
     def _journalling(self) -> Any:
         @web.middleware
-<<<<<<< HEAD
-        async def frame(request: web.Request, handler: Handler) -> web.StreamResponse:
-            entry = self._journal.begin(JOURNALLED)
-=======
         async def record_exchange(request: web.Request, handler: Handler) -> web.StreamResponse:
-            entry = self._journal.open(JOURNALLED)
->>>>>>> main
+            entry = self._journal.begin(JOURNALLED)
             entry.operation = f"{self.name} {request.method} {_pattern(request)}"
             complete = False
             try:
                 response = await self._handle(request, handler)
                 entry.status, complete = response.status, True
             finally:
-<<<<<<< HEAD
-                self._journal.finish(entry, whole=whole)
-=======
-                self._journal.close(entry, whole=complete)
->>>>>>> main
+                self._journal.finish(entry, whole=complete)
             return response
 
         return record_exchange

@@ -12,13 +12,8 @@ from integration.house import House, Starts
 from support import commands, generated_requests
 
 from proxy import config
-<<<<<<< HEAD
-from proxy.compare.calls import Call
-from proxy.sandbox import applications
-=======
 from proxy.compare.requests import V3Request
-from proxy.sandbox import accounts
->>>>>>> main
+from proxy.sandbox import applications
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import settings as old_service
 
