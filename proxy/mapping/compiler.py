@@ -155,9 +155,9 @@ class _Writer:
             return repr(rule.blank if rule.none is not None else rule.always)
         if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
-        if projections.emptied(self._projection, at) and self._is_list(rule):
+        if projections.emptied(self._projection, at) and _is_list(self._mappings, rule):
             return "[]"
-        cut = self._cut(at) if self._projection.cut and self._is_list(rule) else ""
+        cut = self._cut(at) if self._projection.cut and _is_list(self._mappings, rule) else ""
         if rule.each or rule.keyed:
             outside = set(self._variables)
             listed = self._list(rule, scope, at)
@@ -172,25 +172,21 @@ class _Writer:
             return ""
         return f"[context.cuts[{self._source.constant(path)}]]"
 
-    def _is_list(self, rule: FieldRule) -> bool:
-        """Whether there is something to cut: a list of objects, or one that a transform makes."""
-        transform = self._mappings.transforms.get(rule.through or "")
-        if rule.target or transform is None:
-            return rule.each is not None
-        return get_origin(get_type_hints(transform).get("return")) is list
-
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None", cut: str = "") -> str:
         """A plain value, through its transform."""
         if isinstance(rule.paths, str):
             read = self._paths.read(rule.paths, scope)
-            return read.guarded(self._through(rule.through, read.expression) + cut, blank)
+            return read.guarded(_through(self._mappings, rule.through, read.expression) + cut, blank)
         reads = [self._paths.read(text, scope) for text in rule.paths or []]
-        return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads)) + cut
+        return (
+            _through(self._mappings, rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
+            + cut
+        )
 
     def _one(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         """One nested object."""
         read = self._paths.read(_single(rule), scope)
-        target = self._target(rule.is_, read.node)
+        target = _target(self._mappings, rule.is_, read.node)
         above = scope.above if rule.paths == "." else scope.here
         inner = self._object(target, Scope(Cursor(read.expression, read.node), above), at)
         if rule.only:
@@ -201,7 +197,7 @@ class _Writer:
         """A list of objects, or a dict of them: a comprehension over every list on the path."""
         loops, item = self._loops(rule, scope)
         shared: list[str] = []
-        target = self._target(rule.target, item.here.node)
+        target = _target(self._mappings, rule.target, item.here.node)
         if rule.only:
             loops.append(f"if {self._value(rule.only, item)}")
         if rule.key:
@@ -245,7 +241,7 @@ class _Writer:
             read = self._paths.follow(here, steps)
             values = read.expression if self._paths.is_list(steps, here.node) else f"({read.expression},)"
             if rule.through:
-                values = self._through(rule.through, read.expression)
+                values = _through(self._mappings, rule.through, read.expression)
                 read = ReadExpression(read.expression, read.nulls, selection.Node("String"))
             variable = self._variable(_singular(steps[-1].name) if steps else read.node.type_name)
             loops.append(f"for {variable} in {read.guarded(values, '()')}")
@@ -257,24 +253,8 @@ class _Writer:
         texts = [order.paths] if isinstance(order.paths, str) else order.paths
         reads = [self._paths.read(text, item) for text in texts]
         values = ", ".join(read.guarded(read.expression, "None") for read in reads)
-        ranked = f"[{CLAUSE}({self._through(order.through, values)}, {entry}){clauses}]"
+        ranked = f"[{CLAUSE}({_through(self._mappings, order.through, values)}, {entry}){clauses}]"
         return f"[element for _, element in sorted({ranked}, key=rank)]"
-
-    def _target(self, name: str | None, node: selection.Node) -> str:
-        target = self._mappings.rules.get(name or "")
-        if name is None or target is None:
-            raise LookupError(f"no mapping file describes an object {name!r}")
-        if target.reads != node.type_name:
-            raise LookupError(f"{name} reads {target.reads}, but the path leads to {node.type_name}")
-        return name
-
-    def _through(self, transform: str | None, arguments: str) -> str:
-        if transform is None:
-            return arguments
-        if transform not in self._mappings.transforms:
-            known = ", ".join(sorted(self._mappings.transforms))
-            raise LookupError(f"no transform is called {transform!r}; there are {known}")
-        return f"{transform}({arguments})"
 
     def _variable(self, name: str) -> str:
         """A name that neither the function being written nor its globals have."""
@@ -284,6 +264,34 @@ class _Writer:
         variable = next(each for each in itertools.chain((plain,), numbered) if each not in taken)
         self._variables.add(variable)
         return variable
+
+
+def _is_list(mappings: loader.Mappings, rule: FieldRule) -> bool:
+    """Whether there is something to cut: a list of objects, or one that a transform makes."""
+    transform = mappings.transforms.get(rule.through or "")
+    if rule.target or transform is None:
+        return rule.each is not None
+    return get_origin(get_type_hints(transform).get("return")) is list
+
+
+def _target(mappings: loader.Mappings, name: str | None, node: selection.Node) -> str:
+    """The name of the object that maps a value. Raises LookupError where it cannot."""
+    target = mappings.rules.get(name or "")
+    if name is None or target is None:
+        raise LookupError(f"no mapping file describes an object {name!r}")
+    if target.reads != node.type_name:
+        raise LookupError(f"{name} reads {target.reads}, but the path leads to {node.type_name}")
+    return name
+
+
+def _through(mappings: loader.Mappings, transform: str | None, arguments: str) -> str:
+    """The call of a transform, or the argument itself where there is none."""
+    if transform is None:
+        return arguments
+    if transform not in mappings.transforms:
+        known = ", ".join(sorted(mappings.transforms))
+        raise LookupError(f"no transform is called {transform!r}; there are {known}")
+    return f"{transform}({arguments})"
 
 
 def _single(rule: FieldRule) -> str:
