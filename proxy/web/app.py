@@ -77,7 +77,10 @@ async def _compose(
     calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
-    _reconcile(reconciliation.Reconciler(store, reconciliation.watched(settings.applications), counts, clock), opened)
+    _reconcile(
+        reconciliation.Reconciler(store, reconciliation.reconciled_applications(settings.applications), counts, clock),
+        opened,
+    )
     way = pipeline.Pipeline(
         projections=projections,
         answers=_answers(settings, load, clock, metrics, opened),
