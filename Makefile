@@ -24,8 +24,10 @@ CLIENTS := $(VENV)/.clients
 AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
 PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
+# What a user installs, checked as an index would check it.
+DIST = rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist . > /dev/null && $(BIN)/twine check --strict dist/*
 
-.PHONY: help run test programs check bench docs format constraints clean
+.PHONY: help run test programs check dist hooks bench docs format constraints clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,6 +37,8 @@ help:
 	@echo "make check        format, lint, types, import contracts, sizes, tests: what CI runs"
 	@echo "make bench        the measurements of bench/"
 	@echo "make docs         the documentation as a searchable site in build/docs; a broken link is an error"
+	@echo "make dist         wheel and source distribution in dist/, checked with twine"
+	@echo "make hooks        run the quick checks before each commit (pre-commit)"
 	@echo "make format       put the code into its format"
 	@echo "make constraints  move to the newest versions that pyproject.toml allows and pin them"
 	@echo "make clean        remove everything that these commands made"
@@ -51,18 +55,26 @@ programs:
 	@.ci/programs --install
 
 check: $(TEST) $(CLIENTS)
-	@echo "check 1/6: format"
+	@echo "check 1/7: format"
 	@$(BIN)/ruff format --check --quiet . || { echo "not in format; 'make format' puts it right" >&2; exit 1; }
-	@echo "check 2/6: lint"
+	@echo "check 2/7: lint"
 	@$(BIN)/ruff check --quiet .
-	@echo "check 3/6: types"
+	@echo "check 3/7: types"
 	@$(BIN)/mypy
-	@echo "check 4/6: import contracts"
+	@echo "check 4/7: import contracts"
 	@$(BIN)/lint-imports --no-logo
-	@echo "check 5/6: sizes and architecture"
+	@echo "check 5/7: sizes and architecture"
 	@$(BIN)/pytest tests/architecture
-	@echo "check 6/6: tests"
+	@echo "check 6/7: wheel and source distribution"
+	@$(DIST)
+	@echo "check 7/7: tests"
 	@$(PYTEST) -rs --ignore=tests/architecture $(ARGS)
+
+dist: $(TEST)
+	@$(DIST)
+
+hooks: $(TEST)
+	@$(BIN)/pre-commit install
 
 bench: $(TEST)
 	@$(BIN)/python -m bench $(ARGS)
@@ -81,8 +93,8 @@ $(RUN): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
 	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "step 2 of 2: what running needs, some 45 packages"
-	@$(PIP) --no-compile -c constraints.txt -e .
+	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 55 packages"
+	@$(PIP) --no-compile -c constraints.txt -e '.[sandbox,compare]'
 	@touch $@
 
 $(TEST): $(RUN)

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from bench import canned
 from bench.goals import Goal
 from proxy import model
-from proxy.compare import diff, replies
+from proxy.compare import responses
+from proxy.compare.judging import diff
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
@@ -33,11 +34,11 @@ def run() -> dict[str, float]:
     assert 250_000 < len(new_body) < 260_000, len(new_body)
     times = []
     for _ in range(ROUNDS):
-        pair, reading = _timed(lambda: (replies.read(old_body), replies.read(new_body)))
-        found, few = _timed(lambda pair=pair: diff.documents(*pair))
+        pair, reading = _timed(lambda: (responses.read_json(old_body), responses.read_json(new_body)))
+        found, few = _timed(lambda pair=pair: diff.diff_documents(*pair))
         assert sorted(each.kind for each in found) == ["extra", "missing", "order", "value", "value"], found
-        pair = replies.read(old_body), replies.read(equal_body)
-        found, none = _timed(lambda pair=pair: diff.documents(*pair))
+        pair = responses.read_json(old_body), responses.read_json(equal_body)
+        found, none = _timed(lambda pair=pair: diff.diff_documents(*pair))
         assert found == []
         times.append((few, none, reading))
     few, none, reading = (statistics.median(column) for column in zip(*times, strict=True))
@@ -55,7 +56,9 @@ def _answer() -> dict[str, Any]:
         model.Projection(features=frozenset({"LEAD_TIME"}))
     )
     decoded = projection.documents.multi_match.operation({}, 0).decode(canned.body())
-    parts = [projection.part.map(part, model.Context("US", "USD")) for part in decoded.data.supMultiMatch[0].parts]
+    parts = [
+        projection.part.map(part, model.MappingContext("US", "USD")) for part in decoded.data.supMultiMatch[0].parts
+    ]
     results = [{"items": parts, "hits": 3, "reference": str(number), "error": None} for number in range(RESULTS)]
     return json.loads(json.dumps({"__class__": "PartsMatchResponse", "msec": 7, "results": results}))
 

@@ -1,36 +1,36 @@
-"""Every error that this program raises on purpose, so that an edge can look up the reply or exit.
+"""All exceptions that the service raises on purpose, in one tree.
 
-The web edge reads `status`, `v3_class` and `retry_after`; the CLI prints StartError and exits. Messages are
-for people and never hold an apikey, a secret or a token.
+The web layer reads `status`, `v3_class` and `retry_after` to make the error response; the command line prints a
+StartError and exits. Messages are for people and never hold an API key, a secret or a token.
 
     BridgeError
-    ├── ClientError                 the caller's request cannot be served
+    ├── ClientError                 the request cannot be served
     │   ├── BadRequest         400
     │   ├── MissingKey         400
     │   ├── ForbiddenKey       403
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
-    │   ├── TooManyRequests    429  slow down
-    │   └── PartLimitUsedUp    429  what is left of the parts does not cover it
-    ├── ServerError                 the request was fine, the way to an answer is not
-    │   ├── UpstreamUnreachable 503 no connection, or no answer in time
-    │   │   ├── BreakerOpen    503  not asked at all, because it has failed again and again
-    │   │   └── OutOfTime      503  the time was over before the service had a fair part of it
-    │   ├── UpstreamUnreadable 502  an answer that makes no sense
-    │   ├── UpstreamFault      502  the service says that it has broken (503: that it is closed)
-    │   ├── CredentialsRefused 502  the application's client id and secret are not taken
-    │   ├── TokenLimit         503  no more token requests for the moment
-    │   ├── QueryRefused       502  the service refused this one query, and says why
-    │   ├── StoreUnavailable   503  what is shared between workers cannot be reached
-    │   ├── TooManyConnections 503  the process has as many client connections as it may
-    │   └── Overloaded         503  the process has more to do than it can
-    └── StartError                  never seen by a client: the program does not start
+    │   ├── TooManyRequests    429  a rate limit is exceeded
+    │   └── QuotaExhausted     429  the remaining parts do not cover the request
+    ├── ServerError                 the request is valid, but there is no result
+    │   ├── UpstreamUnreachable 503 no connection, or no response in time
+    │   │   ├── CircuitBreakerOpen 503 nothing is sent after repeated failures
+    │   │   └── DeadlineExceeded   503 the time limit passed before the upstream had a fair share of it
+    │   ├── UpstreamUnreadable 502  the response cannot be decoded
+    │   ├── UpstreamFault      502  5xx from upstream (503 is passed on)
+    │   ├── CredentialsRefused 502  client id, secret or token are not accepted
+    │   ├── TokenLimit         503  the rate limit of token requests is exceeded
+    │   ├── QueryRefused       502  the upstream refused this query, and says why
+    │   ├── StoreUnavailable   503  the store shared by the workers cannot be reached
+    │   ├── TooManyConnections 503  the limit of client connections is reached
+    │   └── Overloaded         503  the process has more work than it can do in time
+    └── StartError                  never seen by a client: the service does not start
         ├── ConfigError
         ├── MappingError
         └── SourceError
 """
 
-# ruff: noqa: N818  (these are named by what has happened)
+# ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
 
 import math
 from datetime import UTC, datetime
@@ -47,9 +47,9 @@ def seconds_to_next_month(now: float) -> int:
 
 
 class BridgeError(Exception):
-    """The root. `status` is the HTTP status, `v3_class` the reply's `__class__` (contract v3-rest.md §5).
+    """Base class. `status`: HTTP status; `v3_class`: `__class__` of the v3 response (contract v3-rest.md §5).
 
-    `retry_after` is in whole seconds, for the header of that name.
+    `retry_after`: whole seconds, for the Retry-After header.
     """
 
     status: int = 500
@@ -61,30 +61,30 @@ class BridgeError(Exception):
 
     @property
     def message(self) -> str:
-        """What a client is told."""
+        """Text of the error response."""
         return str(self)
 
 
 class ClientError(BridgeError):
-    """4xx."""
+    """Error in the request: 4xx."""
 
     status = 400
     v3_class = "ClientErrorResponse"
 
 
 class BadRequest(ClientError):
-    """A parameter that cannot be understood, or numbers outside their range."""
+    """A parameter cannot be parsed, or a number is outside its range."""
 
 
 class MissingKey(ClientError):
-    """No apikey at all."""
+    """The request has no API key."""
 
     def __init__(self, message: str = "apikey argument missing") -> None:
         super().__init__(message)
 
 
 class ForbiddenKey(ClientError):
-    """An apikey that no application serves; the message is the recorded one."""
+    """The API key belongs to no application; the message is the one that v3 sent."""
 
     status = 403
 
@@ -93,35 +93,35 @@ class ForbiddenKey(ClientError):
 
 
 class NotFound(ClientError):
-    """No such path, or no object of that uid."""
+    """There is no such path, or no object with that uid."""
 
     status = 404
 
 
 class MethodNotAllowed(ClientError):
-    """Anything but GET, HEAD and OPTIONS."""
+    """The method is not GET, HEAD or OPTIONS."""
 
     status = 405
 
 
 class TooManyRequests(ClientError):
-    """The service asks for fewer requests a second, or the key makes more than it may."""
+    """The upstream's rate limit, or that of the API key, is exceeded."""
 
     status = 429
 
 
-class PartLimitUsedUp(ClientError):
-    """The parts left to the application, or to the key, do not cover the request; `retry_after` says until when."""
+class QuotaExhausted(ClientError):
+    """The remaining parts of the application or API key do not cover the request; `retry_after`: until the reset."""
 
     status = 429
 
 
 class ServerError(BridgeError):
-    """A fault inside, where no kind below says more: message and log have the request's id in common.
+    """Error of the service or the upstream: 5xx. Of this class itself, an unexpected internal error.
 
-    `may_be_billed`: the request reached the GraphQL service, and nothing says that it returned no parts. Such a
-    request is not sent again, and its parts are in doubt. `backing_off`: the error is that of an earlier request, told
-    again without asking; waiting for the end of the back-off would keep the client waiting with it.
+    `may_be_billed`: the request reached the GraphQL service and may have returned parts. Such a request is not sent
+    again, and its parts are uncertain usage. `backing_off`: the error of an earlier request, raised again during the
+    back-off without sending one; a retry within the request would make the client wait for the end of the back-off.
     """
 
     backing_off = False
@@ -132,27 +132,27 @@ class ServerError(BridgeError):
 
 
 class UpstreamUnreachable(ServerError):
-    """No connection, a connection that broke before an answer, or no answer in time."""
+    """No connection, a connection lost before the response, or no response in time."""
 
     status = 503
 
 
-class BreakerOpen(UpstreamUnreachable):
-    """The service has failed so often that it is left alone for some seconds."""
+class CircuitBreakerOpen(UpstreamUnreachable):
+    """The circuit breaker of the service is open: no request is sent for some seconds."""
 
 
-class OutOfTime(UpstreamUnreachable):
-    """The time was over before the service had a fair part of it: no fault of the service's."""
+class DeadlineExceeded(UpstreamUnreachable):
+    """The time limit passed before the service had a fair share of it; does not count as a failure of the service."""
 
 
 class UpstreamUnreadable(ServerError):
-    """HTML, an empty or cut body, or JSON that does not fit the schema."""
+    """The response is HTML, empty, truncated, or JSON that does not fit the schema."""
 
     status = 502
 
 
 class UpstreamFault(ServerError):
-    """A 5xx from upstream: 503 is passed on, everything else is 502."""
+    """5xx from upstream: 503 is passed on, everything else becomes 502."""
 
     status = 502
 
@@ -169,52 +169,52 @@ class UpstreamFault(ServerError):
 
 
 class CredentialsRefused(ServerError):
-    """Client id and secret, or the tokens they bring, are not accepted. Names the application only."""
+    """The client credentials, or their tokens, are not accepted. The message names only the application."""
 
     status = 502
 
 
 class TokenLimit(ServerError):
-    """A token is needed and may not be asked for yet (contract graphql.md §4.1)."""
+    """The rate limit of token requests is exceeded (contract graphql.md §4.1)."""
 
     status = 503
 
 
 class QueryRefused(ServerError):
-    """The service refused this query. The message is the service's, and becomes the query's own `error`."""
+    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query."""
 
     status = 502
 
 
 class StoreUnavailable(ServerError):
-    """The store of tokens and parts cannot be read or written: what cannot be counted is not spent."""
+    """The store of tokens and usage cannot be read or written. Nothing is sent upstream that could not be booked."""
 
     status = 503
 
 
 class TooManyConnections(ServerError):
-    """The process has as many client connections as it may; only health checks are answered on further ones."""
+    """The limit of client connections is reached; further ones serve health checks only."""
 
     status = 503
 
 
 class Overloaded(ServerError):
-    """The process has more to do than it can in time, or little memory left: what is new is refused."""
+    """The event loop lags or memory is short; new requests are refused."""
 
     status = 503
 
 
 class StartError(BridgeError):
-    """The program cannot start as it is set up. The message names file, line and key."""
+    """The service cannot start with this configuration. The message names file, line and key."""
 
 
 class ConfigError(StartError):
-    """A mistake in the configuration file or in what it refers to."""
+    """Mistake in the configuration file or in a file that it refers to."""
 
 
 class MappingError(StartError):
-    """A mistake in the files of mappings/."""
+    """Mistake in a mapping file."""
 
 
 class SourceError(StartError):
-    """A file of requests, to be compared, of which nothing can be read. The message names the file and the reason."""
+    """A file of recorded requests cannot be read. The message names the file and the reason."""

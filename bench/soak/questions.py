@@ -29,7 +29,7 @@ class Witness:
 
     def __init__(self, seed: int) -> None:
         self._catalog = store.open_catalog(seed=seed)
-        listed = self._catalog.search("", records.Conditions()).ids
+        listed = self._catalog.search("", records.SearchConditions()).ids
         self._parts = [part for part in map(self._catalog.part, listed) if part is not None]
 
     def questions(self, count: int, rng: random.Random) -> list[Question]:

@@ -120,12 +120,14 @@ class Upstream(NamedTuple):
 
 def tasks(metrics: str) -> int:
     """How many tasks the service has that are not done, by its metrics."""
-    return int(float(metrics.partition("\nv3bridge_tasks ")[2].partition("\n")[0]))
+    return int(float(metrics.partition("\nv3bridge_event_loop_tasks ")[2].partition("\n")[0]))
 
 
 def given_up(metrics: str) -> int:
     """How many upstream requests have taken longer than 5 s, by the service's metrics: those that ran out of time."""
-    found = re.findall(r"^v3bridge_upstream_seconds_(bucket|count)\{(.*)\} (\S+)$", metrics, re.MULTILINE)
+    found = re.findall(
+        r"^v3bridge_upstream_request_duration_seconds_(bucket|count)\{(.*)\} (\S+)$", metrics, re.MULTILINE
+    )
     whole = sum(float(value) for name, _, value in found if name == "count")
     return int(whole - sum(float(value) for _, labels, value in found if 'le="5.0"' in labels))
 

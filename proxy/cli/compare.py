@@ -44,16 +44,16 @@ def compare(
 ) -> None:
     """Ask both sides what people ask, and say whether a program would see the same."""
     given = dict(locals())
-    from proxy.cli.comparing import choice, compared, gathered, judgement, running, shadow_report, written
-    from proxy.compare import verdict
+    from proxy.cli.comparing import choice, judgement, output, runs, shadow_store
+    from proxy.compare.judging import verdict
 
-    chosen = choice.Choice(**given, comparing=True).check()
-    service = gathered.configured(config) if shadow else None
-    settings = judgement.settings(rules if service is None else shadow_report.rules(chosen, service), fail_on)
-    result = running.run(
-        compared.result(chosen, settings) if service is None else shadow_report.result(settings, service, chosen)
+    chosen = choice.ComparisonOptions(**given, comparing=True).check()
+    service = shadow_store.configured(config) if shadow else None
+    settings = judgement.load_settings(rules if service is None else shadow_store.rules_file(chosen, service), fail_on)
+    result = runs.run_to_end(
+        runs.compare(chosen, settings) if service is None else shadow_store.result(settings, service, chosen)
     )
     if result is None:
         raise typer.Exit(verdict.NOT_COMPARED)
-    written.reports(result, chosen)
+    output.write_reports(result, chosen)
     raise typer.Exit(verdict.exit_code(result, thresholds=bool(settings.fail_on)))

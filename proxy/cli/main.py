@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import compare, mappings, record, sandbox, serve, shadow, surface, uids, usage
+from proxy.cli import compare, extras, mappings, record, sandbox, serve, shadow, surface, uids, usage
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
@@ -42,6 +42,11 @@ def main() -> None:
         code = app(standalone_mode=False)
     except errors.StartError as error:
         _end(error.message, 2)
+    except ModuleNotFoundError as error:
+        missing = extras.missing_extra(error)
+        if missing is None:
+            raise
+        _end(missing.message, 2)
     except typer.TyperException as error:
         _end(_OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "").rstrip("."), error.exit_code)
     except typer.Abort:

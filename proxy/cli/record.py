@@ -30,9 +30,9 @@ def record(
 ) -> None:
     """Ask, and keep the answers. Without --new or --config those of the old side alone, which cost nothing."""
     given = dict(locals())
-    from proxy.cli.comparing import choice, judgement, recording, running
-    from proxy.compare import verdict
+    from proxy.cli.comparing import choice, judgement, runs
+    from proxy.compare.judging import verdict
 
-    chosen = choice.Choice(**given).check()
-    ended = running.run(recording.only(chosen, judgement.settings(chosen.rules, None)))
+    chosen = choice.ComparisonOptions(**given).check()
+    ended = runs.run_to_end(runs.record(chosen, judgement.load_settings(chosen.rules, None)))
     raise typer.Exit(0 if ended is not None and ended.complete and not ended.troubled else verdict.NOT_COMPARED)

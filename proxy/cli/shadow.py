@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from proxy import config
-from proxy.cli.comparing import gathered
-from proxy.kit import looping
+from proxy.cli.comparing import shadow_store
+from proxy.kit import event_loop
 from proxy.kit.wording import counted
 
 
@@ -29,19 +29,19 @@ def shadow(
     ] = None,
 ) -> None:
     """Switch the comparing of live calls on or off while the service runs, or see how far it has come."""
-    looping.run(_shadow(gathered.configured(config_file), wish, config_file))
+    event_loop.run(_shadow(shadow_store.configured(config_file), wish, config_file))
 
 
 async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None) -> None:
-    from proxy.compare import shadow_results
+    from proxy.compare.shadow import results
 
-    async with gathered.store(settings) as store:
+    async with shadow_store.open_store(settings) as store:
         if wish in (Wish.ON, Wish.OFF):
-            await shadow_results.switch(store, wish is Wish.ON)
+            await results.switch(store, wish is Wish.ON)
         elif wish is Wish.FORGET:
-            await shadow_results.forget(store)
-        on = (await shadow_results.control(store)).on
-        tally = await shadow_results.read(store)
+            await results.forget(store)
+        on = (await results.control(store)).on
+        tally = await results.read(store)
     enabled = settings.shadow.enabled and any(each.shadow.share for each in settings.applications.values())
     typer.echo(f"The shadow is {'on' if on else 'off'}{'' if enabled else '; this configuration compares nothing'}.")
     for row in () if tally is None else tally.rows.values():

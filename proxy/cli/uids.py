@@ -12,7 +12,7 @@ from proxy import config, errors
 from proxy.kit import shipped
 
 if TYPE_CHECKING:
-    from proxy.compare import learning, recorded
+    from proxy.compare.recording import recorded, uid_learning
     from proxy.mapping.uids import Uids
 
 SHOWN = 20  # conflicts that are printed
@@ -38,14 +38,14 @@ def learn(
     ] = None,
 ) -> None:
     """Write a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses."""
-    from proxy.compare import recorded
+    from proxy.compare.recording import recorded
     from proxy.mapping import loader
 
     if output is not None and output.exists():
         raise errors.ConfigError(f"{output} is there already, and is left as it is: name another file")
     own = config.load(config_file, os.environ).uids if config_file else None
-    known = loader.uids_of(shipped.path("mappings"), Path(own) if own else None)
-    answers = recorded.Recorded(recording)
+    known = loader.load_uids(shipped.path("mappings"), Path(own) if own else None)
+    answers = recorded.Recording(recording)
     try:
         found = _learnt(answers, known)
     finally:
@@ -55,16 +55,17 @@ def learn(
     _say(found, output)
 
 
-def _learnt(answers: "recorded.Recorded", known: "dict[str, Uids]") -> "learning.Learnt":
+def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_learning.LearnedUids":
     """All calls of a file, one after the other."""
-    from proxy.compare import bodies, learning
+    from proxy.compare import responses
+    from proxy.compare.recording import uid_learning
 
-    learner, both = learning.Learner(known), False
+    learner, both = uid_learning.UidLearner(known), False
     for call in answers.calls():
         line = answers.line(call)
         if line is None or line.old is None:
             continue
-        old, new = (bodies.read(call, each.reply()) if each else None for each in (line.old, line.new))
+        old, new = (responses.read_body(call, each.reply()) if each else None for each in (line.old, line.new))
         if old is None or old.refused or old.problem:
             continue
         readable = new is not None and not new.refused and new.problem is None
@@ -73,7 +74,7 @@ def _learnt(answers: "recorded.Recorded", known: "dict[str, Uids]") -> "learning
     return learner.learnt(both=both)
 
 
-def _table(found: "learning.Learnt", source: str) -> str:
+def _table(found: "uid_learning.LearnedUids", source: str) -> str:
     lines = [
         f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn. Setting `uids`: docs/reference/uids.md."
     ]
@@ -102,7 +103,7 @@ def _write(table: str, output: Path | None) -> None:
         raise errors.ConfigError(f"the table {output} cannot be written: {error.strerror}") from error
 
 
-def _say(found: "learning.Learnt", output: Path | None) -> None:
+def _say(found: "uid_learning.LearnedUids", output: Path | None) -> None:
     """The counts, to standard error: a table may be on standard output."""
     counts = (
         (found.learnt, "learnt"),

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from proxy import errors
-from proxy.compare import thresholds
-from proxy.compare.settings import Key, Rule, Settings, ShippedRule
-from proxy.compare.tolerating import Tolerance
+from proxy.compare.judging import thresholds
+from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, ShippedRule
+from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import secret
 from proxy.config.blocks import Blocks
 from proxy.kit import located_yaml, shipped
@@ -23,7 +23,7 @@ SCALARS = ("shipped_rules", "hidden_margin", "latency", "budget")
 WAYS = ("ignore", "tolerate", "normalise")
 
 
-def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
+def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
     """Read a file of settings, the shipped one where there is none. `env:` keys come from `environ`, `file:` ones from
     beside the file. The shipped rules follow those of the file, but for those whose names it gives to its own.
     """
@@ -38,11 +38,11 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     return msgspec.structs.replace(own, rules=(*own.rules, *others))
 
 
-def _shipped(settings: Settings) -> tuple[Rule, ...]:
+def _shipped(settings: ComparisonSettings) -> tuple[IgnoreRule, ...]:
     return tuple(ShippedRule(**msgspec.structs.asdict(rule)) for rule in settings.rules)
 
 
-def _read(path: Path, environ: Mapping[str, str]) -> Settings:
+def _read(path: Path, environ: Mapping[str, str]) -> ComparisonSettings:
     return _Reader(located_yaml.load(path, errors.ConfigError), path.parent, environ).settings()
 
 
@@ -51,14 +51,14 @@ class _Reader(Blocks):
     folder: Path
     environ: Mapping[str, str]
 
-    def settings(self) -> Settings:
-        raw = self.known(Settings, self.located.data, ())
+    def settings(self) -> ComparisonSettings:
+        raw = self.known(ComparisonSettings, self.located.data, ())
         read: dict[str, Any] = {name: raw[name] for name in SCALARS if name in raw}
         read["keys"] = [self._key(each, ("keys", at)) for at, each in self._listed(raw, "keys")]
         read["rules"] = [self._rule(each, ("rules", at)) for at, each in self._listed(raw, "rules")]
         read["fail_on"] = [self.value(thresholds.Threshold, each, ("fail_on", at)) for at, each in self._fail_on(raw)]
         read |= {name: raw[name] for name in ("noise", "ready") if name in raw}
-        settings = self.block(Settings, read, ())
+        settings = self.block(ComparisonSettings, read, ())
         self._check_names("keys", [key.name for key in settings.keys])
         self._check_names("rules", [rule.name or "" for rule in settings.rules])
         return settings
@@ -73,13 +73,13 @@ class _Reader(Blocks):
         one = raw.get("fail_on")
         return [(0, one)] if isinstance(one, str) else self._listed(raw, "fail_on")
 
-    def _key(self, raw: Any, at: located_yaml.Trail) -> Key:
-        if not isinstance(raw, dict) or not raw.keys() <= set(Key.__struct_fields__):  # it may be the key itself
-            self.fail(at, f"is a block of {', '.join(Key.__struct_fields__)}, and of nothing else")
-        return self.block(Key, raw, at)
+    def _key(self, raw: Any, at: located_yaml.Trail) -> ClientKeys:
+        if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be the key itself
+            self.fail(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
+        return self.block(ClientKeys, raw, at)
 
-    def _rule(self, raw: Any, at: located_yaml.Trail) -> Rule:
-        raw = dict(self.known(Rule, raw, at))
+    def _rule(self, raw: Any, at: located_yaml.Trail) -> IgnoreRule:
+        raw = dict(self.known(IgnoreRule, raw, at))
         for name in ("endpoint", "ignore", "normalise", "form"):
             if isinstance(raw.get(name), str) and (name, raw[name]) != ("ignore", "all"):
                 raw[name] = [raw[name]]
@@ -89,7 +89,7 @@ class _Reader(Blocks):
             self.fail((*at, "expires"), "is empty; a rule that shall last says never")
         if "tolerate" in raw:
             raw["tolerate"] = self._tolerance(raw["tolerate"], (*at, "tolerate"))
-        rule = self.block(Rule, raw, at)
+        rule = self.block(IgnoreRule, raw, at)
         self._check(rule, raw, at)
         return rule if rule.name else msgspec.structs.replace(rule, name=self._line(at))
 
@@ -99,7 +99,7 @@ class _Reader(Blocks):
             self.fail(at, f"says nothing; it is a block with {', '.join(Tolerance.__struct_fields__)}")
         return tolerance
 
-    def _check(self, rule: Rule, raw: dict[str, Any], at: located_yaml.Trail) -> None:
+    def _check(self, rule: IgnoreRule, raw: dict[str, Any], at: located_yaml.Trail) -> None:
         """What concerns several keys of a rule at once."""
         if rule.path is None and rule.cause is None:
             self.fail(at, "says neither path nor cause: which differences is it for?")

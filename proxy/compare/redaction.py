@@ -6,9 +6,15 @@ Used on whatever leaves a run; it does not decide what is written.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote, quote_plus
+
+import msgspec
+
+from proxy.compare.judging.findings import Comparison, Difference, Finding
+from proxy.compare.requests import V3Request
 
 HIDDEN = "…"
 WHOLE_WORD = 8  # characters; a shorter key is hidden only where it stands by itself
@@ -88,3 +94,83 @@ def _spellings(secret: str) -> set[str]:
 def _pattern(spelling: str) -> str:
     exact = re.escape(spelling)
     return exact if len(spelling) >= WHOLE_WORD else rf"(?<![A-Za-z0-9]){exact}(?![A-Za-z0-9])"
+
+
+TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6
+CUT = "…"
+
+
+class Trimming:
+    """Cuts values down to what a reader looks at. `redact` takes the keys out of a text."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
+    def difference(self, difference: Difference) -> Difference:
+        """The same difference, fit to be kept."""
+        return msgspec.structs.replace(
+            difference,
+            path=self.text(difference.path, PATH_MAX),
+            place=self.text(difference.place, PATH_MAX),
+            old=self.value(difference.old),
+            new=self.value(difference.new),
+            said=self.text(difference.said, PATH_MAX),
+        )
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """A JSON value, its texts, lists and objects cut."""
+        if isinstance(value, str):
+            return self.text(value, TEXT_MAX)
+        if isinstance(value, list | dict) and value and depth >= DEPTH_MAX:
+            return CUT
+        if isinstance(value, list):
+            kept = [self.value(each, depth + 1) for each in value[:ENTRIES_MAX]]
+            return [*kept, CUT] if len(value) > ENTRIES_MAX else kept
+        if isinstance(value, dict):
+            return self._object(value, depth)
+        return value
+
+    def text(self, text: str, longest: int) -> str:
+        """A text without keys and half characters. Keys go first: none is to be cut in two."""
+        whole = self._redact(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole if len(whole) <= longest else whole[: longest - 1] + CUT
+
+    def _object(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
+        first = list(value.items())[:ENTRIES_MAX]
+        kept = {self.text(name, PATH_MAX): self.value(each, depth + 1) for name, each in first}
+        return {**kept, CUT: CUT} if len(value) > ENTRIES_MAX else kept
+
+
+_LARGE = 1 << 63
+
+
+def redact_comparison(comparison: Comparison, redaction: Redaction) -> Comparison:
+    """The comparison, fit to be kept."""
+    return msgspec.structs.replace(
+        comparison,
+        call=redact_request(comparison.call, redaction),
+        findings=tuple(map(_finding, comparison.findings)),
+        moved=tuple(map(_finding, comparison.moved)),
+        unknown_uids=tuple(map(_finding, comparison.unknown_uids)),
+    )
+
+
+def redact_request(asked: V3Request, redaction: Redaction) -> V3Request:
+    """A call as it may be shown: somebody may have put a key into a parameter of another name."""
+    query = tuple((redaction.text(name), redaction.text(value)) for name, value in asked.query)
+    return msgspec.structs.replace(asked, path=redaction.text(asked.path), query=query)
+
+
+def _finding(finding: Finding) -> Finding:
+    found = finding.difference
+    made = msgspec.structs.replace(found, old=_writable(found.old), new=_writable(found.new))
+    return Finding(made, finding.cause)
+
+
+def _writable(value: Any) -> Any:
+    """Writers take no integer beyond 64 bits, but any Decimal."""
+    if isinstance(value, dict):
+        return {name: _writable(below) for name, below in value.items()}
+    if isinstance(value, list):
+        return [_writable(each) for each in value]
+    return Decimal(value) if type(value) is int and abs(value) >= _LARGE else value

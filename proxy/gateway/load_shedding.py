@@ -91,7 +91,7 @@ class LoadShedding:
 
     def look(self, lag: float) -> None:
         """Adapt to a lag of the event loop, in seconds, and to the memory in use."""
-        self._metrics.loop_lag[()] = lag
+        self._metrics.event_loop_lag[()] = lag
         self._look_at_lag(lag)
         self._look_at_memory()
         overloaded = self._full or self._share < 1

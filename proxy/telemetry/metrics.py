@@ -1,8 +1,8 @@
-"""What is counted and timed, in the words of Prometheus. Every room is handed the one Metrics of its process.
+"""Prometheus metrics of the service. There is one Metrics object in a process, passed to constructors.
 
-Labels are fixed words and names of applications and keys: never an apikey, a uid or what a client wrote. Counting is a
-step in a dict; prometheus_client is handed the sums when somebody asks, because its own counters, which lock for
-threads that are not here, took a twentieth of a request's time. Several processes' sums become one in merging.py.
+Label values are fixed words and names of applications and keys: never an API key, a uid or text of a client. To count
+is to update a dict; prometheus_client gets the sums on a scrape. Its own counters lock for threads, which this process
+does not have, and took a twentieth of the time of a request. merging.py adds up the metrics of several workers.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ class Counter(dict[Labels, float]):
         return 0.0
 
     def merge(self, labels: Labels, value: float) -> None:
-        """Add another process's sum."""
+        """Add the sum of another process."""
         self[labels] += value
 
     def family(self) -> Metric:
-        """As prometheus_client has it."""
+        """Convert to the form of prometheus_client."""
         name, meaning, labels = self._head
         family = CounterMetricFamily(name, meaning, labels=labels)
         for values, total in self.items():
@@ -48,7 +48,7 @@ class Counter(dict[Labels, float]):
 
 
 class Gauge(dict[Labels, float]):
-    """What stands at a value: `parts_left["demo",] = 900`. `merged` says what several processes' values come to."""
+    """Values by labels: `parts_remaining["demo",] = 900`. `merged`: how the values of several processes become one."""
 
     def __init__(self, name: str, meaning: str, *labels: str, merged: Literal["sum", "max", "last"]) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ class Gauge(dict[Labels, float]):
         self._merged = merged
 
     def merge(self, labels: Labels, value: float) -> None:
-        """Put another process's value to this one's; the last to come is the last written."""
+        """Combine with the value of another process. Snapshots come in the order in which they were written."""
         if labels not in self or self._merged == "last":
             self[labels] = value
         else:
             self[labels] = self[labels] + value if self._merged == "sum" else max(self[labels], value)
 
     def family(self) -> Metric:
-        """As prometheus_client has it."""
+        """Convert to the form of prometheus_client."""
         name, meaning, labels = self._head
         family = GaugeMetricFamily(name, meaning, labels=labels)
         for values, value in self.items():
@@ -74,15 +74,15 @@ class Gauge(dict[Labels, float]):
         return value
 
 
-class Age(Gauge):
-    """Seconds since something last happened. Kept as its moment, in seconds since 1970; the latest one counts."""
+class AgeGauge(Gauge):
+    """Seconds since an event last happened. Stores the time of the event, in seconds since 1970; the latest counts."""
 
     def __init__(self, name: str, meaning: str, *labels: str, clock: clocks.Clock) -> None:
         super().__init__(name, meaning, *labels, merged="max")
         self._clock = clock
 
     def mark(self, *labels: str) -> None:
-        """It happens now."""
+        """Record that the event happened now."""
         self[labels] = self._clock.now()
 
     def _shown(self, value: float) -> float:
@@ -90,7 +90,7 @@ class Age(Gauge):
 
 
 class Histogram:
-    """Seconds by the value of a label."""
+    """Distribution of durations, in seconds, by the value of one label."""
 
     def __init__(self, name: str, meaning: str, label: str, bounds: tuple[float, ...] = SECONDS) -> None:
         self._head = name, meaning, (label,)
@@ -99,7 +99,7 @@ class Histogram:
         self.sums: dict[str, float] = {}
 
     def observe(self, value: str, seconds: float) -> None:
-        """Count one more."""
+        """Add one duration."""
         counts = self.counts.get(value)
         if counts is None:
             counts = self.counts[value] = [0] * (len(self._bounds) + 1)
@@ -108,13 +108,13 @@ class Histogram:
         self.sums[value] += seconds
 
     def merge(self, value: str, counts: list[int], total: float) -> None:
-        """Add another process's counts."""
+        """Add the counts of another process."""
         own = self.counts.get(value) or [0] * len(counts)
         self.counts[value] = [one + other for one, other in zip(own, counts, strict=True)]
         self.sums[value] = self.sums.get(value, 0.0) + total
 
     def family(self) -> Metric:
-        """As prometheus_client has it: each bucket holds all that was quicker."""
+        """Convert to the form of prometheus_client, whose buckets are cumulative."""
         name, meaning, labels = self._head
         family = HistogramMetricFamily(name, meaning, labels=labels)
         bounds = [*map(str, self._bounds), "+Inf"]
@@ -128,81 +128,106 @@ Measure = Counter | Gauge | Histogram
 
 
 class Metrics(Collector):
-    """`registry` is the process's own; the global one of the library stays unused."""
+    """All metrics of a process, as a collector of `registry`; the library's global registry is not used."""
 
     def __init__(self, registry: CollectorRegistry, clock: clocks.Clock | None = None) -> None:
         self.clock = clock = clock or clocks.SystemClock()
-        self.requests = Counter("v3bridge_requests", "Requests answered", "route", "status")
-        self.request_seconds = Histogram("v3bridge_request_seconds", "Time to a reply", "route")
-        self.stages = Histogram("v3bridge_stage_seconds", "Time by stage of a v3 request", "stage", STAGE_SECONDS)
-        self.upstream_requests = Counter("v3bridge_upstream_requests", "GraphQL requests", "operation", "outcome")
-        self.upstream_seconds = Histogram("v3bridge_upstream_seconds", "Time to a GraphQL answer", "operation")
-        self.upstream_errors = Counter("v3bridge_upstream_errors", "Errors beside usable data", "operation")
-        self.retries = Counter("v3bridge_upstream_retries", "GraphQL requests sent again", "operation", "reason")
+        self.requests = Counter("v3bridge_requests", "HTTP requests by route and status", "route", "status")
+        self.request_seconds = Histogram("v3bridge_request_duration_seconds", "Duration of HTTP requests", "route")
+        self.stage_seconds = Histogram(
+            "v3bridge_stage_duration_seconds", "Duration of the stages of a v3 request", "stage", STAGE_SECONDS
+        )
+        self.upstream_requests = Counter(
+            "v3bridge_upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
+        )
+        self.upstream_seconds = Histogram(
+            "v3bridge_upstream_request_duration_seconds", "Duration of GraphQL requests", "operation"
+        )
+        self.upstream_errors = Counter(
+            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
+        )
+        self.retries = Counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
         self.stalls = Counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
-        self.breaker_state = Gauge("v3bridge_breaker_state", "0 closed, 1 half open, 2 open", "service", merged="max")
-        self.parts = Counter("v3bridge_parts_returned", "Parts that the service returned, and bills", "application")
-        self.parts_used = Gauge(
-            "v3bridge_parts_used", "Parts returned in this period, by the ledger", "account", merged="last"
+        self.circuit_breaker_state = Gauge(
+            "v3bridge_circuit_breaker_state",
+            "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
+            "service",
+            merged="max",
         )
-        self.parts_doubtful = Gauge(
-            "v3bridge_parts_doubtful", "Parts that may have been billed", "account", merged="last"
+        self._add_quota_metrics()
+        self.token_requests = Counter("v3bridge_token_requests", "Token requests by outcome", "application", "outcome")
+        self.token_age = AgeGauge(
+            "v3bridge_token_age_seconds", "Age of the access token in use", "application", clock=clock
         )
-        self.parts_reserved = Gauge(
-            "v3bridge_parts_reserved", "Parts held for calls under way", "account", merged="last"
+        self.queries = Counter("v3bridge_queries", "Queries by source: hit, shared, miss or stale", "source")
+        self.batched_requests = Counter(
+            "v3bridge_batched_requests", "Requests that shared a GraphQL operation with others"
         )
-        self.parts_left = Gauge("v3bridge_parts_left", "Parts left of a limit", "account", merged="last")
-        self.token_requests = Counter("v3bridge_token_requests", "Token requests", "application", "outcome")
-        self.token_age = Age(
-            "v3bridge_token_age_seconds", "Time since the token in use was got", "application", clock=clock
+        self.wrong_api_keys = Counter(
+            "v3bridge_wrong_api_keys", "Requests with a wrong API key: forbidden or throttled", "outcome"
         )
-        self.answers = Counter("v3bridge_answers", "Queries answered: hit, shared, miss or stale", "source")
-        self.together = Counter("v3bridge_calls_together", "Calls whose queries went out with those of others")
-        self.wrong_keys = Counter(
-            "v3bridge_wrong_keys", "Requests with wrong API keys: forbidden or throttled", "outcome"
-        )
-        self.loop_lag = Gauge("v3bridge_loop_lag_seconds", "How late the event loop is", merged="max")
-        self.overload = Gauge("v3bridge_overload", "1 while new work is refused for overload, else 0", merged="max")
-        self.overload_refused = Counter("v3bridge_overload_refused", "New work refused for overload")
-        self.shadow_asked = Counter(
-            "v3bridge_shadow_asked", "Calls that the shadow has asked of the other side", "application"
-        )
-        self.shadow_compared = Counter(
-            "v3bridge_shadow_compared", "Calls compared: equivalent or different", "application", "outcome"
-        )
-        self.shadow_dropped = Counter(
-            "v3bridge_shadow_dropped", "Calls chosen and not compared", "application", "reason"
-        )
-        self.shadow_troubles = Counter(
-            "v3bridge_shadow_troubles",
-            "Calls that could not be compared: old, new, judge or inside",
-            "application",
-            "side",
-        )
-        self.shadow_waiting = Gauge("v3bridge_shadow_waiting", "Calls that wait to be compared", merged="sum")
-        self.tasks = Gauge("v3bridge_tasks", "Tasks of the event loop that are not done", merged="sum")
+        self.event_loop_lag = Gauge("v3bridge_event_loop_lag_seconds", "Lag of the event loop", merged="max")
+        self.overload = Gauge("v3bridge_overload", "1 during overload, else 0", merged="max")
+        self.overload_refused = Counter("v3bridge_overload_refused", "Requests refused during overload")
+        self.event_loop_tasks = Gauge("v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", merged="sum")
+        self._add_shadow_metrics()
         self._registry = registry
         registry.register(self)
 
-    def lap(self, stage: str, since: float) -> float:
-        """Book the time of a stage that began at `since`; gives the moment, at which the next one begins."""
+    def _add_quota_metrics(self) -> None:
+        self.parts = Counter("v3bridge_parts_returned", "Parts returned by the upstream, and billed", "application")
+        self.parts_used = Gauge(
+            "v3bridge_parts_used", "Parts used in the period, by the ledger", "quota_account", merged="last"
+        )
+        self.parts_uncertain = Gauge(
+            "v3bridge_parts_uncertain", "Parts that may have been billed", "quota_account", merged="last"
+        )
+        self.parts_reserved = Gauge(
+            "v3bridge_parts_reserved", "Parts reserved by requests in flight", "quota_account", merged="last"
+        )
+        self.parts_remaining = Gauge(
+            "v3bridge_parts_remaining", "Parts remaining of the limit", "quota_account", merged="last"
+        )
+
+    def _add_shadow_metrics(self) -> None:
+        self.shadow_requests = Counter(
+            "v3bridge_shadow_requests", "Shadow requests sent to the other service", "application"
+        )
+        self.shadow_compared = Counter(
+            "v3bridge_shadow_compared", "Shadow comparisons: equivalent or different", "application", "outcome"
+        )
+        self.shadow_dropped = Counter(
+            "v3bridge_shadow_dropped", "Sampled requests that were not compared", "application", "reason"
+        )
+        self.shadow_errors = Counter(
+            "v3bridge_shadow_errors",
+            "Failed shadow comparisons: old, new, judge or inside",
+            "application",
+            "side",
+        )
+        self.shadow_queue_length = Gauge(
+            "v3bridge_shadow_queue_length", "Requests that wait for their comparison", merged="sum"
+        )
+
+    def observe_stage(self, stage: str, since: float) -> float:
+        """Record the duration of a stage that began at `since`; returns the time now, when the next stage begins."""
         now = self.clock.monotonic()
-        self.stages.observe(stage, now - since)
+        self.stage_seconds.observe(stage, now - since)
         return now
 
-    def look(self) -> None:
-        """Take what is not counted as it happens: the tasks of the running event loop."""
-        with contextlib.suppress(RuntimeError):  # where no loop runs there are none
-            self.tasks[()] = len(asyncio.all_tasks())
+    def sample(self) -> None:
+        """Update the gauges that are read on a scrape instead of counted: the tasks of the event loop."""
+        with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
+            self.event_loop_tasks[()] = len(asyncio.all_tasks())
 
     def measures(self) -> dict[str, Measure]:
-        """Everything that is measured, by its attribute here."""
+        """All metrics by attribute name."""
         return {name: each for name, each in vars(self).items() if isinstance(each, Counter | Gauge | Histogram)}
 
     def collect(self) -> Iterable[Metric]:
-        """All of it, for the registry."""
+        """Return all metrics, for the registry."""
         return [each.family() for each in self.measures().values()]
 
     def text(self) -> bytes:
-        """All of it in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -175,7 +175,7 @@ class Acquisition:
         try:
             reply = await identity.ask(self._session, self._token_url, self._scope, credentials)
         except (errors.UpstreamUnreachable, errors.UpstreamUnreadable) as error:
-            if not isinstance(error, errors.OutOfTime):
+            if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
             raise
         if identity.is_failure(reply):

@@ -104,7 +104,7 @@ def is_failure(reply: wire.Reply, error: errors.BridgeError) -> bool:
 def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
     """The data of an answer that is not about the token.
 
-    Raises PartLimitUsedUp, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
+    Raises QuotaExhausted, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
     seconds since 1970. Errors beside data do not spoil it, but for a used-up part limit.
     """
     messages = [error.message for error in _errors(envelope)]
@@ -153,7 +153,7 @@ def _is_in_trouble(reply: wire.Reply, found: Sequence[model.GraphQLError]) -> bo
 def _check_part_limit(messages: list[str], now: float) -> None:
     for message in messages:
         if message.startswith(PART_LIMIT):
-            raise errors.PartLimitUsedUp(_cut(message), retry_after=errors.seconds_to_next_month(now))
+            raise errors.QuotaExhausted(_cut(message), retry_after=errors.seconds_to_next_month(now))
 
 
 def _cut(message: str) -> str:

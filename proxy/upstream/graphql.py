@@ -70,8 +70,8 @@ class GraphQLClient:
         Its time began at `since`, in the clock's monotonic seconds: with this call, or with an earlier one whose answer
         it completes.
 
-        Raises PartLimitUsedUp, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
-        BreakerOpen, UpstreamUnreadable or UpstreamFault.
+        Raises QuotaExhausted, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
+        CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
         started = self._clock.monotonic() if since is None else since
         self._retry.budget.deposit()
@@ -151,14 +151,14 @@ class GraphQLClient:
         try:
             return await wire.post(self._session, request, sending)
         except errors.ServerError as error:
-            if not isinstance(error, errors.OutOfTime):
+            if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
             self._count(operation, type(error).__name__)
             raise
         finally:
             seconds = self._clock.monotonic() - started
             self._metrics.upstream_seconds.observe(operation.name, seconds)
-            self._metrics.stages.observe("upstream", seconds)
+            self._metrics.stage_seconds.observe("upstream", seconds)
             self._stalls.end(operation.name, seconds, sending)
 
     def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:

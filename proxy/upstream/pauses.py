@@ -19,8 +19,8 @@ _KINDS = {
         errors.TokenLimit,
         errors.CredentialsRefused,
         errors.UpstreamUnreachable,
-        errors.BreakerOpen,
-        errors.OutOfTime,
+        errors.CircuitBreakerOpen,
+        errors.DeadlineExceeded,
         errors.UpstreamUnreadable,
         errors.UpstreamFault,
     )

@@ -77,7 +77,7 @@ class Retry:
 
 def is_safe(error: errors.BridgeError) -> bool:
     """Whether the same request can be sent again: it was never sent, or turned away before anything was returned."""
-    if isinstance(error, errors.BreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
+    if isinstance(error, errors.CircuitBreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
         return False
     if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault):
         return not error.may_be_billed
@@ -113,7 +113,7 @@ class Breaker:
         self._show(CLOSED)
 
     def admit(self) -> None:
-        """Raises BreakerOpen where the service is not to be asked."""
+        """Raises CircuitBreakerOpen where the service is not to be asked."""
         if self._until is None:
             return
         if error := self.refusal():
@@ -122,12 +122,12 @@ class Breaker:
         self._show(HALF_OPEN)
         log.info("circuit breaker half-opened", service=self._name)
 
-    def refusal(self) -> errors.BreakerOpen | None:
+    def refusal(self) -> errors.CircuitBreakerOpen | None:
         """The error of whoever would ask now."""
         wait = 0.0 if self._until is None else self._until - self._clock.monotonic()
         if wait <= 0:
             return None
-        return errors.BreakerOpen(
+        return errors.CircuitBreakerOpen(
             f"{self._service} is not asked for the moment: it failed {counted(self._failures, 'time')} in a row",
             retry_after=math.ceil(wait),
         )
@@ -160,4 +160,4 @@ class Breaker:
 
     def _show(self, state: int) -> None:
         self._state = state
-        self._metrics.breaker_state[self._name,] = state
+        self._metrics.circuit_breaker_state[self._name,] = state

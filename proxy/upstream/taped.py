@@ -143,7 +143,7 @@ class PlayedGraphQLClient(graphql.GraphQLClient):
         reply = wire.Reply(noted.status, noted.body)
         try:
             return self._data(operation, reply, classify.read(operation, reply))
-        except errors.PartLimitUsedUp as error:  # was so then: nobody is to be locked out for it now
+        except errors.QuotaExhausted as error:  # was so then: nobody is to be locked out for it now
             raise errors.QueryRefused(error.message) from error
 
 

@@ -56,7 +56,8 @@ class Tokens:
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """A token that is good at this moment, waited for no longer than `seconds`.
 
-        Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, BreakerOpen, UpstreamUnreadable or UpstreamFault.
+        Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, CircuitBreakerOpen, UpstreamUnreadable or
+        UpstreamFault.
         """
         try:
             kept = self._kept[credentials]  # a get() would look twice

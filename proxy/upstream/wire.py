@@ -107,7 +107,7 @@ async def _post(session: Poster, request: Request, attempt: sessions.Attempt) ->
         raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {_limit(error, attempt, session.timeout)}"
-        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.OutOfTime
+        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.DeadlineExceeded
         raise kind(message, may_be_billed=request.billed and attempt.sent) from error
     except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
         raise errors.UpstreamUnreachable(f"{request.service} {_unreached(error)}") from error

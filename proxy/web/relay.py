@@ -10,8 +10,8 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import CIMultiDict
 
 from proxy import errors
-from proxy.compare import addresses, troubles
-from proxy.compare.shadow import old_service
+from proxy.compare.running import failures, http_side
+from proxy.compare.shadow import baseline
 from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.routes import CLIENT
@@ -43,23 +43,25 @@ class Relay:
 
     def __init__(self, http: aiohttp.ClientSession, url: str, seconds: float) -> None:
         self._http = http
-        self._base = addresses.base_of(url)
+        self._base = http_side.base_url(url)
         self._seconds = seconds
 
     async def answer(self, request: web.Request) -> web.Response:
         """The old service's reply. Raises UpstreamUnreachable where there is none."""
         try:
-            url = old_service.address(self._base, request.raw_path)
+            url = baseline.address(self._base, request.raw_path)
         except ValueError as error:
             raise errors.NotFound(near_misses.message(request.path)) from error
         headers = {name: request.headers[name] for name in SENT_ON if name in request.headers}
         try:
             async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as found:
-                return _passed_on(found, await old_service.read(found), request)
-        except troubles.TroubleError as trouble:
+                return _passed_on(found, await baseline.read(found), request)
+        except failures.SideError as trouble:
             raise errors.UpstreamUnreachable(f"the old service {trouble}") from trouble
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise errors.UpstreamUnreachable(f"the old service {troubles.of(error, self._seconds)}") from error
+            raise errors.UpstreamUnreachable(
+                f"the old service {failures.from_exception(error, self._seconds)}"
+            ) from error
 
 
 def relaying(relay: Relay, keys: WrongKeys, applications: frozenset[str]) -> Middleware:

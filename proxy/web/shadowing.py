@@ -19,10 +19,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from proxy import config, errors
-from proxy.compare import estimate, loader
-from proxy.compare.replies import Reply
-from proxy.compare.shadow import day_budget, errand, gathering, judge, messages, old_service, shadow, watch
-from proxy.compare.shadow.seen import Seen
+from proxy.compare import loader
+from proxy.compare.responses import SideResponse
+from proxy.compare.running import estimate
+from proxy.compare.shadow import baseline, controller, daily_budget, job, judge_client, messages, queue, results
+from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
@@ -73,7 +74,7 @@ async def connect(
     return found
 
 
-def observed(offered: shadow.Shadow, clock: Clock) -> Middleware:
+def observed(offered: queue.ShadowQueue, clock: Clock) -> Middleware:
     """Offers a share of the calls with their replies; whatever comes of that, the reply is the same."""
 
     @web.middleware
@@ -87,7 +88,7 @@ def observed(offered: shadow.Shadow, clock: Clock) -> Middleware:
                 reply = _reply(response, clock.monotonic() - began)
                 new_way = request.get(relay.NEW_WAY)
                 ask_new = None if new_way is None else partial(_ask_new, new_way, request, clock)
-                offered.offer(Seen(application, request.raw_path, reply, clock.now(), ask_new))
+                offered.offer(ComparisonJob(application, request.raw_path, reply, clock.now(), ask_new))
         except Exception as error:  # never a reply's business
             log.error("shadow enqueue failed", exc_info=error)
         return response
@@ -104,36 +105,36 @@ async def _shadow(
     clock: Clock,
     metrics: Metrics,
     opened: AsyncExitStack,
-) -> shadow.Shadow:
+) -> queue.ShadowQueue:
     own = settings.shadow
     owner = f"shadow-{secrets.token_hex(8)}"
     rng = random.SystemRandom()
     breaker = policies.Breaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
-    place = gathering.Gathering(store, owner)
+    place = results.ResultSlot(store, owner)
 
     file = None if own.rules is None else Path(own.rules)
-    uids = tuple(mapping.uids_in(Path(settings.uids))) if settings.uids else ()
+    uids = tuple(mapping.known_uids(Path(settings.uids))) if settings.uids else ()
     known = loader.load(file, os.environ)  # here, so that a mistake stops the start; the process does anew
 
-    async def order() -> messages.Order:
-        return messages.Order(None if file is None else str(file), outside.site, await place.resume(), uids)
+    async def order() -> messages.JudgeSetup:
+        return messages.JudgeSetup(None if file is None else str(file), outside.site, await place.resume(), uids)
 
-    judging = judge.JudgingProcess(order)
+    judging = judge_client.JudgeClient(order)
     limit = own.parts if isinstance(own.parts, int) else None
-    budget = day_budget.DayBudget(store, owner, limit, estimate.parts_at_worst, clock)
+    budget = daily_budget.DailyBudget(store, owner, limit, estimate.worst_case_parts, clock)
     http = _session(outside, own.connections, own.timeouts, opened)
-    errands = errand.Errands(
+    errands = job.JobRunner(
         served=served,
         keys={key.source: key for key in known.keys if key.source is not None},
-        old=old_service.OldService(http, str(own.old_url), own.timeouts.total_seconds, clock),
+        old=baseline.BaselineClient(http, str(own.old_url), own.timeouts.total_seconds, clock),
         budget=budget,
         judge=judging,
         breaker=breaker,
         metrics=metrics,
     )
     shares = {name: each.shadow.share for name, each in settings.applications.items()}
-    chosen = shadow.Shadow(own, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
-    watching = watch.Watch(chosen, judging, place, budget, clock)
+    chosen = queue.ShadowQueue(own, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
+    watching = controller.ShadowController(chosen, judging, place, budget, clock)
     opened.push_async_callback(watching.close)
     await watching.start()
     return chosen
@@ -155,15 +156,15 @@ def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
     return whole and response.status != 304 and response.headers.get(X_CACHE) not in KEPT
 
 
-def _reply(response: web.StreamResponse, seconds: float) -> Reply:
+def _reply(response: web.StreamResponse, seconds: float) -> SideResponse:
     body = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
     if response.headers.get("Content-Encoding") == "gzip":
         body = gzip.decompress(body)
     cost = response.headers.get(X_COST)
-    return Reply(response.status, body, seconds, response.content_type, None if cost is None else int(cost))
+    return SideResponse(response.status, body, seconds, response.content_type, None if cost is None else int(cost))
 
 
-async def _ask_new(new_way: Handler, request: web.Request, clock: Clock) -> Reply | None:
+async def _ask_new(new_way: Handler, request: web.Request, clock: Clock) -> SideResponse | None:
     """What the client would have been given, had the new way answered."""
     began = clock.monotonic()
     again = request.clone()

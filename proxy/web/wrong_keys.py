@@ -107,7 +107,7 @@ class WrongKeys:
         if request.get(OUTCOME) is not None:
             return False
         request[OUTCOME] = outcome
-        self._metrics.wrong_keys[outcome,] += 1
+        self._metrics.wrong_api_keys[outcome,] += 1
         return True
 
     def _throttled(self, request: web.Request, wait: float) -> errors.TooManyRequests:

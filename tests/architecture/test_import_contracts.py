@@ -18,8 +18,9 @@ LAYERS = "Rooms import only what is below them"
 SANDBOX = "Only cli starts the sandbox"
 DESCRIPTION = "What answers v3 does not know what describes it"
 PURE = "The pure rooms do no I/O"
-JUDGING = "What judges answers does no I/O"
-INDEPENDENT = "A mapping under test does not decide what counts"
+JUDGING = "Judging does no I/O"
+INDEPENDENT = "Judging does not use the mappings under test"
+COMPARISON = "Layers of the comparison"
 REDIS = "Only stores.redis knows redis"
 BACKENDS = "Store backends don't know each other"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
@@ -50,21 +51,21 @@ OFFENCES = [
     ("parameters", "import proxy.endpoints", LAYERS),
     ("gateway", "import proxy.compare", LAYERS),
     ("compare", "import proxy.web", LAYERS),
-    ("compare.diff", "import asyncio", JUDGING),
-    ("compare.differences", "import aiohttp", JUDGING),
-    ("compare.exact", "import sqlite3", JUDGING),
-    ("compare.identity", "import socket", JUDGING),
-    ("compare.matching", "import asyncio", JUDGING),
-    ("compare.paths", "import socket", JUDGING),
-    ("compare.replies", "import aiohttp", JUDGING),
-    ("compare.result", "import asyncio", JUDGING),
     ("compare.judging", "import aiohttp", JUDGING),
-    ("compare.tally", "import sqlite3", JUDGING),
-    ("compare.rules", "import socket", JUDGING),
-    ("compare.spelling", "import aiohttp", JUDGING),
-    ("compare.causes", "from proxy import mapping", INDEPENDENT),
-    ("compare.rules", "import proxy.mapping", INDEPENDENT),
-    ("compare.v3_fields", "import proxy.mapping", INDEPENDENT),
+    ("compare.judging.diff", "import asyncio", JUDGING),
+    ("compare.judging.rules", "import socket", JUDGING),
+    ("compare.judging.tally", "import sqlite3", JUDGING),
+    ("compare.requests", "import redis", JUDGING),
+    ("compare.responses", "import aiohttp", JUDGING),
+    ("compare.results", "import asyncio", JUDGING),
+    ("compare.judging.causes", "from proxy import mapping", INDEPENDENT),
+    ("compare.judging.rules", "import proxy.mapping", INDEPENDENT),
+    ("compare.judging.v3_fields", "import proxy.mapping", INDEPENDENT),
+    ("compare.judging", "import proxy.compare.running", COMPARISON),
+    ("compare.recording", "import proxy.compare.running", COMPARISON),
+    ("compare.recording", "import proxy.compare.sources", COMPARISON),
+    ("compare.running", "import proxy.compare.shadow", COMPARISON),
+    ("compare.newpackage", "", COMPARISON),
     ("gateway", "import redis", REDIS),
     ("stores", "from redis import asyncio", REDIS),
     ("stores.sqlite", "import proxy.stores.memory", BACKENDS),
@@ -77,39 +78,9 @@ OFFENCES = [
 INNER = [
     *(
         f"compare.{name}"
-        for name in (
-            "bodies",
-            "calls",
-            "causes",
-            "comparison",
-            "costs",
-            "counting",
-            "diff",
-            "differences",
-            "exact",
-            "forms",
-            "hiding",
-            "identity",
-            "judging",
-            "matching",
-            "noise",
-            "normalising",
-            "paths",
-            "patterns",
-            "replies",
-            "result",
-            "rules",
-            "settings",
-            "spelling",
-            "summary",
-            "tally",
-            "thresholds",
-            "tolerating",
-            "trimming",
-            "v3_fields",
-            "verdict",
-        )
+        for name in ("loader", "recording", "redaction", "reports", "requests", "responses", "results")
     ),
+    *(f"compare.{name}" for name in ("judging", "running", "shadow", "sources")),
     "sandbox.catalog",
     "sandbox.graphql",
     "sandbox.legacy_v3",

@@ -47,10 +47,10 @@ def _installed(printed: Any) -> Any:
     return [line.split()[-1].strip("'") for line in lines]
 
 
-def test_running_installs_no_extra_and_testing_all_that_tests_need(make: Any, root: Path) -> None:
-    assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == ["."]
+def test_running_installs_sandbox_and_comparison_and_testing_all_that_tests_need(make: Any, root: Path) -> None:
+    assert _installed(make("-n", "-B", "-W", "pyproject.toml", "run")) == [".[sandbox,compare]"]
     for target in ("test", "check", "bench", "format"):
-        assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [".", ".[test]"]
+        assert _installed(make("-n", "-B", "-W", "pyproject.toml", target)) == [".[sandbox,compare]", ".[test]"]
 
 
 def test_every_step_of_setting_up_is_a_line(make: Any) -> None:
@@ -103,9 +103,9 @@ def _closure(names: Any) -> Any:
 
 
 def test_what_running_loads_is_among_what_running_installs(root: Path, tmp_path: Path) -> None:
-    """The proxy and its sandbox, started; nothing of an extra may be needed."""
+    """The proxy and its sandbox, started; nothing of another extra may be needed."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    allowed = _closure(project["dependencies"])
+    allowed = _closure(project["dependencies"] + project["optional-dependencies"]["sandbox"])
     command = [sys.executable, "-X", "importtime", "-m", "proxy", "serve", "--port", "0"]
     with (
         (tmp_path / "errors").open("w") as errors,
@@ -118,5 +118,5 @@ def test_what_running_loads_is_among_what_running_installs(root: Path, tmp_path:
     homes = importlib.metadata.packages_distributions()
     loaded = {canonicalize_name(home) for top in tops for home in homes.get(top, ())}
     assert {"aiohttp", "graphql-core", "numpy"} <= loaded
-    # setuptools loads itself when Python starts, and structlog takes colorama where a client of the tests brings it
-    assert loaded - allowed - {"v3bridge", "setuptools", "colorama"} == set()
+    # setuptools and backports load at every start of Python; structlog takes colorama where it is installed
+    assert loaded - allowed - {"v3bridge", "setuptools", "colorama", "backports-tarfile"} == set()

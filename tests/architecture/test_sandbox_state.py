@@ -9,7 +9,7 @@ MAKERS |= {"WeakKeyDictionary", "WeakValueDictionary", "ContextVar", "local", "L
 CHANGING = {"append", "add", "extend", "insert", "update", "setdefault", "pop", "popitem", "clear", "remove", "discard"}
 LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 # Caches of pure functions of numbers and texts that give texts: nobody can tell whether they were asked before.
-PURE = {("proxy/sandbox/catalog/describing.py", "spoken"), ("proxy/sandbox/graphql/schema.py", "_valid")}
+PURE = {("proxy/sandbox/catalog/indexing.py", "number_spellings"), ("proxy/sandbox/graphql/schema.py", "_valid")}
 
 
 def _modules(service_modules: Any) -> Any:

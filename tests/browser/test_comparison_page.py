@@ -17,18 +17,18 @@ from selenium.webdriver.support.wait import WebDriverWait
 from support import comparison_result
 
 from proxy.compare.reports import html
-from proxy.compare.result import Result
+from proxy.compare.results import ComparisonResult
 
 PATIENCE = 20  # seconds
 
-Opens = Callable[[Result], None]
+Opens = Callable[[ComparisonResult], None]
 
 
 @pytest.fixture
 def opened(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
     """Opens the page of a result, as a user does who was sent the file."""
 
-    def open_page(result: Result) -> None:
+    def open_page(result: ComparisonResult) -> None:
         page = tmp_path / "report.html"
         page.write_text(html.render(result), encoding="utf-8")
         browser.get(page.as_uri())
@@ -138,7 +138,9 @@ def test_the_latency_of_both_sides_is_drawn_for_every_endpoint(browser: Chrome, 
 @pytest.mark.parametrize(
     "result", [comparison_result.result(), comparison_result.ready_result()], ids=["not_ready", "ready"]
 )
-def test_every_text_can_be_read_in_both_schemes(browser: Chrome, opened: Opens, scheme: str, result: Result) -> None:
+def test_every_text_can_be_read_in_both_schemes(
+    browser: Chrome, opened: Opens, scheme: str, result: ComparisonResult
+) -> None:
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
     opened(result)
@@ -152,7 +154,9 @@ def test_every_text_can_be_read_in_both_schemes(browser: Chrome, opened: Opens, 
     "result", [comparison_result.result(), comparison_result.hostile_result()], ids=["usual", "hostile"]
 )
 @pytest.mark.parametrize("width", [420, 1280])
-def test_the_page_is_no_wider_than_its_window(browser: Chrome, opened: Opens, result: Result, width: int) -> None:
+def test_the_page_is_no_wider_than_its_window(
+    browser: Chrome, opened: Opens, result: ComparisonResult, width: int
+) -> None:
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare import shadow_results
-from proxy.compare.calls import Call
-from proxy.compare.comparison import Comparison
-from proxy.compare.shadow.gathering import Gathering
-from proxy.compare.tally import Tally
+from proxy.compare.judging.findings import Comparison
+from proxy.compare.judging.tally import Tally
+from proxy.compare.requests import V3Request
+from proxy.compare.shadow import results
+from proxy.compare.shadow.results import ResultSlot
 from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
 
@@ -40,12 +40,12 @@ def gather(tmp_path: Path) -> None:
 
     async def inside() -> None:
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-        place = Gathering(store, "a worker")
+        place = ResultSlot(store, "a worker")
         await place.look()
         await place.resume()
         tally = Tally()
-        tally.add(Comparison(Call("/parts/match", client="shop/1"), 1.0))
-        tally.add(Comparison(Call("/parts/match", client="shop/1"), 2.0, trouble="old: cannot be reached"))
+        tally.add(Comparison(V3Request("/parts/match", client="shop/1"), 1.0))
+        tally.add(Comparison(V3Request("/parts/match", client="shop/1"), 2.0, trouble="old: cannot be reached"))
         await place.put(msgspec.json.encode(tally).decode())
         await store.aclose()
 
@@ -117,7 +117,7 @@ def test_a_store_of_the_service_alone_cannot_be_reached(
 
 
 def test_what_it_counts_is_called_by_its_epoch(tmp_path: Path) -> None:
-    assert shadow_results.of_epoch("no JSON", "") == ""
-    assert shadow_results.of_epoch('{"epoch": "", "tally": {"rows": 7}}', "") == ""
-    assert shadow_results.of_epoch('{"epoch": "a", "tally": {}}', "b") == ""
-    assert shadow_results.of_epoch('{"epoch": "a", "tally": {}}', "a") == "{}"
+    assert results.tally_of_epoch("no JSON", "") == ""
+    assert results.tally_of_epoch('{"epoch": "", "tally": {"rows": 7}}', "") == ""
+    assert results.tally_of_epoch('{"epoch": "a", "tally": {}}', "b") == ""
+    assert results.tally_of_epoch('{"epoch": "a", "tally": {}}', "a") == "{}"

@@ -1,4 +1,4 @@
-"""docs/how-to/compare.md matches proxy/compare: keys, defaults, accepted values, kinds, spellings, names, limits."""
+"""docs/reference/comparison.md matches proxy/compare: keys, defaults, accepted values, kinds, names, limits."""
 
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -7,13 +7,14 @@ import msgspec
 import pytest
 import yaml
 
-from proxy.compare import counting, loader, normalising, result, tally, thresholds, trimming, verdict
-from proxy.compare.differences import CAUSES, KINDS
-from proxy.compare.settings import Ready, Settings
+from proxy.compare import loader, redaction, results
+from proxy.compare.judging import counting, tally, thresholds, tolerances, verdict
+from proxy.compare.judging.findings import CAUSES, KINDS
+from proxy.compare.judging.settings import ComparisonSettings, ReadinessSettings
 from proxy.config import mistakes
 
 
-def _settings(kind: Any = Settings, prefix: str = "") -> Any:
+def _settings(kind: Any = ComparisonSettings, prefix: str = "") -> Any:
     """Every dotted key → its struct and its own name; of a block only what is in it, but lists and choices too."""
     for field in msgspec.structs.fields(kind):
         hint = get_type_hints(kind)[field.name]
@@ -34,7 +35,7 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/how-to/compare.md"]
+    return pages["docs/reference/comparison.md"]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_every_example_is_accepted(page: Any, tmp_path: Path) -> None:
         assert loader.load(file, {}).rules
 
 
-@pytest.mark.parametrize("first, words", [("kind", KINDS), ("cause", CAUSES), ("spelling", normalising.SPELLINGS)])
+@pytest.mark.parametrize("first, words", [("kind", KINDS), ("cause", CAUSES), ("spelling", tolerances.NORMAL_FORMS)])
 def test_every_word_has_its_row(page: Any, first: str, words: Any) -> None:
     named = [word.strip("` ") for row in page.table(first) for word in row[0].split(",")]
     assert sorted(named) == sorted(words)
@@ -90,9 +91,11 @@ def test_every_name_of_a_threshold_is_there_and_is_one(page: Any) -> None:
 
 
 def test_the_verdicts_are_those_of_a_result(page: Any) -> None:
-    assert {row[1] for row in page.table("when")} == set(get_args(result.Verdict))
-    least = next(of for of in range(1, 1000) if verdict.of_row(of, of, Ready(), whole=False) == "ready")
-    assert f"that takes {least} calls without a difference" in page.text
+    assert {row[1] for row in page.table("when")} == set(get_args(results.Verdict))
+    least = next(
+        of for of in range(1, 1000) if verdict.row_verdict(of, of, ReadinessSettings(), whole=False) == "ready"
+    )
+    assert f"that takes {least} requests without a difference" in page.text
 
 
 def test_the_exit_codes_are_the_codes(page: Any) -> None:
@@ -101,9 +104,9 @@ def test_the_exit_codes_are_the_codes(page: Any) -> None:
 
 
 def test_the_limits_are_the_codes(page: Any) -> None:
-    said = page.text.partition("## What is kept of the data")[2].replace("\n", " ")
-    assert f"texts to {trimming.LONGEST_TEXT} characters" in said
-    assert f"to {trimming.MOST_ENTRIES} entries, nesting to {trimming.DEEPEST} levels" in said
+    said = page.text.partition("## Retained data")[2].replace("\n", " ")
+    assert f"texts to {redaction.TEXT_MAX} characters" in said
+    assert f"to {redaction.ENTRIES_MAX} entries, nesting to {redaction.DEPTH_MAX} levels" in said
     assert counting.SAMPLES == 3
-    assert f"there are {tally.GROUPS_OF_A_SORT} sorts of a kind and cause at an endpoint and {tally.GROUPS}" in said
-    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons" in said
+    assert f"there are {tally.GROUPS_OF_A_SORT} groups of a kind and cause at an endpoint and {tally.GROUPS}" in said
+    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons of failures" in said

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from proxy import config
 from proxy.cli import main
 from proxy.cli.shadow import Wish
-from proxy.compare.shadow import shadow, watch
+from proxy.compare.shadow import controller, queue
 
 SOURCES = Path(__file__).parents[2] / "proxy" / "compare" / "shadow"
 
@@ -32,7 +32,7 @@ def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, t
 
 
 def test_every_reason_is_in_the_table_and_no_other(page: Any) -> None:
-    code = "".join((SOURCES / name).read_text() for name in ("shadow.py", "errand.py"))
+    code = "".join((SOURCES / name).read_text() for name in ("queue.py", "job.py"))
     found = set(re.findall(r'_dropped\(asked, "([a-z ]+)"\)', code))
     found |= set(re.findall(r'return "([a-z]+)"(?: if|\n)', code)) | set(re.findall(r'application, "(off)"\]', code))
     assert {row[0].strip("`") for row in page.table("reason")} == found
@@ -46,6 +46,6 @@ def test_every_command_of_the_page_is_there(page: Any) -> None:
 
 
 def test_its_numbers_are_the_codes(page: Any) -> None:
-    assert f"{shadow.BYTES_MAX // 2**20} MB of replies" in page.text
-    assert watch.NOTE_SECONDS == 5.0
+    assert f"{queue.BYTES_MAX // 2**20} MB of replies" in page.text
+    assert controller.NOTE_SECONDS == 5.0
     assert "every five seconds at most" in page.text

@@ -10,8 +10,8 @@ import pytest
 from integration.house import House, Starts
 from support import running_proxy
 
-from proxy.compare import estimate
-from proxy.compare.calls import Call
+from proxy.compare.requests import V3Request
+from proxy.compare.running import estimate
 
 TI = "9cf2558336484335"
 TEXTS = ({"mpn": "SN74S74N"}, {"mpn": "LM358"}, {"mpn": "SN74*"}, {"mpn": "SN74*N"}, {"mpn": "*74*"}, {"q": "resistor"})
@@ -19,8 +19,8 @@ OTHERS = ({"sku": "67K1122"}, {"mpn_or_sku": "SN74S74N"}, {"mpn": "SN74S74N", "b
 EXACT = ("exact_only", "true")
 
 
-def match(*queries: dict[str, Any], more: tuple[tuple[str, str], ...] = ()) -> Call:
-    return Call("/parts/match", (("queries", json.dumps(queries)), *more))
+def match(*queries: dict[str, Any], more: tuple[tuple[str, str], ...] = ()) -> V3Request:
+    return V3Request("/parts/match", (("queries", json.dumps(queries)), *more))
 
 
 VARIETY = [
@@ -31,28 +31,28 @@ VARIETY = [
     match(*TEXTS, *OTHERS),
     match(*TEXTS, *OTHERS, more=(EXACT,)),
     match(*[{**text, "limit": 20} for text in (*TEXTS, *OTHERS) for _ in range(2)]),
-    Call("/parts/match", (("queries", "nonsense"),)),
-    *(Call("/parts/search", (("q", "resistor"), ("limit", str(limit)))) for limit in (0, 1, 10, 100, 101)),
-    Call(
+    V3Request("/parts/match", (("queries", "nonsense"),)),
+    *(V3Request("/parts/search", (("q", "resistor"), ("limit", str(limit)))) for limit in (0, 1, 10, 100, 101)),
+    V3Request(
         "/parts/search",
         (("q", "resistor"), ("facet[fields][brand.name][include]", "1"), ("stats[avg_avail][include]", "1")),
     ),
-    Call("/parts/get_multi", (("uid[]", TI), ("uid[]", TI), ("uid[]", "f" * 16), ("uid[]", "nonsense"))),
-    Call(f"/parts/{TI}"),
-    Call("/parts/ffffffffffffffff"),
-    Call("/brands/search", (("q", "texas"), ("limit", "100"))),
-    Call("/categories/get_multi", (("uid[]", "5c6a91606d4187ad"),)),
+    V3Request("/parts/get_multi", (("uid[]", TI), ("uid[]", TI), ("uid[]", "f" * 16), ("uid[]", "nonsense"))),
+    V3Request(f"/parts/{TI}"),
+    V3Request("/parts/ffffffffffffffff"),
+    V3Request("/brands/search", (("q", "texas"), ("limit", "100"))),
+    V3Request("/categories/get_multi", (("uid[]", "5c6a91606d4187ad"),)),
 ]
 FULL = [
     (match({"q": "resistor", "limit": 20}), 20),
     (match({"q": "resistor"}, {"mpn": "SN74S74N", "limit": 1}), 4),
     (match({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"}), 6),
-    (Call("/parts/search", (("q", "resistor"), ("limit", "50"))), 50),
-    (Call(f"/parts/{TI}"), 1),
+    (V3Request("/parts/search", (("q", "resistor"), ("limit", "50"))), 50),
+    (V3Request(f"/parts/{TI}"), 1),
 ]
 
 
-async def billed(house: House, call: Call) -> int:
+async def billed(house: House, call: V3Request) -> int:
     before = house.billed
     await house.get("/v3" + call.target(running_proxy.KEY))
     return house.billed - before
@@ -62,7 +62,7 @@ async def billed(house: House, call: Call) -> int:
 async def test_no_call_costs_more_than_was_said(start: Starts, single: str) -> None:
     async with start(translation={"single_query": single}, sharing={"enabled": False}) as house:
         costs = {call.target(): await billed(house, call) for call in VARIETY}
-    worst = {call.target(): estimate.parts_at_worst(call) for call in VARIETY}
+    worst = {call.target(): estimate.worst_case_parts(call) for call in VARIETY}
     assert {target: (cost, worst[target]) for target, cost in costs.items() if cost > worst[target]} == {}
     assert sum(costs.values()) > 150
 
@@ -70,4 +70,4 @@ async def test_no_call_costs_more_than_was_said(start: Starts, single: str) -> N
 async def test_calls_that_find_enough_cost_what_was_said(start: Starts) -> None:
     async with start(sharing={"enabled": False}) as house:
         assert [await billed(house, call) for call, _ in FULL] == [parts for _, parts in FULL]
-    assert [estimate.parts_at_worst(call) for call, _ in FULL] == [parts for _, parts in FULL]
+    assert [estimate.worst_case_parts(call) for call, _ in FULL] == [parts for _, parts in FULL]

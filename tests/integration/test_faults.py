@@ -144,13 +144,13 @@ async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None
         assert "the GraphQL service is not asked for the moment: it failed 3 times" in refused.json["message"]
         assert 5 <= int(refused.headers["retry-after"]) <= 8
         assert len(house.upstream.requests) == 3
-        assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 2
+        assert await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2
         ready = await house.get("/readyz")
         assert {"check": "graphql", "reason": refused.json["message"]} in ready.json["reasons"]
         house.upstream.respond_with(GOOD)
         house.time.advance(8)
         assert (await house.reply()).status == 200
-        assert await house.metric('v3bridge_breaker_state{service="graphql"}') == 0
+        assert await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 0
         assert (await house.get("/readyz")).status == 200
 
 

@@ -19,9 +19,8 @@ from support import running_proxy, scripted_v3
 from support.fault_injection import until
 
 from proxy import config, errors
-from proxy.compare import shadow_results
-from proxy.compare.shadow import judge
-from proxy.compare.tally import Tally
+from proxy.compare.judging.tally import Tally
+from proxy.compare.shadow import judge_client, results
 from proxy.kit import clock
 from proxy.sandbox.legacy_v3 import settings as legacy
 from proxy.stores.sqlite import SqliteStore
@@ -64,7 +63,7 @@ class Shadowed:
         """Wait until the store has so many calls."""
         async with asyncio.timeout(60):
             while True:
-                tally = await shadow_results.read(self.store)
+                tally = await results.read(self.store)
                 if tally is not None and seen(tally) >= calls:
                     return tally
                 self.house.time.advance(5)  # between two notes
@@ -126,7 +125,7 @@ async def test_no_key_is_in_what_is_kept(
     async with shadowed() as found:
         await found.house.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
         text = json.dumps(await found.noted(1), default=str)
-        notes = await found.store.notes(shadow_results.GATHERED)
+        notes = await found.store.notes(results.TALLIES)
         assert notes
         assert all(key not in note for note in notes.values())
         assert key not in text
@@ -194,18 +193,18 @@ async def test_an_old_service_that_is_gone_changes_no_reply(shadowed: Any, nobod
 async def test_a_judging_process_that_is_gone_changes_no_reply_and_is_replaced(
     shadowed: Any, old: scripted_v3.ScriptedV3Service, plain: list[Any], signal_: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes: list[judge.JudgingProcess] = []
-    made = judge.JudgingProcess.__init__
+    processes: list[judge_client.JudgeClient] = []
+    made = judge_client.JudgeClient.__init__
 
-    def noticed(self: judge.JudgingProcess, *arguments: Any) -> None:
+    def noticed(self: judge_client.JudgeClient, *arguments: Any) -> None:
         made(self, *arguments, seconds=5.0)
         processes.append(self)
 
-    monkeypatch.setattr(judge.JudgingProcess, "__init__", noticed)
+    monkeypatch.setattr(judge_client.JudgeClient, "__init__", noticed)
     async with shadowed() as found:
         await found.house.get(ASKED)
         async with asyncio.timeout(60):  # the first note; what the sandbox says would change with the clock
-            while await shadow_results.read(found.store) is None:
+            while await results.read(found.store) is None:
                 await asyncio.sleep(0.02)
         (process,) = processes
         first = process.pid
@@ -226,13 +225,13 @@ async def test_the_switch_ends_it_while_it_runs_and_begins_it_again(
         for _ in range(3):
             await found.house.get(ASKED)
         await until(lambda: old.requests)
-        await shadow_results.switch(found.store, False)
+        await results.switch(found.store, False)
         await found.counted(2, "dropped", reason="off")
         asked = len(old.requests)
         old.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
         assert len(old.requests) == asked
-        await shadow_results.switch(found.store, True)
+        await results.switch(found.store, True)
         async with asyncio.timeout(30):
             while len(old.requests) == asked:
                 await found.house.get(ASKED)
@@ -251,13 +250,13 @@ async def test_the_breaker_leaves_an_old_service_that_fails_alone(
         for _ in range(5):
             await found.house.get(ASKED)
         assert await found.count("dropped", reason="breaker") == 5
-        assert b'v3bridge_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.house.get("/metrics")).body
         assert len(old.requests) == asked
         found.house.time.advance(90)
         old.behaviour = scripted_v3.responding({})
         await found.house.get(ASKED)
         await found.counted(1, "compared", outcome="different")
-        assert b'v3bridge_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
+        assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.house.get("/metrics")).body
 
 
 async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
@@ -291,11 +290,11 @@ async def test_results_outlive_the_service_and_can_be_forgotten(
         assert seen(await found.noted(1)) == 1
         await found.house.get(ASKED)
         assert seen(await found.noted(2)) == 2
-        assert len(await found.store.notes(shadow_results.GATHERED)) == 1
-        await shadow_results.forget(found.store)
-        assert await shadow_results.read(found.store) is None
+        assert len(await found.store.notes(results.TALLIES)) == 1
+        await results.forget(found.store)
+        assert await results.read(found.store) is None
         async with asyncio.timeout(30):
-            while await shadow_results.read(found.store) is None:
+            while await results.read(found.store) is None:
                 await found.house.get(ASKED)
                 found.house.time.advance(5)
                 await asyncio.sleep(0.05)
@@ -304,7 +303,7 @@ async def test_results_outlive_the_service_and_can_be_forgotten(
 async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: scripted_v3.ScriptedV3Service) -> None:
     async with shadowed(share=0.0) as found:
         await found.house.get(ASKED)
-        assert b"v3bridge_shadow_asked_total{" not in (await found.house.get("/metrics")).body
+        assert b"v3bridge_shadow_requests_total{" not in (await found.house.get("/metrics")).body
         assert b'service="shadow"' not in (await found.house.get("/metrics")).body
     assert old.requests == []
 
@@ -312,7 +311,7 @@ async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: script
 async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
     shadowed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
-    async with shadowed(sandbox={"legacy": legacy.Settings(requests_per_second=None)}) as found:
+    async with shadowed(sandbox={"legacy": legacy.LegacySettings(requests_per_second=None)}) as found:
 
         async def forward(request: web.Request) -> web.StreamResponse:
             url = yarl.URL(found.house.sandbox.legacy_url + request.raw_path, encoded=True)
@@ -344,7 +343,7 @@ async def test_a_client_is_known_by_another_name_and_key_where_the_rules_say_so(
         await found.house.get(ASKED)
         (row,) = (await found.noted(1)).rows.values()
         assert row.client == "erp"
-        notes = await found.store.notes(shadow_results.GATHERED)
+        notes = await found.store.notes(results.TALLIES)
     assert all("apikey=the-0ld-key" in each and running_proxy.KEY not in each for each in old.requests)
     assert not any("the-0ld-key" in note for note in notes.values())
 

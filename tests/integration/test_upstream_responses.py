@@ -28,4 +28,4 @@ async def test_a_response_becomes_what_the_page_says(row: upstream_responses.Res
         assert reply.headers.get("x-parts-cost", "0") == str(WORST if row.uncertain else 0)
     async with scene(answer, retries=0, breaker=config.Breaker(failures=1)) as house:
         await house.reply()
-        assert (await house.metric('v3bridge_breaker_state{service="graphql"}') == 2.0) is row.failure
+        assert (await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2.0) is row.failure

@@ -132,8 +132,8 @@ async def test_the_log_says_once_which_address_and_no_key(start: Starts, written
         if json.loads(line)["event"].startswith("wrong API keys")
     )
     assert (event["event"], event["address"], event["limit"]) == ("wrong API keys throttled", "127.0.0.1", LIMIT)
-    assert 'v3bridge_wrong_keys_total{outcome="forbidden"} 3.0' in metrics
-    assert 'v3bridge_wrong_keys_total{outcome="throttled"} 3.0' in metrics
+    assert 'v3bridge_wrong_api_keys_total{outcome="forbidden"} 3.0' in metrics
+    assert 'v3bridge_wrong_api_keys_total{outcome="throttled"} 3.0' in metrics
     assert "wrong-" not in written.getvalue()
 
 

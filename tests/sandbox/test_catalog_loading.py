@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from proxy.sandbox.catalog import lines, records
+from proxy.sandbox.catalog import records, source_files
 
-EVERYTHING = records.Conditions()
+EVERYTHING = records.SearchConditions()
 
 
 @pytest.fixture
@@ -78,19 +78,19 @@ def test_blank_lines_are_passed_over(own: Any) -> None:
     ],
 )
 def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
-    with pytest.raises(lines.CatalogError, match=r"own\.jsonl:2: ") as caught:
+    with pytest.raises(source_files.CatalogError, match=r"own\.jsonl:2: ") as caught:
         own({"mpn": "FINE", "manufacturer": "TI"}, line)
     assert fault in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(lines.CatalogError, match=r"absent\.jsonl: cannot be read: No such file"):
+    with pytest.raises(source_files.CatalogError, match=r"absent\.jsonl: cannot be read: No such file"):
         small_catalog.opened(tmp_path, extra=tmp_path / "absent.jsonl")
 
 
 def test_a_seller_in_a_currency_without_a_rate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(small_catalog.SELLERS, "459", {"name": "Digi-Key", "currency": "XTS"})
-    with pytest.raises(lines.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
+    with pytest.raises(source_files.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
         small_catalog.opened(tmp_path)
 
 

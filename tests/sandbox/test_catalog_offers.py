@@ -11,7 +11,7 @@ from support import small_catalog
 
 from proxy.sandbox.catalog import pricing, records
 
-EVERYTHING = records.Conditions()
+EVERYTHING = records.SearchConditions()
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support import catalog_oracle
 
-from proxy.sandbox.catalog import matching, records, store, tokens
+from proxy.sandbox.catalog import full_text, matching, records, store
 
-ANY = records.Conditions()
+ANY = records.SearchConditions()
 PARTS = 20_000
 # Of the shipped parts, whose words are those of real life, and of generated ones.
 WORDS = ["resistor", "Resistors", "chip", "0603", "1%", "4.7k", "100 nF", "thick film", "Würth", "µF", "10 kΩ", "axial"]
@@ -25,7 +25,7 @@ SORTS = [*catalog_oracle.KEYS, "resistance", "capacitance", "case_package", "tol
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Out of a prepared file: in memory it is the same."""
-    opened = store.open_catalog(PARTS, prepared=tmp_path_factory.mktemp("prepared") / "catalog.db")
+    opened = store.open_catalog(PARTS, file=tmp_path_factory.mktemp("prepared") / "catalog.db")
     yield opened
     opened.close()
 
@@ -55,13 +55,13 @@ def _condition(rng: Any, everything: Any) -> Any:
     }
     if kind < 3:
         key = list(named)[kind]
-        return records.Conditions(((key, (named[key],)),)), FILTERS[key].format(named[key])
+        return records.SearchConditions(((key, (named[key],)),)), FILTERS[key].format(named[key])
     if kind == 3:
         low, high = sorted(10 ** rng.uniform(0, 7) for _ in range(2))
         clause = f"json_extract(p.line, '$.specs.resistance') BETWEEN {low!r} AND {high!r}"
-        return records.Conditions((("resistance", (f"({low!r}__{high!r})",)),)), clause
+        return records.SearchConditions((("resistance", (f"({low!r}__{high!r})",)),)), clause
     if kind == 4:
-        return records.Conditions(in_stock_only=True, authorized_only=True), "p.stocked AND p.authorized > 0"
+        return records.SearchConditions(in_stock_only=True, authorized_only=True), "p.stocked AND p.authorized > 0"
     return ANY, "1"
 
 
@@ -162,14 +162,14 @@ def test_completions_are_the_most_offered_numbers(catalog: Any, oracle: Any, eve
 
 
 def test_the_words_that_there_are_are_those_that_sqlite_has(catalog: Any, oracle: Any) -> None:
-    stored = catalog._database.execute("SELECT term FROM terms ORDER BY position")
+    stored = catalog._connection.execute("SELECT term FROM terms ORDER BY position")
     held = dict(zip((term for (term,) in stored), catalog._columns.whole("term_documents").tolist(), strict=True))
     assert held == oracle.terms()
 
 
 def test_what_a_person_typed_is_looked_for_in_both_spellings() -> None:
-    assert tokens.asked("SN74-S74N Würth*") == [
-        (tokens.Phrase(("sn74", "s74n"), False), tokens.Phrase(("sn74s74n",), False)),
-        (tokens.Phrase(("wurth",), True),),
+    assert full_text.parse_query("SN74-S74N Würth*") == [
+        (full_text.Phrase(("sn74", "s74n"), False), full_text.Phrase(("sn74s74n",), False)),
+        (full_text.Phrase(("wurth",), True),),
     ]
-    assert tokens.asked("-- *") == []
+    assert full_text.parse_query("-- *") == []

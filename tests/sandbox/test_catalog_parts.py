@@ -86,7 +86,7 @@ def shipped() -> Any:
 
 
 def _matched(catalog: Any, **query: Any) -> Any:
-    hits = catalog.match(records.MatchQuery(**query), records.Conditions())
+    hits = catalog.match(records.MatchQuery(**query), records.SearchConditions())
     return [(part.mpn, part.manufacturer.name) for part in map(catalog.part, hits.ids)]
 
 
@@ -116,7 +116,7 @@ def test_the_shipped_makers_are_found_under_recorded_spellings(
 
 
 def test_every_shipped_part_can_be_built_with_its_offers(shipped: Any) -> None:
-    ids = shipped.search("", records.Conditions()).ids
+    ids = shipped.search("", records.SearchConditions()).ids
     assert len(ids) >= 300
     for part in map(shipped.part, ids):
         assert part.slug.endswith(f"-{part.id}")

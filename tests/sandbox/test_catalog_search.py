@@ -7,7 +7,7 @@ from support import small_catalog
 
 from proxy.sandbox.catalog import records
 
-ANY = records.Conditions()
+ANY = records.SearchConditions()
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def _only(**filters: Any) -> Any:
-    return records.Conditions(tuple((key, tuple(values)) for key, values in filters.items()))
+    return records.SearchConditions(tuple((key, tuple(values)) for key, values in filters.items()))
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_match_for_nothing_is_refused(catalog: Any) -> None:
 def test_match_options_filter_parts_not_sellers(catalog: Any) -> None:
     query = records.MatchQuery(manufacturer="MPD")
     assert set(catalog.match(query, ANY).ids) == {"111", "112", "113"}
-    assert set(catalog.match(query, records.Conditions(authorized_only=True)).ids) == {"113"}
-    assert set(catalog.match(query, records.Conditions(in_stock_only=True)).ids) == {"113"}
+    assert set(catalog.match(query, records.SearchConditions(authorized_only=True)).ids) == {"113"}
+    assert set(catalog.match(query, records.SearchConditions(in_stock_only=True)).ids) == {"113"}
 
 
 def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog: Any) -> None:
@@ -227,7 +227,7 @@ def test_counts_are_over_all_hits_most_first(catalog: Any) -> None:
 
 
 def test_in_stock_counts_agree_with_the_in_stock_filter(catalog: Any) -> None:
-    stocked = catalog.search("", records.Conditions(in_stock_only=True))
+    stocked = catalog.search("", records.SearchConditions(in_stock_only=True))
     assert dict(catalog.in_stock_counts(catalog.search("", ANY)))[True] == len(stocked.ids)
     assert not {"110", "111", "112"} & set(stocked.ids)
 
@@ -256,7 +256,7 @@ def test_suggestions_complete_numbers_makers_and_categories(catalog: Any) -> Non
 
 
 def test_spelling_offers_words_that_occur(catalog: Any) -> None:
-    assert catalog.spelling("Resitors 10k") == (records.Correction("resistors 10k", 1),)
+    assert catalog.spelling("Resitors 10k") == (records.SpellingCorrection("resistors 10k", 1),)
     assert catalog.spelling("resistors") == ()
     assert catalog.spelling("qqqqqqq") == ()
     assert catalog.spelling("") == ()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.sandbox.catalog import matching, money, records, skus, units
+from proxy.sandbox.catalog import currencies, matching, records, skus, units
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def _company(id_: Any, name: Any, *aliases: Any) -> Any:
     )
 
 
-NAMES = matching.Names(
+NAMES = matching.CompanyNameIndex(
     [
         _company("370", "Texas Instruments", "TI", "Burr Brown"),
         _company("510", "Lite-On"),
@@ -95,35 +95,39 @@ def test_company_names_are_matched_loosely_but_not_wildly(text: str, ids: Any) -
     ],
 )
 def test_numbers_are_shown_with_the_prefix_that_reads_best(number: float, symbol: str, display: str) -> None:
-    shown = units.shown(number, symbol)
+    shown = units.displayed(number, symbol)
     assert shown.display == display
     assert f"{shown.value} {shown.units}".strip() == display
 
 
 @pytest.mark.parametrize("number,text", [(1e-7, "0.0000001"), (10000.0, "10000"), (2.5, "2.5"), (-40, "-40")])
 def test_si_values_have_no_exponent(number: float, text: str) -> None:
-    assert units.si(number) == text
+    assert units.plain_si(number) == text
 
 
 def test_the_vendors_conversion_example_holds_to_the_last_digit() -> None:
-    assert 134.21 * money.rate("USD", "EUR") == 114.07648685000001
+    assert 134.21 * currencies.exchange_rate("USD", "EUR") == 114.07648685000001
 
 
 def test_a_currency_without_a_rate_converts_to_nothing() -> None:
-    assert (money.rate("", "USD"), money.rate("USD", "XTS"), money.rate("XTS", "XTS")) == (None, None, None)
-    assert money.rate("JPY", "JPY") == 1.0
+    assert (
+        currencies.exchange_rate("", "USD"),
+        currencies.exchange_rate("USD", "XTS"),
+        currencies.exchange_rate("XTS", "XTS"),
+    ) == (None, None, None)
+    assert currencies.exchange_rate("JPY", "JPY") == 1.0
 
 
 @pytest.mark.parametrize("seller", ["459", "2401", "2402", "819", "3261", "2454", "11779", "8706"])
 @pytest.mark.parametrize("part_id", [7, 54445, 9336958, 1_000_123_456])
 @pytest.mark.parametrize("variant", [0, 1, 2])
 def test_an_order_code_can_be_read_back_to_its_part(seller: str, part_id: int, variant: int) -> None:
-    made = skus.sku(seller, skus.Numbered(part_id, 370, "SN74-S74.N", variant))
-    read = skus.readings(matching.normalise(made))
+    made = skus.sku(seller, skus.SkuInput(part_id, 370, "SN74-S74.N", variant))
+    read = skus.candidates(matching.normalise(made))
     assert part_id in read.ids or "SN74S74N" in read.mpns
 
 
 def test_sellers_have_order_codes_of_their_own_style() -> None:
-    part = skus.Numbered(9336958, 370, "SN74S74N", 0)
+    part = skus.SkuInput(9336958, 370, "SN74S74N", 0)
     codes = [skus.sku(seller, part) for seller in ("459", "2401", "2402", "11779", "8706")]
     assert codes == ["470-9336958-1-ND", "470-SN74S74N", "35X6958", "C9336958", "SN74S74N"]

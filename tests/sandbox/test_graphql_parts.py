@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox.catalog import money, records, store
+from proxy.sandbox.catalog import currencies, records, store
 from proxy.sandbox.graphql import countries
 from proxy.sandbox.graphql.resolvers import offers, words
 
@@ -158,7 +158,7 @@ async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(calle
     assert {"USD", "EUR"} <= {one["currency"] for one in prices}
     for one in prices:
         assert one["convertedCurrency"] == "EUR"
-        assert one["conversionRate"] == money.rate(one["currency"] or "USD", "EUR")
+        assert one["conversionRate"] == currencies.exchange_rate(one["currency"] or "USD", "EUR")
         assert one["convertedPrice"] == one["price"] * one["conversionRate"]
     assert part["medianPrice1000"] == {"quantity": 1000, "currency": "USD", "convertedCurrency": "EUR"}
 
@@ -271,7 +271,7 @@ def test_every_country_that_a_seller_ships_to_has_a_name(catalog: store.Catalog)
 
 
 def _parts(catalog: store.Catalog) -> list[records.Part]:
-    ids = catalog.search("", records.Conditions()).ids[:150]
+    ids = catalog.search("", records.SearchConditions()).ids[:150]
     return [part for part in map(catalog.part, ids) if part]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.catalog import records, store
 
 # KiCost's: names one after the other with commas and no blanks, and no name for the operation.
@@ -23,7 +23,7 @@ ADD_IN = """query MultiMatch($queries: [SupPartMatchQuery!]!, $currency: String!
 
 
 def numbers(catalog: store.Catalog, count: int) -> list[str]:
-    found = map(catalog.part, catalog.search("", records.Conditions()).ids)
+    found = map(catalog.part, catalog.search("", records.SearchConditions()).ids)
     return list(dict.fromkeys(part.mpn for part in found if part))[:count]
 
 
@@ -68,7 +68,7 @@ async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
 async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliases(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
-    ids = list(catalog.search("", records.Conditions()).ids[:100])
+    ids = list(catalog.search("", records.SearchConditions()).ids[:100])
     by_id = (await caller.ask("query($i: [String!]!) { supParts(ids: $i) { id } }", {"i": ids})).data["supParts"]
     assert [part["id"] for part in by_id] == ids
     queries = [{"mpn": mpn, "limit": 1} for mpn in numbers(catalog, 100)]
@@ -89,11 +89,11 @@ async def test_variables_may_be_left_out_or_empty(caller: SandboxClient) -> None
 
 
 async def test_a_higher_limit_holds_at_once_and_what_was_used_stays(caller: SandboxClient) -> None:
-    known, account = caller.sandbox.accounts, accounts.READY
+    known, account = caller.sandbox.applications, applications.DEFAULT_APPLICATION
     match = '{ supParts(ids: ["54445"]) { id } }'
     known.replace(dataclasses.replace(account, part_limit=1))
     await caller.ask(match)
     assert "part limit of 1." in (await caller.ask(match)).messages[0]
     known.replace(dataclasses.replace(account, part_limit=2))
     assert (await caller.ask(match)).data["supParts"] == [{"id": "54445"}]
-    assert caller.sandbox.accounting.used(account.application_id) == 2
+    assert caller.sandbox.part_usage.used(account.application_id) == 2

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.catalog import records, store
 
 HITS = "query($q: String, $f: Map) { supSearch(q: $q, filters: $f, limit: 0) { hits } }"
@@ -51,13 +51,13 @@ async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller:
 
 
 def test_so_it_is_over_the_whole_catalog_and_every_attribute(catalog: store.Catalog) -> None:
-    everything = catalog.search("", records.Conditions())
+    everything = catalog.search("", records.SearchConditions())
     several = 0
     for attribute in catalog.attributes():
         counts = catalog.spec_counts(everything, attribute.shortname)
         several += sum(count for _, _, count in counts.buckets) - catalog.with_value(everything, attribute.shortname)
         for shown, _, count in counts.buckets:
-            asked = records.Conditions(filters=((attribute.shortname, (shown,)),))
+            asked = records.SearchConditions(filters=((attribute.shortname, (shown,)),))
             assert len(catalog.search("", asked).ids) == count, (attribute.shortname, shown)
     assert several > 0  # some texts hold several values
 
@@ -154,9 +154,9 @@ async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(ca
 
 async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(start: StartSandbox) -> None:
     query = '{ supSearch(q: "") { specAggs(attributeNames: ["lifecyclestatus", "rohs"]) { attribute { shortname } } } }'
-    features = accounts.FEATURES - {"LIFECYCLE"}
-    plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
-    async with start(accounts=plan) as caller:
+    features = applications.FEATURES - {"LIFECYCLE"}
+    plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+    async with start(applications=plan) as caller:
         shown = (await caller.ask(query)).data["supSearch"]["specAggs"]
     assert [one["attribute"]["shortname"] for one in shown] == ["rohs"]
 

@@ -6,7 +6,7 @@ import pytest
 from support.sandbox_client import SandboxClient
 
 from proxy.kit import clock
-from proxy.sandbox.catalog import money, store
+from proxy.sandbox.catalog import currencies, store
 from proxy.sandbox.graphql import distributors
 
 PART = "54445"
@@ -46,10 +46,10 @@ async def test_the_country_picks_one_variant_of_an_offer_and_keeps_its_stock(cal
 
 
 async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: SandboxClient) -> None:
-    for currency in money.PER_DOLLAR:
+    for currency in currencies.PER_DOLLAR:
         found = await offers(caller, currency=currency)
         for price in (price for offer in found.values() for price in offer["prices"]):
-            rate = money.rate(price["currency"] or "USD", currency)
+            rate = currencies.exchange_rate(price["currency"] or "USD", currency)
             assert (price["convertedCurrency"], price["conversionRate"]) == (currency, rate)
             assert price["convertedPrice"] == price["price"] * price["conversionRate"]
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 import msgspec
 
-from proxy.sandbox.catalog import describing, lines, matching, parts, store
+from proxy.sandbox.catalog import indexing, matching, parts, source_files, store
 
 TABLES = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT, category TEXT, line TEXT,
@@ -32,11 +32,11 @@ class CatalogOracle:
     """All parts of one open catalog, in an in-memory database."""
 
     def __init__(self, catalog: store.Catalog) -> None:
-        self._words, self._seed = catalog._words, catalog._seed
+        self._reference, self._seed = catalog._reference, catalog._seed
         self.sql = sqlite3.connect(":memory:")
         self.sql.executescript(TABLES)
         self.sql.create_function("closeness", 2, matching.closeness, deterministic=True)
-        for (text,) in catalog._database.execute("SELECT line FROM parts ORDER BY id").fetchall():
+        for (text,) in catalog._connection.execute("SELECT line FROM parts ORDER BY id").fetchall():
             self._add(text)
 
     def by_text(self, q: str, where: str = "1", order: str = "") -> list[str]:
@@ -109,17 +109,17 @@ class CatalogOracle:
         return [str(id_) for (id_,) in self.sql.execute(sql, params)]
 
     def _add(self, text: str) -> None:
-        line = msgspec.json.decode(text, type=lines.PartLine)
-        found = describing.figures(line, self._words, self._seed)
-        sellers = " ".join(self._words.sellers[i].company.id for i in found.sellers)
-        norm, maker = matching.normalise(line.mpn), self._words.companies[line.manufacturer].name
+        line = msgspec.json.decode(text, type=source_files.PartLine)
+        found = indexing.offer_figures(line, self._reference, self._seed)
+        sellers = " ".join(self._reference.sellers[i].company.id for i in found.sellers)
+        norm, maker = matching.normalise(line.mpn), self._reference.companies[line.manufacturer].name
         figures = (found.offers, found.authorized, found.stocked, found.median, found.average, sellers)
         row = (int(line.id), line.mpn, norm, line.manufacturer, maker, line.category, text, parts.cad_level(line))
         self.sql.execute(f"INSERT INTO parts VALUES ({','.join('?' * 14)})", (*row, *figures))
         names = [(norm, line.mpn, int(line.id), 0)]
         names += [(matching.normalise(aka), aka, int(line.id), 1) for aka in line.aka]
         self.sql.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
-        fields = (" ".join(texts) for texts in describing.searched(line, self._words))
+        fields = (" ".join(texts) for texts in indexing.searchable_texts(line, self._reference))
         self.sql.execute(
             "INSERT INTO words (rowid, mpn, maker, category, description, specs) VALUES (?,?,?,?,?,?)",
             (int(line.id), *fields),

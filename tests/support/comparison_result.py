@@ -7,8 +7,19 @@ from typing import Any
 
 import msgspec
 
-from proxy.compare.calls import Call
-from proxy.compare.result import Cost, Group, Interval, Result, Row, RuleUse, Sample, Side, Times, Trouble
+from proxy.compare.requests import V3Request
+from proxy.compare.results import (
+    ComparisonCost,
+    ComparisonResult,
+    DifferenceGroup,
+    DifferenceSample,
+    EndpointResult,
+    FailedRequests,
+    Interval,
+    LatencyDistribution,
+    RuleUse,
+    SideInfo,
+)
 
 OLD, NEW = "https://v3.example.com", "http://127.0.0.1:8080"
 AT = 1_772_366_400.0  # 2026-03-01 12:00 UTC
@@ -25,19 +36,19 @@ HOSTILE = (
 )
 
 
-def sample(old: Any, new: Any, place: str, call: Call) -> Sample:
+def sample(old: Any, new: Any, place: str, call: V3Request) -> DifferenceSample:
     """A sample difference, with values as JSON; Ellipsis is a missing value."""
     texts = [None if value is ... else json.dumps(value, ensure_ascii=False) for value in (old, new)]
     curls = (call.curl(f"{OLD}/v3"), call.curl(f"{NEW}/v3"))
-    return Sample(call.target(), call.origin, place, texts[0], texts[1], curls[0], curls[1])
+    return DifferenceSample(call.target(), call.origin, place, texts[0], texts[1], curls[0], curls[1])
 
 
-def result(**changes: Any) -> Result:
+def result(**changes: Any) -> ComparisonResult:
     """Verdict "not ready": three kinds of differences, noise, drifting data, and ignore rules of each kind."""
     return msgspec.structs.replace(_result(), **changes)
 
 
-def ready_result() -> Result:
+def ready_result() -> ComparisonResult:
     """Verdict "ready"."""
     rows = tuple(
         _row(row.client, row.endpoint, row.calls, row.asked, row.calls, 0, "ready") for row in _rows() if row.calls
@@ -46,41 +57,41 @@ def ready_result() -> Result:
     return result(verdict="ready", rows=rows, groups=(), rules=rules, failed=(), troubles=(), notes=())
 
 
-def hostile_result(text: str = HOSTILE) -> Result:
+def hostile_result(text: str = HOSTILE) -> ComparisonResult:
     """One text in every field with foreign data."""
     whole = _result()
-    bad = Sample(text, text, text, json.dumps(text, ensure_ascii=False), text, text, text)
+    bad = DifferenceSample(text, text, text, json.dumps(text, ensure_ascii=False), text, text, text)
     group = msgspec.structs.replace(
         whole.groups[2], path=text, why=text, endpoint=text, clients=(text,), samples=(bad, bad, bad)
     )
     return result(
         source=text,
-        sides=(Side("old", text), Side("new", text)),
+        sides=(SideInfo("old", text), SideInfo("new", text)),
         rows=(msgspec.structs.replace(whole.rows[0], client=text, endpoint=text),),
         groups=(group, msgspec.structs.replace(group, counts=False, noise=0.25)),
         rules=(RuleUse(text, text, text, 3, False), RuleUse(text, text, text, 0, True)),
         times=tuple(msgspec.structs.replace(times, endpoint=text) for times in whole.times[:2]),
-        troubles=(Trouble(text, 3, text),),
+        troubles=(FailedRequests(text, 3, text),),
         failed=(text,),
         notes=(text,),
     )
 
 
-def _result() -> Result:
-    return Result(
+def _result() -> ComparisonResult:
+    return ComparisonResult(
         started=AT,
         ended=AT + 1_284.0,
         source="access.log (nginx, combined)",
-        sides=(Side("old", OLD), Side("new", NEW)),
+        sides=(SideInfo("old", OLD), SideInfo("new", NEW)),
         verdict="not ready",
         rows=_rows(),
         groups=_groups(),
         rules=_rules(),
         times=_times(),
-        cost=Cost(31_204, 50_000, 1_240_000),
+        cost=ComparisonCost(31_204, 50_000, 1_240_000),
         troubles=(
-            Trouble("the old side answered HTML instead of JSON", 14, "access.log:8812"),
-            Trouble("the new side gave no answer within 30 s", 3, "access.log:20117"),
+            FailedRequests("the old side answered HTML instead of JSON", 14, "access.log:8812"),
+            FailedRequests("the new side gave no answer within 30 s", 3, "access.log:20117"),
         ),
         failed=("missing-part: 12 calls have it, none may", "price>1%: 1.9 % of calls have it"),
         notes=("37 lines of access.log are no v3 requests, the first at line 112: its path does not begin with /v3",),
@@ -88,14 +99,16 @@ def _result() -> Result:
     )
 
 
-def _row(client: str, endpoint: str, calls: int, asked: int, equivalent: int, troubled: int, verdict: Any) -> Row:
+def _row(
+    client: str, endpoint: str, calls: int, asked: int, equivalent: int, troubled: int, verdict: Any
+) -> EndpointResult:
     share = equivalent / calls if calls else None
     wide = 1.96 * math.sqrt(max(share * (1 - share), 0.25 / calls) / calls) if share is not None else 0
     interval = Interval(max(0.0, share - wide), min(1.0, share + wide)) if share is not None else None
-    return Row(client, endpoint, calls, asked, equivalent, troubled, share, interval, verdict)
+    return EndpointResult(client, endpoint, calls, asked, equivalent, troubled, share, interval, verdict)
 
 
-def _rows() -> tuple[Row, ...]:
+def _rows() -> tuple[EndpointResult, ...]:
     return (
         _row("bom-tool", MATCH, 6_240, 88_112, 6_120, 9, "not ready"),
         _row("bom-tool", SEARCH, 3_120, 21_480, 3_118, 2, "ready"),
@@ -107,8 +120,8 @@ def _rows() -> tuple[Row, ...]:
 
 
 QUERIES = '[{"mpn":"SN74S74N","reference":"line-4"},{"mpn":"LM358*","limit":20}]'
-A_MATCH = Call(MATCH, (("queries", QUERIES), ("include[]", "specs")), "bom-tool", 12, "access.log:4711")
-A_SEARCH = Call(SEARCH, (("q", "flip flop"), ("limit", "10")), "warehouse", 3, "access.log:902")
+A_MATCH = V3Request(MATCH, (("queries", QUERIES), ("include[]", "specs")), "bom-tool", 12, "access.log:4711")
+A_SEARCH = V3Request(SEARCH, (("q", "flip flop"), ("limit", "10")), "warehouse", 3, "access.log:902")
 ITEMS, ITEM = "results[*].items[*]", "results[0].items[2c3be9310496fffc]"
 LOST = {
     "__class__": "Part",
@@ -123,20 +136,20 @@ TEXTS = (
 )
 
 
-def _groups() -> tuple[Group, ...]:
+def _groups() -> tuple[DifferenceGroup, ...]:
     """Difference groups, not in the order of importance."""
     return (
-        Group(
+        DifferenceGroup(
             *(SEARCH, "results[*]", "order", "order", "both rank by relevance, and neither says how"),
             *(61, 61, 0.021, False, AT + 4, AT + 1_201, ("bom-tool", "warehouse")),
             (sample(["LM358", "LM358N"], ["LM358N", "LM358"], "results", A_SEARCH),),
         ),
-        Group(
+        DifferenceGroup(
             *(MATCH, ITEMS, "missing", "missing part", "the GraphQL service does not return this part"),
             *(31, 44, 0.0, True, AT + 9, AT + 1_180, ("warehouse",)),
             (sample(LOST, ..., ITEM, A_MATCH),),
         ),
-        Group(
+        DifferenceGroup(
             *(MATCH, f"{ITEMS}.offers[*].prices.USD[*]", "value", "unexplained", "both sides have this price break"),
             *(120, 362, 0.004, True, AT + 2, AT + 1_279, ("bom-tool",)),
             (
@@ -145,13 +158,13 @@ def _groups() -> tuple[Group, ...]:
                 _price([100, "0.50"], [100, "0.5"], "Farnell 67K1122"),
             ),
         ),
-        Group(
+        DifferenceGroup(
             *(SEARCH, "results[*].item.short_description", "value", "derived"),
             *("made of shortDescription, which is written in another style", 2, 2, None, True),
             *(AT + 88, AT + 640, ("bom-tool",)),
             (sample(*TEXTS, "results[3].item.short_description", A_SEARCH),),
         ),
-        Group(
+        DifferenceGroup(
             *(MATCH, f"{ITEMS}.offers[*].in_stock_quantity", "value", "moved", "asked again, both sides agree"),
             *(204, 519, 0.031, False, AT + 2, AT + 1_283, ("bom-tool", "warehouse")),
             (sample(1204, 1198, f"{ITEM}.offers[Digi-Key 296-1-ND].in_stock_quantity", A_MATCH),),
@@ -159,7 +172,7 @@ def _groups() -> tuple[Group, ...]:
     )
 
 
-def _price(old: Any, new: Any, offer: str) -> Sample:
+def _price(old: Any, new: Any, offer: str) -> DifferenceSample:
     return sample(old, new, f"{ITEM}.offers[{offer}].prices.USD[{old[0]}]", A_MATCH)
 
 
@@ -175,7 +188,7 @@ def _rules() -> tuple[RuleUse, ...]:
 MEDIANS = {MATCH: (8_250, 0.31, 0.12), SEARCH: (3_120, 0.42, 0.21), MULTI: (1_050, 0.18, 0.09), PART: (60, 0.11, 0.07)}
 
 
-def _times() -> tuple[Times, ...]:
+def _times() -> tuple[LatencyDistribution, ...]:
     return tuple(
         _distribution(endpoint, side, median, spread, answers)
         for endpoint, (answers, old, new) in MEDIANS.items()
@@ -183,7 +196,7 @@ def _times() -> tuple[Times, ...]:
     )
 
 
-def _distribution(endpoint: str, side: Any, median: float, spread: float, answers: int) -> Times:
+def _distribution(endpoint: str, side: Any, median: float, spread: float, answers: int) -> LatencyDistribution:
     """Log-normal, as latencies are."""
 
     def below(at: float) -> float:
@@ -192,4 +205,4 @@ def _distribution(endpoint: str, side: Any, median: float, spread: float, answer
     edges = [0.0, *(below(at) for at in BOUNDS), 1.0]
     buckets = tuple(round(answers * (high - low)) for low, high in itertools.pairwise(edges))
     p95, p99 = (median * math.exp(spread * z) for z in (1.645, 2.326))
-    return Times(endpoint, side, sum(buckets), median, p95, p99, BOUNDS, buckets)
+    return LatencyDistribution(endpoint, side, sum(buckets), median, p95, p99, BOUNDS, buckets)

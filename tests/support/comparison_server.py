@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.compare.calls import Call, read_target
+from proxy.compare.requests import V3Request, parse_target
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -26,10 +26,10 @@ async def serve(handler: Handler, port: int = 0) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def call_from_target(target: str, **fields: Any) -> Call:
+def call_from_target(target: str, **fields: Any) -> V3Request:
     """The request of a request target."""
-    path, query, _ = read_target(target)
-    return Call(path, query, **fields)
+    path, query, _ = parse_target(target)
+    return V3Request(path, query, **fields)
 
 
 class ComparisonServer:

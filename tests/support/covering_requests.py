@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from proxy.compare.calls import Call
+from proxy.compare.requests import V3Request
 from support import generated_requests
 
 PAGE = 100
@@ -14,7 +14,7 @@ MOST_OFFERS = 40  # per part: more offers cover no more fields
 INCLUDED = tuple(("include[]", name) for name in generated_requests.INCLUDES)
 
 
-async def covering_requests(url: str) -> list[Call]:
+async def covering_requests(url: str) -> list[V3Request]:
     """The requests, chosen from the data of the legacy service at a URL without `/v3`."""
     stock = await generated_requests.CatalogContents.of(url)
     parts = [part for part in await _parts(url) if len(part["offers"]) <= MOST_OFFERS]
@@ -32,7 +32,7 @@ async def covering_requests(url: str) -> list[Call]:
         made.append((f"/{name}/get_multi", (*(("uid[]", each["uid"]) for each in items), *INCLUDED)))
         made.append((f"/{name}/search", (("q", items[0]["name"]), ("limit", "3"))))
         made.append((f"/{name}/{items[0]['uid']}", ()))
-    return [Call(path, query, "covering", origin=f"made:{at}") for at, (path, query) in enumerate(made, 1)]
+    return [V3Request(path, query, "covering", origin=f"made:{at}") for at, (path, query) in enumerate(made, 1)]
 
 
 async def _parts(url: str) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from proxy.compare.calls import Call
+from proxy.compare.requests import V3Request
 
 KEY = "EXAMPLE_KEY"
 INCLUDES = (
@@ -73,13 +73,13 @@ class RequestGenerator:
             (3, self._mistaken),
         ]
 
-    def calls(self, number: int) -> list[Call]:
+    def calls(self, number: int) -> list[V3Request]:
         """That many different requests."""
-        made: dict[str, Call] = {}
+        made: dict[str, V3Request] = {}
         weights, kinds = [weight for weight, _ in self._kinds], [kind for _, kind in self._kinds]
         while len(made) < number:
             path, query = self._rng.choices(kinds, weights)[0]()
-            call = Call(path, query, "generated", origin=f"generated:{len(made) + 1}")
+            call = V3Request(path, query, "generated", origin=f"generated:{len(made) + 1}")
             made.setdefault(call.id, call)
         return list(made.values())
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from proxy.cli.comparing import beside, judgement
-from proxy.compare import addresses, asking, calls, judging, loader, summary
-from proxy.compare.recorded import Recorded, RecordedSide
-from proxy.compare.replaying import ReplayedSide
-from proxy.compare.result import Result
-from proxy.compare.tally import Tally
+from proxy.cli.comparing import judgement, local_service
+from proxy.compare import loader, requests
+from proxy.compare.judging import judge, summary
+from proxy.compare.judging.tally import Tally
+from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
+from proxy.compare.results import ComparisonResult
+from proxy.compare.running import http_side
 from proxy.kit import clock, shipped
 from proxy.upstream import taped
 
@@ -25,7 +26,7 @@ AT = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp()
 class RemappingResult(NamedTuple):
     """Result of a replay. `answers` are the candidate's responses by request, without `msec`."""
 
-    result: Result
+    result: ComparisonResult
     answers: dict[str, Any]
 
     @property
@@ -40,7 +41,7 @@ class RemappableRecording:
     """A recording and the configuration to replay it with."""
 
     def __init__(self, path: Path, config: Path) -> None:
-        self._recorded = Recorded(path)
+        self._recorded = Recording(path)
         self._calls = list(self._recorded.calls())
         self._config = config
 
@@ -60,25 +61,25 @@ class RemappableRecording:
     async def _mapped(self) -> RemappingResult:
         player, time = taped.Player(), clock.SystemClock()
         settings = loader.load(None, {})
-        judged = judgement.of(settings, None, time, str)
+        judged = judgement.build(settings, None, time, str)
         old, answers, tally = RecordedSide(self._recorded), {}, Tally()
-        limits = asking.Limits()
+        limits = http_side.SideLimits()
         async with (
-            beside.playing(beside.load(self._config, replayed=True), player) as service,
-            asking.session(limits) as session,
+            local_service.replaying(local_service.load_config(self._config, replayed=True), player) as service,
+            http_side.open_session(limits) as session,
         ):
-            side = asking.Side(addresses.base_of(service.url), limits, service.keys.get, session, clock=time)
+            side = http_side.HttpSide(http_side.base_url(service.url), limits, service.keys.get, session, clock=time)
             new = ReplayedSide(self._recorded, side, player, service.keys)
             for number, call in enumerate(self._calls):
                 request_id = f"{number:016x}"
-                pair = judging.Pair(await old.ask(call, request_id), await new.ask(call, request_id))
+                pair = judge.ResponsePair(await old.ask(call, request_id), await new.ask(call, request_id))
                 tally.add(judged.judge.compare(call, AT, pair))
                 answers[call.id] = _answer(call, pair)
-        about = summary.Run(started=AT, ended=AT, source="", old="old", new="new")
+        about = summary.RunInfo(started=AT, ended=AT, source="", old="old", new="new")
         return RemappingResult(judged.summary.result(tally, about), answers)
 
 
-def _answer(call: calls.Call, pair: judging.Pair) -> Any:
+def _answer(call: requests.V3Request, pair: judge.ResponsePair) -> Any:
     """Status and JSON body of the candidate's response."""
     body = pair.new.body.decode()
     text = body[body.index("(") + 1 : body.rindex(")")] if any(call.values("callback")) else body

@@ -8,8 +8,9 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.compare import addresses, hiding
-from proxy.compare.asking import Limits
+from proxy.compare.judging import rules as ignoring
+from proxy.compare.running import http_side
+from proxy.compare.running.http_side import SideLimits
 from proxy.compare.sources import bom
 from proxy.config import secret
 from proxy.kit import shipped
@@ -21,7 +22,7 @@ STANDARD_OUTPUT = Path("-")
 REPORTS = ("html", "json", "markdown", "junit", "save_hidden")
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options by their names; see options.py."""
 
     old: str | None = None
@@ -71,20 +72,20 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return {bom.KEYS[key]: name.strip() for key, (_, name) in zip(keys, pairs, strict=True)}
 
     @property
-    def old_limits(self) -> Limits:
+    def old_limits(self) -> SideLimits:
         """Of the old side. The embedded one has no rate."""
         usual = 0.0 if self.old == SANDBOX else V3_RATE
-        return Limits(self.old_at_once, usual if self.old_rate is None else self.old_rate, self.timeout)
+        return SideLimits(self.old_at_once, usual if self.old_rate is None else self.old_rate, self.timeout)
 
     @property
-    def new_limits(self) -> Limits:
+    def new_limits(self) -> SideLimits:
         """Of the new side."""
-        return Limits(self.new_at_once, self.new_rate, self.timeout)
+        return SideLimits(self.new_at_once, self.new_rate, self.timeout)
 
     @property
-    def baseline(self) -> hiding.Baseline | None:
+    def baseline(self) -> ignoring.HiddenCounts | None:
         """How much rules may hide. Raises ConfigError for a file that says nothing of it."""
-        return None if self.hidden_baseline is None else hiding.read(self.hidden_baseline)
+        return None if self.hidden_baseline is None else ignoring.read_hidden_counts(self.hidden_baseline)
 
     @property
     def old_file(self) -> Path | None:
@@ -156,7 +157,7 @@ def _check_address(side: str | None, option: str) -> None:
     if side is None or "://" not in side:
         return
     try:
-        addresses.base_of(side)
+        http_side.base_url(side)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
@@ -173,7 +174,7 @@ def _check_place(report: Path | None, option: str) -> None:
         raise typer.BadParameter(f"cannot be written: {report}", param_hint=option)
 
 
-def key(text: str | None, option: str) -> config.Secret | None:
+def read_key(text: str | None, option: str) -> config.Secret | None:
     """The apikey that `env:NAME` or `file:PATH` leads to. Raises BadParameter, which holds none."""
     if text is None:
         return None

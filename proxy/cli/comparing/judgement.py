@@ -10,8 +10,9 @@ from typing import NamedTuple
 import msgspec
 import typer
 
-from proxy.compare import causes, diff, hiding, judging, loader, paths, rules, summary, thresholds, v3_fields
-from proxy.compare.settings import Settings
+from proxy.compare import loader
+from proxy.compare.judging import causes, diff, judge, paths, rules, summary, thresholds, v3_fields
+from proxy.compare.judging.settings import ComparisonSettings
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
@@ -22,11 +23,11 @@ SITE = "octopart"  # the usual one; it names a field and judges nothing
 class Judgement(NamedTuple):
     """A judge, and what makes a result of what it finds."""
 
-    judge: judging.Judge
+    judge: judge.Judge
     summary: summary.Summary
 
 
-def settings(file: Path | None, fail_on: str | None) -> Settings:
+def load_settings(file: Path | None, fail_on: str | None) -> ComparisonSettings:
     """The file's, or the shipped ones; with the thresholds of the command line where there are some."""
     read = loader.load(file, os.environ)
     if fail_on is None:
@@ -37,30 +38,30 @@ def settings(file: Path | None, fail_on: str | None) -> Settings:
         raise typer.BadParameter(str(error), param_hint="--fail-on") from None
 
 
-def of(
-    chosen: Settings,
+def build(
+    chosen: ComparisonSettings,
     site: str | None,
     clock: Clock,
     redact: Callable[[str], str],
     *,
-    baseline: hiding.Baseline | None = None,
+    baseline: rules.HiddenCounts | None = None,
     own_uids: str | None = None,
 ) -> Judgement:
     """Made for today. `site` and `own_uids`, a file, are those of the service that is started here, `baseline` is how
     much rules may hide."""
     why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
-    book = rules.Rules(chosen.rules, why, today)
-    judge = judging.Judge(chosen, book, why, diff.documents, redact, uids=own_uids_of(own_uids))
-    return Judgement(judge, summary.Summary(chosen, book, why, paths.subject, baseline))
+    book = rules.RuleSet(chosen.rules, why, today)
+    made = judge.Judge(chosen, book, why, diff.diff_documents, redact, uids=own_uids_of(own_uids))
+    return Judgement(made, summary.Summary(chosen, book, why, paths.subject, baseline))
 
 
 def own_uids_of(file: str | None) -> frozenset[str]:
     """The uids of a site's own table. Raises MappingError."""
-    return frozenset(mapping.uids_in(Path(file)) if file else ())
+    return frozenset(mapping.known_uids(Path(file)) if file else ())
 
 
-def digest(chosen: Settings, config_file: Path | None) -> str:
+def digest(chosen: ComparisonSettings, config_file: Path | None) -> str:
     """The same for what judges alike: rules, noise, and where the service is started here its configuration and
     mappings."""
     found = hashlib.blake2b(repr((chosen.rules, chosen.noise, chosen.latency)).encode(), digest_size=16)

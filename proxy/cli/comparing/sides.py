@@ -7,27 +7,26 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
-from proxy.cli.comparing import beside, choice
-from proxy.compare import addresses, asking
-from proxy.compare.clients import Clients
-from proxy.compare.exchange import Sides
-from proxy.compare.recorded import Recorded, RecordedSide
-from proxy.compare.replaying import ReplayedSide
-from proxy.compare.replies import SideName
+from proxy.cli.comparing import choice, local_service
+from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
+from proxy.compare.responses import ComparedSide, SideName
+from proxy.compare.running import http_side
+from proxy.compare.running.exchange import Sides
+from proxy.compare.sources.clients import Clients
 from proxy.kit.clock import Clock
 from proxy.upstream.taped import Player, Tape
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # what the embedded old service takes
 
 
-class Recordings(NamedTuple):
+class SideRecordings(NamedTuple):
     """Files of answers: `old` has the old side's, `new` what is mapped again. None where a side is asked."""
 
-    old: Recorded | None
-    new: Recorded | None
+    old: Recording | None
+    new: Recording | None
 
 
-class Ready(NamedTuple):
+class ReadySides(NamedTuple):
     """The sides, the tape that is noted on, and what serves a client's calls, where the service runs here.
 
     `free`: nothing that is asked is paid for.
@@ -39,13 +38,13 @@ class Ready(NamedTuple):
     application: Callable[[str], str | None] = lambda _: None
 
 
-class Keys:
+class SideKeys:
     """The apikey of each client at each side: the one for all that the command was given, else the client's own."""
 
-    def __init__(self, clients: Clients, chosen: choice.Choice) -> None:
+    def __init__(self, clients: Clients, chosen: choice.ComparisonOptions) -> None:
         self.clients = clients
-        self._old = choice.key(chosen.old_key, "--old-key")
-        self._new = choice.key(chosen.new_key, "--new-key")
+        self._old = choice.read_key(chosen.old_key, "--old-key")
+        self._new = choice.read_key(chosen.new_key, "--new-key")
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
@@ -64,9 +63,13 @@ class Keys:
 
 
 @asynccontextmanager
-async def ready(
-    chosen: choice.Choice, keys: Keys, recorded: Recordings, settings: config.Config | None, clock: Clock
-) -> AsyncIterator[Ready]:
+async def open_sides(
+    chosen: choice.ComparisonOptions,
+    keys: SideKeys,
+    recorded: SideRecordings,
+    settings: config.Config | None,
+    clock: Clock,
+) -> AsyncIterator[ReadySides]:
     """Open what was chosen. `settings` are those of the service that is to be started here."""
     async with AsyncExitStack() as stack:
         opening = _Opening(chosen, keys, recorded.old, clock, stack)
@@ -78,14 +81,19 @@ async def ready(
             old, new = await opening.old(None), None
             if chosen.new is not None:
                 new = await opening.service(chosen.new, "new", "--new")
-            yield Ready(Sides(old, new), free=False)
+            yield ReadySides(Sides(old, new), free=False)
 
 
 class _Opening:
     """Opens sides, to be closed with `stack`."""
 
     def __init__(
-        self, chosen: choice.Choice, keys: Keys, old: Recorded | None, clock: Clock, stack: AsyncExitStack
+        self,
+        chosen: choice.ComparisonOptions,
+        keys: SideKeys,
+        old: Recording | None,
+        clock: Clock,
+        stack: AsyncExitStack,
     ) -> None:
         self._chosen = chosen
         self._keys = keys
@@ -93,7 +101,7 @@ class _Opening:
         self._clock = clock
         self._stack = stack
 
-    async def old(self, legacy: str | None) -> asking.Answering | None:
+    async def old(self, legacy: str | None) -> ComparedSide | None:
         """The old side, None where there is none."""
         chosen = self._chosen.old
         if chosen == choice.SANDBOX:
@@ -104,20 +112,20 @@ class _Opening:
             return await self.service(chosen, "old", "--old")
         return None if self._old is None else RecordedSide(self._old)
 
-    async def service(self, url: str, side: SideName, option: str) -> asking.Side:
+    async def service(self, url: str, side: SideName, option: str) -> http_side.HttpSide:
         """A service that runs already."""
         limits = self._chosen.old_limits if side == "old" else self._chosen.new_limits
         try:
-            base = addresses.base_of(url)
+            base = http_side.base_url(url)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint=option) from None
         return await self._side(base, limits, lambda client: self._keys.key(client, side))
 
-    async def started(self, settings: config.Config) -> Ready:
+    async def started(self, settings: config.Config) -> ReadySides:
         """The service of a configuration, started here."""
         tape = Tape() if self._chosen.record is not None else None  # what nobody takes from it would pile up
         free = settings.upstream == "sandbox"
-        service = await self._stack.enter_async_context(beside.asking(settings, tape))
+        service = await self._stack.enter_async_context(local_service.running(settings, tape))
         self._keys.also(service.keys.values())
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
@@ -129,17 +137,19 @@ class _Opening:
 
         new = await self._side(service.url, self._chosen.new_limits, key)
         old = await self.old(service.legacy)
-        return Ready(Sides(old, new), free, tape, application)
+        return ReadySides(Sides(old, new), free, tape, application)
 
-    async def replayed(self, recorded: Recorded, settings: config.Config) -> Ready:
+    async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
         """The service of a configuration, which is played recorded answers to."""
         player = Player()
-        service = await self._stack.enter_async_context(beside.playing(settings, player))
+        service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.also(service.keys.values())
         side = await self._side(service.url, self._chosen.new_limits, service.keys.get)
         new = ReplayedSide(recorded, side, player, service.keys)
-        return Ready(Sides(await self.old(None), new), free=True)
+        return ReadySides(Sides(await self.old(None), new), free=True)
 
-    async def _side(self, base: str, limits: asking.Limits, key: Callable[[str], str | None]) -> asking.Side:
-        session = await self._stack.enter_async_context(asking.session(limits))
-        return asking.Side(addresses.base_of(base), limits, key, session, clock=self._clock)
+    async def _side(
+        self, base: str, limits: http_side.SideLimits, key: Callable[[str], str | None]
+    ) -> http_side.HttpSide:
+        session = await self._stack.enter_async_context(http_side.open_session(limits))
+        return http_side.HttpSide(http_side.base_url(base), limits, key, session, clock=self._clock)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from proxy.compare.differences import Cause
+from proxy.compare.judging.findings import Cause
 from proxy.compare.reports import ordering, visible, words
-from proxy.compare.result import NO_APPLICATION, Result, Trouble
+from proxy.compare.results import NO_APPLICATION, ComparisonResult, FailedRequests
 
 NAMED = 3  # things that one sentence names
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
@@ -17,12 +17,12 @@ REMEDIES: dict[Cause, str] = {  # for what no mapping can put right
 }
 
 
-def steps(result: Result) -> list[str]:
+def next_steps(result: ComparisonResult) -> list[str]:
     """In the order in which they are worth doing; never empty."""
     return [*_keys(result), *_whole(result), *_differences(result), *_few(result), *_rules(result), *_ready(result)]
 
 
-def _keys(result: Result) -> Iterator[str]:
+def _keys(result: ComparisonResult) -> Iterator[str]:
     """Keys that the new side does not know: nothing is known of their calls until it does."""
     seen = {key.client: words.key(key) for key in result.keys}
     for trouble in _refused(result)[:NAMED]:
@@ -34,11 +34,11 @@ def _keys(result: Result) -> Iterator[str]:
         )
 
 
-def _refused(result: Result) -> list[Trouble]:
+def _refused(result: ComparisonResult) -> list[FailedRequests]:
     return [trouble for trouble in result.troubles if NO_APPLICATION in trouble.reason]
 
 
-def _whole(result: Result) -> Iterator[str]:
+def _whole(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
         yield "The run did not reach its end: run the same command again, and it goes on where it stopped."
     others = [trouble for trouble in result.troubles if NO_APPLICATION not in trouble.reason]
@@ -48,7 +48,7 @@ def _whole(result: Result) -> Iterator[str]:
         yield f"{calls} could not be compared, most of them because of: {visible.line(first.reason)}. Put that right."
 
 
-def _differences(result: Result) -> Iterator[str]:
+def _differences(result: ComparisonResult) -> Iterator[str]:
     left = [group for group in ordering.groups(result) if group.counts]
     if left:
         first = left[0]
@@ -58,7 +58,7 @@ def _differences(result: Result) -> Iterator[str]:
         )
 
 
-def _few(result: Result) -> Iterator[str]:
+def _few(result: ComparisonResult) -> Iterator[str]:
     few = [
         f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
         for row in result.rows
@@ -68,7 +68,7 @@ def _few(result: Result) -> Iterator[str]:
         yield f"Compare more calls of {_named(few)}: there are too few to say."
 
 
-def _rules(result: Result) -> Iterator[str]:
+def _rules(result: ComparisonResult) -> Iterator[str]:
     expired = [visible.line(rule.name) for rule in result.rules if rule.expired]
     unused = [visible.line(rule.name) for rule in result.rules if not rule.expired and not rule.hidden]
     if expired:
@@ -77,7 +77,7 @@ def _rules(result: Result) -> Iterator[str]:
         yield f"Remove rules that hide nothing from compare.yaml: {_named(unused)}."
 
 
-def _ready(result: Result) -> Iterator[str]:
+def _ready(result: ComparisonResult) -> Iterator[str]:
     if result.verdict == "ready" and result.complete:
         yield "Point the clients at the new side: docs/how-to/point-clients.md says how."
     elif result.verdict == "inconclusive" and not any(row.verdict == "inconclusive" for row in result.rows):

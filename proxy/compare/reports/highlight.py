@@ -1,9 +1,61 @@
-"""Two texts side by side, with what differs marked. Its work is bounded, whatever the texts are."""
+"""JSON text over several lines, for reading. Works on the text alone: no number loses a digit, and cut JSON will do."""
 
+import re
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from proxy.compare.reports import layout
+WIDTH = 72  # what is no longer stays in one line
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\],:]|[^\s"{}\[\],:]+')
+_OPENS, _CLOSES = "{[", "}]"
+
+
+def spread(text: str) -> str:
+    """The same JSON, a member a line, where it is too long for one line."""
+    if len(text) <= WIDTH:
+        return text
+    marks = _MARK.findall(text)
+    return "".join(_laid_out(marks, _ends(marks)))
+
+
+def _ends(marks: list[str]) -> dict[int, int]:
+    """Opening mark → its closing mark, where both stand in one line at most."""
+    short: dict[int, int] = {}
+    open_: list[tuple[int, int]] = []
+    length = 0
+    for at, mark in enumerate(marks):
+        if mark in _OPENS:
+            open_.append((at, length))
+        elif mark in _CLOSES and open_:
+            start, before = open_.pop()
+            if length - before < WIDTH:
+                short[start] = at
+        length += len(mark) + (mark in ",:")
+    return short
+
+
+def _laid_out(marks: list[str], short: dict[int, int]) -> list[str]:
+    made: list[str] = []
+    depth, inline_to = 0, -1
+    for at, mark in enumerate(marks):
+        if at > inline_to and at in short:
+            inline_to = short[at]
+        inline = at <= inline_to
+        if mark in _CLOSES and not inline:
+            depth -= 1
+            made.append(_newline(depth))
+        made.append(mark)
+        if mark in _OPENS and not inline:
+            depth += 1
+        if mark == ":" or (mark == "," and inline):
+            made.append(" ")
+        elif mark in _OPENS + "," and not inline:
+            made.append(_newline(depth))
+    return made
+
+
+def _newline(depth: int) -> str:
+    return "\n" + "  " * max(depth, 0)
+
 
 WINDOW = 2_000  # characters of a side that are shown
 BEFORE = 240  # of them, those ahead of the first difference
@@ -20,7 +72,7 @@ class Piece(NamedTuple):
     marked: bool
 
 
-class Shown(NamedTuple):
+class HighlightedText(NamedTuple):
     """A side, and how many characters before and after it are left out."""
 
     pieces: tuple[Piece, ...]
@@ -28,27 +80,28 @@ class Shown(NamedTuple):
     after: int = 0
 
 
-class Pair(NamedTuple):
+class HighlightedPair(NamedTuple):
     """Both sides; None is a side that has nothing."""
 
-    old: Shown | None
-    new: Shown | None
+    old: HighlightedText | None
+    new: HighlightedText | None
 
 
-def pair(old: str | None, new: str | None, window: int = WINDOW) -> Pair:
+def highlight_pair(old: str | None, new: str | None, window: int = WINDOW) -> HighlightedPair:
     """JSON texts made ready to be shown."""
     old, new = _spread(old), _spread(new)
     if old is None or new is None:
-        return Pair(_alone(old, window), _alone(new, window))
-    start = max(0, shared(old, new) - min(BEFORE, window // 4))
+        return HighlightedPair(_one_sided(old, window), _one_sided(new, window))
+    start = max(0, common_prefix(old, new) - min(BEFORE, window // 4))
     left, right = old[start : start + window], new[start : start + window]
     pieces = _marked(left, right)
-    return Pair(
-        Shown(pieces[0], start, len(old) - start - len(left)), Shown(pieces[1], start, len(new) - start - len(right))
+    return HighlightedPair(
+        HighlightedText(pieces[0], start, len(old) - start - len(left)),
+        HighlightedText(pieces[1], start, len(new) - start - len(right)),
     )
 
 
-def shared(one: str, other: str) -> int:
+def common_prefix(one: str, other: str) -> int:
     """How many characters both begin with."""
     low, high = 0, min(len(one), len(other))
     while low < high:
@@ -61,20 +114,20 @@ def shared(one: str, other: str) -> int:
 
 
 def _spread(text: str | None) -> str | None:
-    return layout.spread(text) if text is not None and len(text) <= LAID_OUT else text
+    return spread(text) if text is not None and len(text) <= LAID_OUT else text
 
 
-def _alone(text: str | None, window: int) -> Shown | None:
+def _one_sided(text: str | None, window: int) -> HighlightedText | None:
     if text is None:
         return None
-    return Shown((Piece(text[:window], True),), 0, max(0, len(text) - window))
+    return HighlightedText((Piece(text[:window], True),), 0, max(0, len(text) - window))
 
 
 def _marked(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     """What both begin and end with is plain; what is between is compared."""
-    head = shared(old, new)
+    head = common_prefix(old, new)
     rest = min(len(old), len(new)) - head
-    tail = min(rest, shared(old[::-1], new[::-1]))
+    tail = min(rest, common_prefix(old[::-1], new[::-1]))
     sides = old[head : len(old) - tail], new[head : len(new) - tail]
     between = _compared(*sides)
     ends = Piece(old[:head], False), Piece(old[len(old) - tail :], False)

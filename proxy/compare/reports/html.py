@@ -1,26 +1,131 @@
-"""The report as one HTML page that needs nothing else: no server, no network, no script to be read.
-
-jinja2 escapes all that is data; a Content-Security-Policy that knows the page's own style and script by their hashes,
-and allows nothing beside them, stands behind it. The texts and drawings are made here, the template only places them.
-"""
+"""Distributions of latency as plain geometry, for templates to draw: no colour, no text, no markup."""
 
 import base64
 import hashlib
 import json
+import math
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
-from proxy.compare.reports import advice, charts, highlight, ordering, visible, words
-from proxy.compare.result import Result, Row
+from proxy.compare.reports import advice, highlight, ordering, visible, words
+from proxy.compare.results import ComparisonResult, EndpointResult, Interval, LatencyDistribution
+
+WIDTH, ROW, GAP = 480.0, 56.0, 18.0  # a drawing's width, a side's height, the room between two sides
+BOTTOM = 22.0  # below the sides, for the scale
+TICKS = tuple(base * 10.0**power for power in range(-4, 4) for base in (1, 2, 5))
+TICKS_MOST = 8
+
+
+class Bar(NamedTuple):
+    """A bucket. `share` is that of the side's answers, `low` and `high` are seconds, `high` None beyond the last."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    low: float
+    high: float | None
+    share: float
+
+
+class Mark(NamedTuple):
+    """A moment on the scale."""
+
+    x: float
+    seconds: float
+
+
+class ChartRow(NamedTuple):
+    """One side; its bars stand on `base` and reach up to `top`."""
+
+    side: str
+    base: float
+    top: float
+    bars: tuple[Bar, ...]
+    median: Mark
+    tail: Mark
+
+
+class Chart(NamedTuple):
+    """Both sides over one logarithmic scale."""
+
+    height: float
+    rows: tuple[ChartRow, ...]
+    ticks: tuple[Mark, ...]
+
+
+class Scale(NamedTuple):
+    """Seconds to places, logarithmic."""
+
+    low: float
+    high: float
+
+    def x(self, seconds: float) -> float:
+        """The place of a time; what lies outside is at the edge."""
+        inside = min(max(seconds, self.low), self.high)
+        return WIDTH * math.log(inside / self.low) / math.log(self.high / self.low)
+
+
+def latency_chart(sides: Iterable[LatencyDistribution]) -> Chart | None:
+    """None where nobody answered."""
+    found = [times for times in sides if sum(times.buckets)]
+    if not found:
+        return None
+    scale = _scale(found)
+    highest = max(max(times.buckets) / sum(times.buckets) for times in found)
+    rows = tuple(_row(times, GAP + place * (ROW + GAP) + ROW, scale, highest) for place, times in enumerate(found))
+    return Chart(rows[-1].base + BOTTOM, rows, _ticks(scale))
+
+
+def whisker(interval: Interval, share: float, low: float) -> tuple[float, float, float]:
+    """Ends of an interval and its share on a scale of `low` to 1, in per cent of its length."""
+    left, right, at = (100 * max(0.0, value - low) / (1 - low) for value in (interval.low, interval.high, share))
+    return left, right, at
+
+
+def _edges(times: LatencyDistribution) -> list[tuple[float, float | None]]:
+    """From where to where each bucket goes; the last has no end."""
+    first = times.bounds[0] / 2 if times.bounds else 0.001
+    return list(zip((first, *times.bounds), (*times.bounds, None), strict=True))
+
+
+def _scale(found: list[LatencyDistribution]) -> Scale:
+    """Over all buckets that hold something."""
+    pairs = [(times, edge) for times in found for edge, n in zip(_edges(times), times.buckets, strict=True) if n]
+    low = min(edge[0] for _, edge in pairs)
+    high = max(edge[1] or max(edge[0] * 2, times.p99) for times, edge in pairs)
+    return Scale(max(low, 1e-6), max(high, low * 2, 2e-6))
+
+
+def _row(times: LatencyDistribution, base: float, scale: Scale, highest: float) -> ChartRow:
+    answers = sum(times.buckets)
+    bars = []
+    for (low, high), count in zip(_edges(times), times.buckets, strict=True):
+        if not count:
+            continue
+        left, right = scale.x(low), scale.x(high if high is not None else scale.high)
+        height = max(1.0, ROW * count / answers / highest)
+        bars.append(Bar(left, base - height, max(1.0, right - left - 1), height, low, high, count / answers))
+    median, tail = (Mark(scale.x(at), at) for at in (times.p50, times.p95))
+    return ChartRow(times.side, base, base - ROW, tuple(bars), median, tail)
+
+
+def _ticks(scale: Scale) -> tuple[Mark, ...]:
+    inside = [at for at in TICKS if scale.low <= at <= scale.high]
+    step = -(-len(inside) // TICKS_MOST) or 1
+    return tuple(Mark(scale.x(at), at) for at in inside[::step])
+
 
 FOLDER = Path(__file__).parent / "page"
 LONG = 4_000  # characters of a curl line; a longer one would not be pasted anyway
 
 
-def render(result: Result) -> str:
+def render(result: ComparisonResult) -> str:
     """The page."""
     style, script = _asset("page.css"), _asset("page.js")
     page = _templates().get_template("page.html.j2")
@@ -32,8 +137,8 @@ def render(result: Result) -> str:
         groups=ordering.groups(result),
         rows=ordering.rows(result),
         rules=ordering.rules(result),
-        charts=[(endpoint, sides, charts.latency(sides.values())) for endpoint, sides in ordering.times(result.times)],
-        steps=advice.steps(result),
+        charts=[(endpoint, sides, latency_chart(sides.values())) for endpoint, sides in ordering.times(result.times)],
+        steps=advice.next_steps(result),
         floor=_floor(result.rows),
         choices=_choices(result),
     )
@@ -48,7 +153,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals.update(words=words, pair=highlight.pair, whisker=charts.whisker)
+    environment.globals.update(words=words, pair=highlight.highlight_pair, whisker=whisker)
     environment.filters.update(
         line=visible.line, block=visible.block, names=_names, command=_command, share=words.share
     )
@@ -69,13 +174,13 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _floor(rows: tuple[Row, ...]) -> float:
+def _floor(rows: tuple[EndpointResult, ...]) -> float:
     """Where the drawings of shares begin: a round share below all intervals, so that differences can be seen."""
     lowest = min((row.interval.low for row in rows if row.interval is not None), default=0.0)
     return next((floor for floor in (0.99, 0.95, 0.9, 0.75, 0.5) if lowest >= floor), 0.0)
 
 
-def _choices(result: Result) -> dict[str, list[str]]:
+def _choices(result: ComparisonResult) -> dict[str, list[str]]:
     """What each filter offers: all that occurs."""
     groups = result.groups
     return {

@@ -7,12 +7,12 @@ the run.
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from proxy.compare.reports import ordering, visible, words
-from proxy.compare.result import Group, Result, Row
+from proxy.compare.results import ComparisonResult, DifferenceGroup, EndpointResult
 
 OUTCOMES = ("failure", "error", "skipped")
 
 
-def render(result: Result) -> str:
+def render(result: ComparisonResult) -> str:
     """The document. Characters that XML cannot hold are written as JSON writes them."""
     top = Element("testsuites", name="v3bridge compare", time=f"{max(0.0, result.ended - result.started):.3f}")
     top.append(_run(result))
@@ -26,7 +26,7 @@ def render(result: Result) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(top, encoding="unicode") + "\n"
 
 
-def _run(result: Result) -> Element:
+def _run(result: ComparisonResult) -> Element:
     suite = _suite("run")
     case = _case(suite, "verdict")
     if result.verdict == "inconclusive":
@@ -45,7 +45,7 @@ def _run(result: Result) -> Element:
     return _counted(suite)
 
 
-def _judge(case: Element, row: Row, result: Result) -> None:
+def _judge(case: Element, row: EndpointResult, result: ComparisonResult) -> None:
     if row.verdict == "inconclusive":
         _outcome(case, "skipped", f"inconclusive: {words.row(row)}")
     elif row.verdict == "not ready":
@@ -56,7 +56,7 @@ def _judge(case: Element, row: Row, result: Result) -> None:
         SubElement(case, "system-out").text = words.row(row)
 
 
-def _told(group: Group, result: Result) -> str:
+def _told(group: DifferenceGroup, result: ComparisonResult) -> str:
     lines = [
         f"{visible.line(group.path)}: {words.KINDS[group.kind]}, on {words.seen_on(group, result)}",
         f"  cause: {group.cause}: {visible.line(group.why)}",

@@ -1,9 +1,47 @@
-"""Markdown for a pull request: short enough for one comment, and nothing in it mentions, links or breaks out."""
+"""Data in Markdown: nothing in it is read as Markdown or HTML, and nothing mentions anybody or becomes a link."""
 
+import re
 from collections.abc import Iterable, Iterator
 
-from proxy.compare.reports import advice, highlight, markdown_text, ordering, visible, words
-from proxy.compare.result import Group, Result, Sample
+from proxy.compare.reports import advice, highlight, ordering, visible, words
+from proxy.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample
+
+NAME, SENTENCE = 160, 240  # characters of a name and of a sentence
+
+_PLAIN = re.compile(r"[^`|\\\n<&]+")
+_SPLIT = "\u200b"  # has no width: what stands around it reads as before, but is no mention and no address any more
+_SPECIAL = re.compile(rf":(?! )|_|[^\w: \u00a0{_SPLIT},.;()'\"%=?/+°–…-]")
+_LINKS = re.compile(r"(?<=[@#])|(?<=:)(?=//)|(?<=www)|(?<=GH-)", re.IGNORECASE)
+
+
+def code(text: str) -> str:
+    """A name as code: between backticks where these hold it, else as HTML in which every sign is an entity."""
+    shown = visible.line(text, NAME)
+    if _PLAIN.fullmatch(shown):
+        return f"`{shown}`"
+    return f"<code>{name(text)}</code>" if shown else "–"
+
+
+def name(text: str) -> str:
+    """A name in the text, or in an HTML element."""
+    return _plain(visible.line(text, NAME))
+
+
+def sentence(text: str) -> str:
+    """A sentence that may hold data."""
+    return _plain(visible.line(text, SENTENCE))
+
+
+def fenced(language: str, lines: list[str]) -> str:
+    """A block of code whose fence is longer than any in it."""
+    body = "\n".join(lines)
+    fence = "`" * (1 + max(map(len, re.findall("`+", body)), default=2))
+    return f"{fence}{language}\n{body}\n{fence}"
+
+
+def _plain(text: str) -> str:
+    return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", _LINKS.sub(_SPLIT, text))
+
 
 # A comment has 65 536 characters: so many each table, each list and all samples together may take.
 TABLE, LIST, DETAILS = 10_000, 3_000, 12_000
@@ -12,10 +50,10 @@ SAMPLE = 500  # characters of a side of a sample
 _ICONS = {"ready": "🟢", "not ready": "🔴", "inconclusive": "🟡"}
 
 
-def render(result: Result) -> str:
+def render(result: ComparisonResult) -> str:
     """The comment."""
     parts = [
-        f"## {_ICONS[result.verdict]} v3 comparison\n\n**{markdown_text.sentence(words.headline(result))}**",
+        f"## {_ICONS[result.verdict]} v3 comparison\n\n**{sentence(words.headline(result))}**",
         _list(result.failed, "Not kept:"),
         _rows(result),
         _groups(result),
@@ -25,17 +63,17 @@ def render(result: Result) -> str:
         _list((words.spent(result.cost), words.a_month(result.cost)), "Cost:"),
         _list(map(words.key, result.keys), "Keys that no setting names:"),
         _list(result.notes, "Notes:"),
-        _list(advice.steps(result), "Next:"),
+        _list(advice.next_steps(result), "Next:"),
         f"<sub>{_sides(result)}</sub>",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _rows(result: Result) -> str:
+def _rows(result: ComparisonResult) -> str:
     lines = (
         (
-            markdown_text.code(row.client),
-            markdown_text.code(row.endpoint),
+            code(row.client),
+            code(row.endpoint),
             words.share(row.share) if row.share is not None else "–",
             words.interval(row.interval) if row.interval is not None else "–",
             words.number(row.calls),
@@ -48,11 +86,11 @@ def _rows(result: Result) -> str:
     return _table(heads, lines)
 
 
-def _groups(result: Result) -> str:
+def _groups(result: ComparisonResult) -> str:
     lines = (
         (
-            markdown_text.code(group.endpoint),
-            markdown_text.code(group.path),
+            code(group.endpoint),
+            code(group.path),
             words.KINDS[group.kind],
             group.cause,
             words.seen_on(group, result),
@@ -63,28 +101,28 @@ def _groups(result: Result) -> str:
     return _table(("endpoint", "path", "difference", "cause", "seen on", ""), lines)
 
 
-def _details(group: Group, result: Result) -> str:
+def _details(group: DifferenceGroup, result: ComparisonResult) -> str:
     parts = [
-        f"<details><summary>{markdown_text.name(group.endpoint)}: {words.KINDS[group.kind]}, "
+        f"<details><summary>{name(group.endpoint)}: {words.KINDS[group.kind]}, "
         f"{words.seen_on(group, result)}</summary>",
-        f"{markdown_text.code(group.path)}: {markdown_text.sentence(group.why)}",
+        f"{code(group.path)}: {sentence(group.why)}",
         *(_sample(sample) for sample in group.samples[:1]),
         "</details>",
     ]
     return "\n\n".join(parts)
 
 
-def _sample(sample: Sample) -> str:
-    shown = highlight.pair(sample.old, sample.new, SAMPLE)
+def _sample(sample: DifferenceSample) -> str:
+    shown = highlight.highlight_pair(sample.old, sample.new, SAMPLE)
     lines = [visible.line(f"{sample.origin} {sample.place}")]
     for mark, side in (("-", shown.old), ("+", shown.new)):
         lines += [f"{mark} {line}" for line in _side(side)]
     if sample.said:
         lines.append(visible.line(f"message: {sample.said}"))
-    return markdown_text.fenced("diff", lines)
+    return fenced("diff", lines)
 
 
-def _side(side: highlight.Shown | None) -> list[str]:
+def _side(side: highlight.HighlightedText | None) -> list[str]:
     if side is None:
         return ["(nothing)"]
     left_out = side.before + side.after
@@ -92,7 +130,7 @@ def _side(side: highlight.Shown | None) -> list[str]:
     return [*lines, *([f"… ({words.count(left_out, 'character')} left out)"] if left_out else [])]
 
 
-def _rules(result: Result) -> Iterator[str]:
+def _rules(result: ComparisonResult) -> Iterator[str]:
     told = [rule for rule in result.rules if rule.expired or not rule.hidden]
     hidden = sum(rule.hidden for rule in result.rules if not rule.expired)
     if result.rules:
@@ -100,8 +138,8 @@ def _rules(result: Result) -> Iterator[str]:
     yield from (f"{rule.name}: {words.used(rule)}" for rule in ordering.rules(result) if rule in told)
 
 
-def _sides(result: Result) -> str:
-    old, new, source = (markdown_text.name(text) for text in (*(side.place for side in result.sides), result.source))
+def _sides(result: ComparisonResult) -> str:
+    old, new, source = (name(text) for text in (*(side.place for side in result.sides), result.source))
     return f"{old} against {new}, from {source}, {words.moment(result.ended)}"
 
 
@@ -113,7 +151,7 @@ def _table(heads: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 
 
 def _list(sentences: Iterable[str], title: str) -> str:
-    lines = [f"- {markdown_text.sentence(sentence)}" for sentence in sentences]
+    lines = [f"- {sentence(each)}" for each in sentences]
     shown = _fitting(lines, LIST)
     more = [f"- … and {words.number(len(lines) - len(shown))} more"] if len(lines) > len(shown) else []
     return "\n".join([f"**{title}**", "", *shown, *more]) if lines else ""

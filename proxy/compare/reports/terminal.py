@@ -7,20 +7,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from proxy.compare.reports import advice, ordering, terminal_groups, visible, words
-from proxy.compare.result import Result, Row
+from proxy.compare.reports import advice, highlight, ordering, visible, words
+from proxy.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample, EndpointResult
 
 COLOURS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
 WIDE = 104  # columns of a terminal that the whole table fits into
 LINES = 12  # of a list; the rest is counted
 
 
-def render(result: Result, console: Console) -> None:
+def render(result: ComparisonResult, console: Console) -> None:
     """Print it. Nothing in the data is read as markup, and none of its control characters gets through."""
     _verdict(result, console)
     if result.rows:
         _section(console, "Clients and endpoints", [_rows(result, console.width >= WIDE)])
-    _section(console, "Differences", terminal_groups.shown(result))
+    _section(console, "Differences", _group_parts(result))
     _section(console, "Rules", _rules(result))
     _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
     _section(console, "Could not be compared", _lines(_troubles(result)))
@@ -29,7 +29,7 @@ def render(result: Result, console: Console) -> None:
     _section(console, "What to do next", _steps(result))
 
 
-def _verdict(result: Result, console: Console) -> None:
+def _verdict(result: ComparisonResult, console: Console) -> None:
     verdict = f"{words.VERDICTS[result.verdict]}: "
     console.print(Text.assemble((verdict, f"bold {COLOURS[result.verdict]}"), words.because(result)))
     old, new = (visible.line(side.place) for side in result.sides)
@@ -50,7 +50,7 @@ def _section(console: Console, title: str, parts: Iterable[Text | Table | Paddin
             console.print(part)
 
 
-def _rows(result: Result, wide: bool) -> Table:
+def _rows(result: ComparisonResult, wide: bool) -> Table:
     """What a narrow terminal has no room for says the rest of the report, too."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("client", overflow="fold")
@@ -65,7 +65,7 @@ def _rows(result: Result, wide: bool) -> Table:
     return table
 
 
-def _cells(row: Row, wide: bool) -> Iterator[Text]:
+def _cells(row: EndpointResult, wide: bool) -> Iterator[Text]:
     yield Text(visible.line(row.endpoint))
     yield Text("–" if row.share is None else words.share(row.share))
     yield Text("–" if row.interval is None else words.interval(row.interval))
@@ -76,7 +76,7 @@ def _cells(row: Row, wide: bool) -> Iterator[Text]:
     yield Text(row.verdict, style=COLOURS[row.verdict])
 
 
-def _rules(result: Result) -> Iterator[Table]:
+def _rules(result: ComparisonResult) -> Iterator[Table]:
     if not result.rules:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -89,11 +89,11 @@ def _rules(result: Result) -> Iterator[Table]:
     yield table
 
 
-def _costs(result: Result) -> tuple[str, str]:
+def _costs(result: ComparisonResult) -> tuple[str, str]:
     return words.spent(result.cost), words.a_month(result.cost)
 
 
-def _troubles(result: Result) -> Iterator[Text]:
+def _troubles(result: ComparisonResult) -> Iterator[Text]:
     for trouble in sorted(result.troubles, key=lambda each: -each.calls):
         calls, first = words.count(trouble.calls, "call"), visible.line(trouble.first_origin)
         yield Text.assemble((calls, "yellow"), f": {visible.line(trouble.reason)}", (f" (first at {first})", "dim"))
@@ -105,8 +105,87 @@ def _lines(texts: Iterable[Text]) -> list[Text | Table | Padding]:
     return [*found[:LINES], *more]
 
 
-def _steps(result: Result) -> Iterator[Table]:
+def _steps(result: ComparisonResult) -> Iterator[Table]:
     table = Table.grid(padding=(0, 1))
-    for place, step in enumerate(advice.steps(result), 1):
+    for place, step in enumerate(advice.next_steps(result), 1):
         table.add_row(Text(f"{place}.", style="bold"), Text(step))
     yield table
+
+
+FULL, BRIEF = 15, 15  # groups that are shown; the other reports have all of them
+SAMPLE = 320  # characters of a side
+
+
+def _group_parts(result: ComparisonResult) -> Iterator[Text | Table | Padding]:
+    """What is printed under the title, in order."""
+    found = ordering.groups(result)
+    counting = [group for group in found if group.counts]
+    others = [group for group in found if not group.counts]
+    for place, group in enumerate(counting[:FULL], 1):
+        yield _head(place, group, result)
+        yield Padding(_body(group), (0, 0, 1 if place < len(counting) or others else 0, 4), expand=False)
+    yield from _more(len(counting) - FULL)
+    if others:
+        yield Text("These do not count:", style="dim")
+        yield _table(others[:BRIEF], result)
+        yield from _more(len(others) - BRIEF)
+
+
+def _head(place: int, group: DifferenceGroup, result: ComparisonResult) -> Text:
+    return Text.assemble(
+        (f"{place:>2}. ", "dim"),
+        (words.KINDS[group.kind], "bold red"),
+        f" on {words.seen_on(group, result)} of {visible.line(group.endpoint)}",
+    )
+
+
+def _body(group: DifferenceGroup) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("path", Text(visible.line(group.path), style="cyan"))
+    table.add_row("cause", Text.assemble((group.cause, "bold"), f": {visible.line(group.why)}"))
+    if group.noise is not None:
+        table.add_row("noise", Text(words.noise(group)))
+    clients = ", ".join(map(visible.line, group.clients))
+    table.add_row("clients", Text(visible.line(clients)))
+    for sample in group.samples[:1]:
+        _sample(table, sample)
+    return table
+
+
+def _sample(table: Table, sample: DifferenceSample) -> None:
+    table.add_row("call", Text(visible.line(sample.call)))
+    table.add_row("place", Text(visible.line(f"{sample.place}, {sample.origin}")))
+    pair = highlight.highlight_pair(sample.old, sample.new, SAMPLE)
+    table.add_row("old", _side(pair.old, "bold red"))
+    table.add_row("new", _side(pair.new, "bold green"))
+    if sample.said:
+        table.add_row("message", Text(visible.line(sample.said)))
+
+
+def _side(side: highlight.HighlightedText | None, style: str) -> Text:
+    if side is None:
+        return Text("nothing", style="dim italic")
+    text = Text("… " if side.before else "")
+    for piece in side.pieces:
+        text.append(visible.block(piece.text), style=style if piece.marked else "")
+    if side.after:
+        text.append(f" … ({words.count(side.after, 'character')} more)", style="dim")
+    return text
+
+
+def _table(groups: list[DifferenceGroup], result: ComparisonResult) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", style="dim")
+    for name in ("endpoint", "path", "difference", "cause", "seen on", "why not"):
+        table.add_column(name, overflow="fold")
+    for group in groups:
+        why_not = words.standing(group).partition(": ")[2]
+        about = (group.endpoint, group.path, words.KINDS[group.kind], group.cause)
+        table.add_row(*(Text(visible.line(cell)) for cell in (*about, words.seen_on(group, result), why_not)))
+    return table
+
+
+def _more(left: int) -> Iterator[Text]:
+    if left > 0:
+        yield Text(f"… and {words.number(left)} more: --html and --json have all of them", style="dim")

@@ -15,7 +15,6 @@ _UNSEEN = (
 )
 _IN_BLOCK = re.compile(f"[{_UNSEEN}]")
 _IN_LINE = re.compile(f"[{_UNSEEN}\t\n]")
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def block(text: str, most: int = BLOCK) -> str:
@@ -31,11 +30,6 @@ def line(text: str, most: int = LINE) -> str:
 def _cut(text: str, most: int) -> str:
     """What is said where a text is longer than `most` characters."""
     return f"… ({len(text) - most:,} characters more)".replace(",", "\u00a0") if len(text) > most else ""
-
-
-def encodable(text: str) -> str:
-    """The same with halves of surrogate pairs written out: the only characters that UTF-8 cannot carry."""
-    return _HALF.sub(_escape, text)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -2,9 +2,18 @@
 
 from datetime import UTC, datetime
 
-from proxy.compare.differences import Kind
+from proxy.compare.judging.findings import Kind
 from proxy.compare.reports import visible
-from proxy.compare.result import Cost, Group, Interval, Result, Row, RuleUse, SeenKey, Verdict
+from proxy.compare.results import (
+    ComparisonCost,
+    ComparisonResult,
+    DifferenceGroup,
+    EndpointResult,
+    Interval,
+    RuleUse,
+    UnnamedKey,
+    Verdict,
+)
 
 RULES = 4  # that the headline names
 GAP = "\u00a0"  # between a figure and what belongs to it
@@ -74,7 +83,7 @@ def bucket(low: float, high: float | None) -> str:
     return f"over {seconds(low)}" if high is None else f"{seconds(low)} to {seconds(high)}"
 
 
-def took(result: Result) -> str:
+def took(result: ComparisonResult) -> str:
     """How long the run was under way."""
     return seconds(max(0.0, result.ended - result.started))
 
@@ -84,12 +93,12 @@ def moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def headline(result: Result) -> str:
+def headline(result: ComparisonResult) -> str:
     """The verdict and what it rests on, in one line."""
     return f"{VERDICTS[result.verdict]}: {because(result)}"
 
 
-def because(result: Result) -> str:
+def because(result: ComparisonResult) -> str:
     """What the verdict rests on."""
     said = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
     left = sum(group.counts for group in result.groups)
@@ -104,7 +113,7 @@ def because(result: Result) -> str:
     return f"{', '.join(said)}."
 
 
-def hidden(result: Result) -> str:
+def hidden(result: ComparisonResult) -> str:
     """`rules hid 3 022 differences (click link 3 000, region 22)`; empty where they hid none."""
     hiding = sorted((rule for rule in result.rules if rule.hidden), key=lambda rule: (-rule.hidden, rule.name))
     if not hiding:
@@ -115,12 +124,12 @@ def hidden(result: Result) -> str:
     return f"rules hid {total} ({', '.join([*most, *more])})"
 
 
-def compared(result: Result) -> int:
+def compared(result: ComparisonResult) -> int:
     """Calls that were compared."""
     return sum(row.calls for row in result.rows)
 
 
-def troubled(result: Result) -> int:
+def troubled(result: ComparisonResult) -> int:
     """Calls that could not be."""
     return sum(trouble.calls for trouble in result.troubles)
 
@@ -132,7 +141,7 @@ def equivalence(equivalent: int, calls: int) -> str:
     return f"equivalent on {share(equivalent / calls)} of {count(calls, 'call')}"
 
 
-def row(value: Row) -> str:
+def row(value: EndpointResult) -> str:
     """What holds for one client at one endpoint."""
     said = equivalence(value.equivalent, value.calls)
     if value.interval is not None:
@@ -140,13 +149,13 @@ def row(value: Row) -> str:
     return said + (f"; {number(value.troubled)} could not be compared" if value.troubled else "")
 
 
-def seen_on(group: Group, result: Result) -> str:
+def seen_on(group: DifferenceGroup, result: ComparisonResult) -> str:
     """How many of the endpoint's calls have it."""
     calls = sum(row.calls for row in result.rows if row.endpoint == group.endpoint)
     return f"{number(group.calls)} of {count(calls, 'call')}" + (f" ({share(group.calls / calls)})" if calls else "")
 
 
-def standing(group: Group) -> str:
+def standing(group: DifferenceGroup) -> str:
     """Whether it counts against its calls, and why not."""
     if group.counts:
         return "counts"
@@ -157,7 +166,7 @@ def standing(group: Group) -> str:
     return "does not count: no more than noise" if group.noise is not None else "does not count"
 
 
-def noise(group: Group) -> str:
+def noise(group: DifferenceGroup) -> str:
     """How much the old side disagrees with itself there."""
     if group.noise is None:
         return "not looked at"
@@ -171,20 +180,20 @@ def used(rule: RuleUse) -> str:
     return f"hid {count(rule.hidden, 'difference')}" if rule.hidden else "unused"
 
 
-def key(seen: SeenKey) -> str:
+def key(seen: UnnamedKey) -> str:
     """`key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
     places = seen.first if seen.first == seen.last else f"{seen.first} to {seen.last}"
     said = [f"fingerprint {seen.fingerprint}", places, *([seen.agent] if seen.agent else [])]
     return visible.line(f"{seen.client} ({', '.join(said)})")
 
 
-def spent(cost: Cost) -> str:
+def spent(cost: ComparisonCost) -> str:
     """What this run was paid for with."""
     budget = f" of a budget of {number(cost.budget)}" if cost.budget is not None else ""
     return f"this run cost {count(cost.spent, 'part')}{budget}"
 
 
-def a_month(cost: Cost) -> str:
+def a_month(cost: ComparisonCost) -> str:
     """What the source's calls come to in 30 days."""
     if cost.a_month is None:
         return (

@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.compare.calls import Call
-from proxy.compare.replies import Reply
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse
 
 HEAD = 4  # bytes of a message's length
 
 
-class Order(msgspec.Struct, frozen=True, tag=True):
+class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
     """What to begin with: the file of rules (None: the shipped one), the catalog site, what was gathered before (JSON,
     empty where nothing was), and the uids of a site's own table.
     """
@@ -25,22 +25,22 @@ class Order(msgspec.Struct, frozen=True, tag=True):
     uids: tuple[str, ...] = ()
 
 
-class Job(msgspec.Struct, frozen=True, tag=True):
+class JudgePair(msgspec.Struct, frozen=True, tag=True):
     """A pair of answers to judge and to add up. `may_ask_again`: the old service can be asked once more.
 
     `secrets` are the keys that may stand in the answers; what is kept of them holds none.
     """
 
-    call: Call
+    call: V3Request
     at: float
-    old: Reply
-    new: Reply
-    old_again: Reply | None = None
+    old: SideResponse
+    new: SideResponse
+    old_again: SideResponse | None = None
     may_ask_again: bool = False
     secrets: tuple[str, ...] = ()
 
 
-class Verdict(msgspec.Struct, frozen=True, tag=True):
+class PairVerdict(msgspec.Struct, frozen=True, tag=True):
     """What came of a job. "again": nothing yet; it is wanted once more, with a second answer of the old service.
 
     `side` is that which the trouble is of: old, new, or inside.
@@ -50,18 +50,18 @@ class Verdict(msgspec.Struct, frozen=True, tag=True):
     side: str = ""
 
 
-class Wanted(msgspec.Struct, frozen=True, tag=True):
+class TallyRequest(msgspec.Struct, frozen=True, tag=True):
     """What was gathered so far is to be told."""
 
 
-class Gathered(msgspec.Struct, frozen=True, tag=True):
+class TallyReport(msgspec.Struct, frozen=True, tag=True):
     """All of it, as JSON."""
 
     text: str
 
 
-Down = Order | Job | Wanted
-Up = Verdict | Gathered
+Down = JudgeSetup | JudgePair | TallyRequest
+Up = PairVerdict | TallyReport
 
 
 class _Coders(NamedTuple):

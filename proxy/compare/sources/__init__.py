@@ -4,8 +4,3 @@
 of those. Files are read as they stream: what is held is one line, or one entry. Nothing of a file is shown but its name
 and places in it: lines hold keys.
 """
-
-from proxy.compare.sources.opening import KINDS, open_source
-from proxy.compare.sources.source import Count, Source
-
-__all__ = ["KINDS", "Count", "Source", "open_source"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from proxy import model
-from proxy.compare.sources.entries import Entry, Item, Skipped, Unreadable
+from proxy.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
 
 HEADER_ROWS = 30
 TARGET_MAX = 8000  # characters; v3 refused longer ones (contract v3-rest.md §6)
@@ -43,7 +43,7 @@ LONG = f"has a part number of more than {NUMBER_MAX} characters"
 BROKEN = "has a line break in its part number: a quote may not be closed"
 AGAIN = "asks for the same part as a row before"
 
-Row = tuple[int, Sequence[str]]
+TableRow = tuple[int, Sequence[str]]
 Names = Mapping[str, str]  # a column's name by v3's key
 NONE: Names = {}
 
@@ -53,7 +53,7 @@ class _Query(NamedTuple):
     text: str
 
 
-def read(rows: Iterable[Row], named: Names = NONE) -> Iterator[Item]:
+def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
     """Calls for the rows of a table, with their numbers; blank rows say nothing. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
     first = list(islice(filled, HEADER_ROWS))
@@ -91,7 +91,7 @@ def _plain(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower() or name.strip()
 
 
-def _no_column(first: list[Row], named: Names) -> Unreadable:
+def _no_column(first: list[TableRow], named: Names) -> Unreadable:
     """Which columns there are, all of them: one of them is the one that is missing."""
     if not first:
         return Unreadable(1, "there is no row in it")
@@ -111,7 +111,7 @@ def _visible(cell: str) -> str:
     return "…" if "apikey" in cell.lower() else cell[:HEADER_MAX]
 
 
-def _queries(rows: Iterable[Row], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:
+def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:
     asked = set[tuple[str, ...]]()
     for number, row in rows:
         cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
@@ -138,6 +138,6 @@ def _target(queries: list[_Query]) -> str:
     return PATH + quote(f"[{','.join(each.text for each in queries)}]", safe="", errors="replace")
 
 
-def _call(queries: list[_Query]) -> Entry:
+def _call(queries: list[_Query]) -> RequestEntry:
     rows = sorted({queries[0].row, queries[-1].row})
-    return Entry("-".join(map(str, rows)), _target(queries))
+    return RequestEntry("-".join(map(str, rows)), _target(queries))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 _LINE = re.compile(r"([A-Z]{2,10}) (\S.*?)(?: HTTP/\d(?:\.\d)?)?")
 
 
-class Entry(NamedTuple):
+class RequestEntry(NamedTuple):
     """One request. `place` is where it stands: a line's number, or words; `at` is seconds since 1970.
 
     `key` is an apikey that stands beside the target, `client` a name that is known without one, `agent` the
@@ -39,7 +39,7 @@ class Skipped(NamedTuple):
     reason: str
 
 
-Item = Entry | Unreadable | Skipped
+Item = RequestEntry | Unreadable | Skipped
 Reader = Callable[[BufferedReader], Iterator[Item]]
 
 

@@ -1,25 +1,31 @@
 """One file of requests, read into calls. What is no request is counted, with where it first stands, and never fatal."""
 
+import csv
+import io
+import json
+import re
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from proxy import errors, parameters
-from proxy.compare.calls import Call, read_target
-from proxy.compare.clients import Clients
-from proxy.compare.sources import packing
-from proxy.compare.sources.entries import Entry, Item, Reader, Unreadable
+from proxy.compare.requests import V3Request, parse_target
+from proxy.compare.sources import bom, files, json_files, tables, text_lines
+from proxy.compare.sources.clients import Clients
+from proxy.compare.sources.entries import Item, Reader, RequestEntry, Unreadable
 
-ASKED = {"GET", "HEAD"}
+READ_METHODS = {"GET", "HEAD"}
 OTHER_METHOD = "its method is not GET or HEAD"
 
 # JSONP's: a new one each time, and answers are compared without it.
-PASSING = {"callback", "_"}
+VOLATILE_PARAMETERS = {"callback", "_"}
 
 
-class Count(msgspec.Struct, frozen=True):
+class SkipCount(msgspec.Struct, frozen=True):
     """How often something was no request, for one reason; `first` is where, such as `access.log:17`."""
 
     reason: str
@@ -27,7 +33,7 @@ class Count(msgspec.Struct, frozen=True):
     first: str
 
 
-class Source:
+class RequestSource:
     """Iterates over its file anew each time; `junk`, `skipped` and `seconds` are of what was read last.
 
     `junk` could not be read; `skipped` are requests of something else than v3, and what is asked twice. `seconds` lie
@@ -43,12 +49,12 @@ class Source:
         self._begin()
 
     @property
-    def junk(self) -> tuple[Count, ...]:
+    def junk(self) -> tuple[SkipCount, ...]:
         """The most frequent first."""
         return _sorted(self._junk)
 
     @property
-    def skipped(self) -> tuple[Count, ...]:
+    def skipped(self) -> tuple[SkipCount, ...]:
         """The most frequent first."""
         return _sorted(self._skipped)
 
@@ -57,11 +63,11 @@ class Source:
         """From the earliest timestamp to the latest."""
         return self._last - self._first if self._last > self._first else None
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[V3Request]:
         """Every call, in order. Raises SourceError for a file that cannot be opened or has none, with a reason."""
         self._begin()
         found = False
-        with packing.opened(self._path) as stream, closing(self._read(self._reader(stream))) as read:
+        with files.open_file(self._path) as stream, closing(self._read(self._reader(stream))) as read:
             for call in read:
                 found = True
                 yield call
@@ -69,11 +75,11 @@ class Source:
             raise errors.SourceError(self._nothing())
 
     def _begin(self) -> None:
-        self._junk: dict[str, Count] = {}
-        self._skipped: dict[str, Count] = {}
+        self._junk: dict[str, SkipCount] = {}
+        self._skipped: dict[str, SkipCount] = {}
         self._first, self._last = float("inf"), float("-inf")
 
-    def _read(self, items: Iterator[Item]) -> Generator[Call, None, None]:
+    def _read(self, items: Iterator[Item]) -> Generator[V3Request, None, None]:
         place: int | str = "the beginning"
         try:
             for item in items:
@@ -81,30 +87,30 @@ class Source:
                 call = self._call(item)
                 if call is not None:
                     yield call
-        except packing.Cut as cut:
+        except files.TruncatedFile as cut:
             self._note(self._junk, f"after {place}", str(cut))
 
-    def _call(self, item: Item) -> Call | None:
-        if not isinstance(item, Entry):
+    def _call(self, item: Item) -> V3Request | None:
+        if not isinstance(item, RequestEntry):
             self._note(self._junk if isinstance(item, Unreadable) else self._skipped, item.place, item.reason)
             return None
         if item.at is not None:
             self._first, self._last = min(self._first, item.at), max(self._last, item.at)
-        if item.method not in ASKED:
+        if item.method not in READ_METHODS:
             self._note(self._skipped, item.place, OTHER_METHOD)
             return None
         try:
-            path, query, key = read_target(item.target)
+            path, query, key = parse_target(item.target)
         except ValueError as error:
             self._note(self._skipped, item.place, str(error))
             return None
         origin = self._origin(item.place)
         client = item.client or self._clients.met(key or item.key, origin, item.agent)
-        lasting = tuple(pair for pair in query if parameters.bare(pair[0]) not in PASSING)
-        return Call(path, lasting, client, item.times, origin)
+        lasting = tuple(pair for pair in query if parameters.bare(pair[0]) not in VOLATILE_PARAMETERS)
+        return V3Request(path, lasting, client, item.times, origin)
 
-    def _note(self, counts: dict[str, Count], place: int | str, reason: str) -> None:
-        known = counts.get(reason) or Count(reason, 0, self._origin(place))
+    def _note(self, counts: dict[str, SkipCount], place: int | str, reason: str) -> None:
+        known = counts.get(reason) or SkipCount(reason, 0, self._origin(place))
         counts[reason] = msgspec.structs.replace(known, times=known.times + 1)
 
     def _origin(self, place: int | str) -> str:
@@ -120,5 +126,117 @@ class Source:
         return f"{self._path}: no request of v3 in it, read as {self.kind}: {first.first}: {first.reason}{more}"
 
 
-def _sorted(counts: dict[str, Count]) -> tuple[Count, ...]:
+def _sorted(counts: dict[str, SkipCount]) -> tuple[SkipCount, ...]:
     return tuple(sorted(counts.values(), key=lambda count: -count.times))
+
+
+HEAD = 1 << 16  # bytes by which a file is known
+
+
+class FileKind(NamedTuple):
+    """How a kind of file is read, and what it is in words."""
+
+    read: Reader
+    meaning: str
+
+
+KINDS = {
+    "log": FileKind(
+        text_lines.read_access_log, "access logs of nginx, Apache, ELB, ALB and others with the request in quotes"
+    ),
+    "json": FileKind(json_files.read_json_lines, "JSON lines with a field such as url, request or path"),
+    "har": FileKind(json_files.read_har, "HAR, as browsers save it"),
+    "urls": FileKind(text_lines.read_urls, "URLs or request targets, one a line"),
+    "csv": FileKind(tables.read_csv, "parts as CSV, with a header"),
+    "xlsx": FileKind(tables.read_workbook, "parts as a workbook, with a header"),
+    "recording": FileKind(json_files.read_recording, "recordings of v3bridge"),
+}
+TABLES = {"csv": tables.read_csv, "xlsx": tables.read_workbook}  # kinds with columns
+_PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
+_SUFFIXES = {
+    ".har": "har",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "xlsx"),
+}
+_ARCHIVE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # ZIP, and OLE of the older .xls
+_HAR = re.compile(r'\s*\{\s*"log"\s*:\s*(?:\{|$)')
+
+
+def open_source(path: Path, clients: Clients, *, kind: str | None = None, named: bom.Names = bom.NONE) -> RequestSource:
+    """The requests of a file; `named` are the columns of a list of parts by v3's keys. Raises SourceError for a file
+    that is not there, for one of no known kind, and for columns of what has none."""
+    if kind is not None and kind not in KINDS:
+        raise errors.SourceError(f"{kind[:40]!r} is no kind of file; there are {', '.join(KINDS)}")
+    with files.open_file(path) as stream:
+        found = kind or _kind(path, _head(stream), named)
+    if not named:
+        return RequestSource(path, found, KINDS[found].read, clients)
+    if found not in TABLES:
+        raise errors.SourceError(f"{path}: has no columns to be named with --column, read as {found}")
+    return RequestSource(path, found, partial(TABLES[found], named=named), clients)
+
+
+def _head(stream: io.BufferedReader) -> bytes:
+    """The beginning, as far as it can be read."""
+    head = b""
+    try:
+        while len(head) < HEAD and (more := stream.read1(HEAD - len(head))):
+            head += more
+    except files.TruncatedFile:
+        pass  # is counted when it is read
+    return head
+
+
+def _kind(path: Path, head: bytes, named: bom.Names) -> str:
+    suffix = Path(_PACKED.sub("", path.name.lower())).suffix
+    if head.startswith(_ARCHIVE):
+        return "xlsx"
+    text = tables.decoded(head)
+    if not text.strip():
+        raise errors.SourceError(f"{path}: there is nothing in it")
+    found = _by_content(text, _SUFFIXES.get(suffix)) or ("csv" if named else None)
+    if found is None and "\0" in text:
+        raise errors.SourceError(f"{path}: is neither text nor a workbook")
+    if found is None:
+        kinds = "; ".join(f"{name}: {kind.meaning}" for name, kind in KINDS.items())
+        raise errors.SourceError(f"{path}: it is not clear what kind of file this is. Say which it is: {kinds}")
+    return found
+
+
+def _by_content(text: str, named: str | None) -> str | None:
+    """The kind of most of the first lines that are of any; a HAR and a recording are known by how they begin."""
+    if _HAR.match(text):
+        return "har"
+    lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
+    if json_files.RECORDING_HEADER in lines[0][:100]:
+        return "recording"
+    kinds = [kind for line in lines if (kind := _kind_of(line)) and (kind, named) != ("urls", "csv")]
+    if kinds:
+        return max(("log", "json", "urls"), key=kinds.count)
+    return named or ("json" if lines[0].startswith("{") else "csv" if _has_header(text) else None)
+
+
+def _has_header(text: str) -> bool:
+    try:
+        return any(map(bom.columns, csv.reader(io.StringIO(text), delimiter=tables.delimiter(text))))
+    except csv.Error:
+        return False
+
+
+def _kind_of(line: str) -> str | None:
+    if line.startswith("{"):
+        return "json" if _is_json(line) else None
+    if text_lines.REQUEST.search(line):
+        return "log"
+    return "urls" if "/v3/" in line and text_lines.ADDRESS.match(text_lines.without_count(line)[0]) else None
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True

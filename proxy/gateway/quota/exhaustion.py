@@ -31,14 +31,14 @@ class ExhaustedQuotas:
         self._unsaved: dict[str, ExhaustedQuota] = {}
 
     def check(self, account: QuotaAccount) -> None:
-        """Raise PartLimitUsedUp while the account's quota is exhausted."""
+        """Raise QuotaExhausted while the account's quota is exhausted."""
         if not self._exhausted:
             return
         quota = self._exhausted.get(account.name)
         if quota is not None and quota.until > self._clock.now():
-            raise errors.PartLimitUsedUp(quota.reason, retry_after=self._retry_after(quota))
+            raise errors.QuotaExhausted(quota.reason, retry_after=self._retry_after(quota))
 
-    async def mark(self, account: QuotaAccount, periods: BillingPeriods, error: errors.PartLimitUsedUp) -> None:
+    async def mark(self, account: QuotaAccount, periods: BillingPeriods, error: errors.QuotaExhausted) -> None:
         """Mark a quota as exhausted, for all workers. Sets the error's retry_after. Raises StoreUnavailable."""
         known = self._exhausted.get(account.name)
         if known is not None and known.until > self._clock.now():

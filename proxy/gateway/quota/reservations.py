@@ -71,7 +71,7 @@ class Reservation:
         self._open = False
         uncertain = self._parts if may_be_billed(error) else 0
         await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
-        if isinstance(error, errors.PartLimitUsedUp):
+        if isinstance(error, errors.QuotaExhausted):
             await self._quota.mark_exhausted(self._accounts, error)
         return uncertain
 
@@ -120,7 +120,7 @@ class Quota:
         await self._ledger.close()
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
-        """Reserve `parts`, the most that a request can cost. Raises PartLimitUsedUp and StoreUnavailable."""
+        """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
         self._exhausted.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         if not parts:
@@ -152,7 +152,7 @@ class Quota:
         group = self._charge(accounts, self._calendar.today()).group
         await self._ledger.book(RequestUsage(group, used, uncertain, reservation, intent))
 
-    async def mark_exhausted(self, accounts: ChargedAccounts, error: errors.PartLimitUsedUp) -> None:
+    async def mark_exhausted(self, accounts: ChargedAccounts, error: errors.QuotaExhausted) -> None:
         """Mark an application's quota as exhausted, for its reservation."""
         try:
             await self._exhausted.mark(accounts.application, self._calendar.today(), error)
@@ -215,11 +215,11 @@ class Quota:
         return self._ledger.counted(entry), account
 
     def _check(self, account: QuotaAccount, usage: EntryUsage, parts: int) -> None:
-        """Raise PartLimitUsedUp where the parts exceed what remains, whatever open requests release."""
+        """Raise QuotaExhausted where the parts exceed what remains, whatever open requests release."""
         left = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > left:
             reset = account.reset(self._calendar.today(), self._clock.now())
-            raise errors.PartLimitUsedUp(
+            raise errors.QuotaExhausted(
                 f"{account.name} has {left} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "
                 f"and this request may cost {parts}",
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
@@ -229,7 +229,7 @@ class Quota:
         """Raise the reason why the store has no room: used, or held by open requests, which may release some."""
         (usage,) = await self._ledger.stored_usage([entry])
         self._check(account, usage, parts)
-        raise errors.PartLimitUsedUp(
+        raise errors.QuotaExhausted(
             f"what {account.name} has left of its {counted(account.limit or 0, 'part')} ({entry.period}) is held by "
             f"requests under way, and this one may cost {parts}",
             retry_after=1,

@@ -40,10 +40,10 @@ class UsageMonitor:
         for account, usage in usages:
             label = (account.name,)
             self._metrics.parts_used[label] = usage.used
-            self._metrics.parts_doubtful[label] = usage.uncertain
+            self._metrics.parts_uncertain[label] = usage.uncertain
             self._metrics.parts_reserved[label] = usage.reserved
             if account.limit is not None:
-                self._metrics.parts_left[label] = max(0, account.limit - usage.used - usage.uncertain)
+                self._metrics.parts_remaining[label] = max(0, account.limit - usage.used - usage.uncertain)
 
     async def log_thresholds(self, usages: Sequence[tuple[QuotaAccount, EntryUsage]]) -> None:
         """Log each threshold that was reached and that no worker has logged. Raises StoreUnavailable."""

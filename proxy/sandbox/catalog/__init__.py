@@ -1,1 +1,1 @@
-"""The sandbox's parts: shipped data, generated data, search and matching. It knows no GraphQL and no HTTP."""
+"""Catalog of the sandbox: shipped and generated parts, search and matching. No GraphQL and no HTTP."""

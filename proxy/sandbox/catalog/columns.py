@@ -1,7 +1,7 @@
 """Columns of figures in the catalog's database, read when they are first needed.
 
-A row of SQL for each part is too slow where a search has a hundred thousand hits; a column is one array, in pieces of
-the same size, so that a part of a long one can be read alone. Used by everything in this package that searches.
+A row of SQL for each part is too slow for searches with a hundred thousand hits. A column is one array, stored in
+pieces of the same size, so that a slice of a long column can be read without the rest.
 """
 
 import sqlite3
@@ -23,14 +23,14 @@ _PIECE = 1 << 16
 
 
 class Columns:
-    """The columns of one database. What was read is kept, but for slices."""
+    """The columns of one database. Whole columns are cached; slices are not."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._database = connection
-        self._kept: dict[str, Any] = {}
+        self._connection = connection
+        self._cache: dict[str, Any] = {}
 
     def whole(self, name: str) -> Array:
-        """A column. KeyError where there is none."""
+        """A whole column. Raises KeyError if there is none."""
         return cast(Array, self.derived(name, lambda: self.slice(name, 0, self.length(name))))
 
     def slice(self, name: str, start: int, stop: int) -> Array:
@@ -39,7 +39,7 @@ class Columns:
         if stop <= start:
             return np.empty(0, kind)
         first = start // _PIECE
-        rows = self._database.execute(
+        rows = self._connection.execute(
             "SELECT data FROM pieces WHERE name = ? AND number BETWEEN ? AND ? ORDER BY number",
             (name, first, (stop - 1) // _PIECE),
         )
@@ -47,35 +47,35 @@ class Columns:
         return found[start - first * _PIECE : stop - first * _PIECE]
 
     def length(self, name: str) -> int:
-        """How many values the column has."""
+        """The number of values in the column."""
         return self._shape(name)[1]
 
     def labels(self, name: str) -> list[Any]:
-        """What the codes of a column stand for; empty where there is no such column."""
+        """The labels of a column's codes; empty if there is no such column."""
         return cast(list[Any], self.derived(f"labels of {name}", lambda: self._labels(name)))
 
     def derived(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` makes, once; it must follow from the columns alone."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        """The cached result of `make`, which must depend on the columns alone."""
+        if name not in self._cache:
+            self._cache[name] = make()
+        return self._cache[name]
 
     def _labels(self, name: str) -> list[Any]:
-        row = self._database.execute("SELECT data FROM labels WHERE name = ?", (name,)).fetchone()
+        row = self._connection.execute("SELECT data FROM labels WHERE name = ?", (name,)).fetchone()
         return list(msgspec.json.decode(row[0])) if row else []
 
     def _shape(self, name: str) -> tuple[str, int]:
         return cast(tuple[str, int], self.derived(f"shape of {name}", lambda: self._read_shape(name)))
 
     def _read_shape(self, name: str) -> tuple[str, int]:
-        row = self._database.execute("SELECT type, length FROM columns WHERE name = ?", (name,)).fetchone()
+        row = self._connection.execute("SELECT type, length FROM columns WHERE name = ?", (name,)).fetchone()
         if row is None:
             raise KeyError(name)
         return str(row[0]), int(row[1])
 
 
 def write(connection: sqlite3.Connection, name: str, values: Array, kind: str) -> None:
-    """Put a column into the database; `kind` is a dtype with its byte order."""
+    """Store a column; `kind` is a dtype with its byte order."""
     stored = np.ascontiguousarray(values, kind)
     connection.execute("INSERT INTO columns VALUES (?,?,?)", (name, kind, len(stored)))
     pieces = (
@@ -86,5 +86,5 @@ def write(connection: sqlite3.Connection, name: str, values: Array, kind: str) -
 
 
 def write_labels(connection: sqlite3.Connection, name: str, values: Sequence[Any]) -> None:
-    """Say what the codes of a column stand for."""
+    """Store the labels of a column's codes."""
     connection.execute("INSERT INTO labels VALUES (?,?)", (name, msgspec.json.encode(values).decode()))

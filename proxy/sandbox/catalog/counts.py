@@ -1,58 +1,58 @@
-"""How hits spread over makers, sellers, categories, stock, CAD models and values: the aggregations of a
-search.
+"""Aggregations of a search: hits by maker, seller, category, stock, CAD models and spec value.
 
-Used by the store only. Every count is over all hits of a `Ranked`, not over a page; most frequent first, equal ones
-as they come among the hits by id.
+Every count is over all hits, not over a page. Most frequent first; among equals the one with the lowest part id first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, filters, ranked, records, units
+from proxy.sandbox.catalog import columns, filters, records, search_hits, units
 
-Pairs = list[tuple[str, int]]
+LabelCounts = list[tuple[str, int]]
 
 
-class Counts:
+class HitCounts:
     """Counts over the hits of searches in one catalog. `sellers` are the ids of all sellers by position."""
 
-    def __init__(self, stored: columns.Columns, sellers: Sequence[str]) -> None:
-        self._columns, self._sellers = stored, sellers
+    def __init__(self, column_store: columns.Columns, sellers: Sequence[str]) -> None:
+        self._columns, self._sellers = column_store, sellers
 
-    def makers(self, hits: ranked.Ranked) -> Pairs:
+    def makers(self, hits: search_hits.SearchHits) -> LabelCounts:
         """(maker id, parts)."""
         return self._grouped("maker", hits, self._columns.labels("makers"))
 
-    def categories(self, hits: ranked.Ranked) -> Pairs:
+    def categories(self, hits: search_hits.SearchHits) -> LabelCounts:
         """(category id, parts) for the categories the parts are in themselves."""
         return self._grouped("category", hits, self._columns.labels("categories"))
 
-    def stock(self, hits: ranked.Ranked) -> list[tuple[bool, int]]:
+    def stock(self, hits: search_hits.SearchHits) -> list[tuple[bool, int]]:
         """(somebody has it in stock, parts)."""
         return self._grouped("stocked", hits, (False, True))
 
-    def cad(self, hits: ranked.Ranked) -> Pairs:
+    def cad(self, hits: search_hits.SearchHits) -> LabelCounts:
         """(state of `filters.CAD_STATES`, parts)."""
         names = {level: name for name, level in filters.CAD_STATES.items()}
         return self._grouped("cad", hits, [names[level] for level in range(len(names))])
 
-    def sellers(self, hits: ranked.Ranked) -> Pairs:
+    def sellers(self, hits: search_hits.SearchHits) -> LabelCounts:
         """(seller id, parts it lists)."""
-        asked = self._mask(hits)
-        packed = np.packbits(asked)
+        mask = self._mask(hits)
+        packed = np.packbits(mask)
         listed = [np.bitwise_and(packed, filters.bits(self._columns, i)) for i in range(len(self._sellers))]
         counted = np.array([np.bitwise_count(each).sum(dtype=np.int64) for each in listed], np.int64)
 
         def firsts(tied: columns.Array) -> columns.Array:
             ids = self._columns.whole("ids")
-            rows = (np.flatnonzero(np.unpackbits(listed[i], count=len(asked))) for i in tied.tolist())
+            rows = (np.flatnonzero(np.unpackbits(listed[i], count=len(mask))) for i in tied.tolist())
             return np.array([ids[each].min() for each in rows], np.int64)
 
         return [(self._sellers[code], count) for code, count in _frequent(counted, firsts)]
 
-    def values(self, hits: ranked.Ranked, attribute: records.Attribute) -> records.SpecCounts:
+    def values(self, hits: search_hits.SearchHits, attribute: records.CatalogAttribute) -> records.SpecCounts:
         """The values of one property among the hits that have it."""
         labels = self._columns.labels(f"spec {attribute.shortname}")
         if not labels:
@@ -68,16 +68,16 @@ class Counts:
             max(numbers, default=None),
         )
 
-    def unlisted(self, hits: ranked.Ranked) -> int:
-        """Parts that no seller lists."""
+    def unlisted(self, hits: search_hits.SearchHits) -> int:
+        """The number of hits that no seller lists."""
         return int(np.count_nonzero(self._columns.whole("offers")[hits.rows] == 0))
 
     def all_in(self, column: str, labels: str) -> dict[str, int]:
-        """How many of all parts have each value of a column."""
+        """The number of parts, of all parts, that have each value of a column."""
         found = np.bincount(self._columns.whole(column)).tolist()
         return dict(zip(self._columns.labels(labels), found, strict=False))
 
-    def _grouped(self, column: str, hits: ranked.Ranked, labels: Sequence[Any]) -> list[tuple[Any, int]]:
+    def _grouped(self, column: str, hits: search_hits.SearchHits, labels: Sequence[Any]) -> list[tuple[Any, int]]:
         codes = self._columns.whole(column)[hits.rows]
         return [(labels[code], count) for code, count in self._by_code(codes, hits.rows, len(labels))]
 
@@ -90,14 +90,15 @@ class Counts:
 
         return _frequent(np.bincount(codes, minlength=size), firsts)
 
-    def _mask(self, hits: ranked.Ranked) -> columns.Array:
+    def _mask(self, hits: search_hits.SearchHits) -> columns.Array:
         mask = np.zeros(self._columns.length("ids"), bool)
         mask[hits.rows] = True
         return mask
 
 
 def _frequent(counted: columns.Array, firsts: Callable[[columns.Array], columns.Array]) -> list[tuple[int, int]]:
-    """(code, count) of what occurs; `firsts` has the lowest id of each of some codes, which decides among equals."""
+    """(code, count) of the codes that occur. `firsts` gives the lowest part id of each code, which orders equal
+    counts."""
     codes = np.flatnonzero(counted)
     amounts = counted[codes]
     _, which, often = np.unique(amounts, return_inverse=True, return_counts=True)
@@ -109,7 +110,17 @@ def _frequent(counted: columns.Array, firsts: Callable[[columns.Array], columns.
     return list(zip(codes[order].tolist(), amounts[order].tolist(), strict=True))
 
 
-def _bucket(value: float | str, count: int, attribute: records.Attribute) -> tuple[str, float | None, int]:
+def _bucket(value: float | str, count: int, attribute: records.CatalogAttribute) -> tuple[str, float | None, int]:
     if isinstance(value, str):
         return value, None, count
-    return units.shown(value, attribute.units_symbol).display, value, count
+    return units.displayed(value, attribute.units_symbol).display, value, count
+
+
+def split_values(whole: records.SpecCounts) -> records.SpecCounts:
+    """Split texts with several values, such as "I2C, SPI", into a bucket for each value, as filters take each of them.
+    Most frequent first; equal ones stay in their order."""
+    counted: Counter[tuple[str, float | None]] = Counter()
+    for shown, number, count in whole.buckets:
+        values = [shown] if number is not None else dict.fromkeys(map(str.strip, shown.split(",")))
+        counted.update(dict.fromkeys(((value, number) for value in values), count))
+    return replace(whole, buckets=tuple((*value, count) for value, count in counted.most_common()))

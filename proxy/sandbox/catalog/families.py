@@ -1,7 +1,7 @@
 """Product families whose part numbers follow a formula: every value of a series, as the makers number them.
 
-Used by `generated.py` to fill the catalog up to any size. The formulas are those of the makers' ordering
-guides, so the numbers are realistic, but not every one of them is sold.
+Used by generator.py to fill the catalog up to any size. The formulas are those of the makers' ordering guides, so the
+numbers are realistic, but not every one of them is sold.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,8 +14,8 @@ from proxy.sandbox.catalog import units
 SpecValues = dict[str, float | str]
 
 
-class Draft(NamedTuple):
-    """One part of a family: its number, what it is, its specs by shortname."""
+class PartDraft(NamedTuple):
+    """One part of a family: its MPN, its description, its specs by shortname."""
 
     mpn: str
     description: str
@@ -23,13 +23,13 @@ class Draft(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class PartFamily:
     """A maker's series. `branch` is the category by names from below the root."""
 
     maker: str
     series: str
     branch: tuple[str, ...]
-    drafts: Callable[[], Iterator[Draft]]
+    drafts: Callable[[], Iterator[PartDraft]]
 
 
 class _Chip(NamedTuple):
@@ -73,14 +73,14 @@ def _letters(mantissa: int, exponent: int) -> str:
 
 
 def _short_letters(mantissa: int, exponent: int) -> str:
-    """As `_letters`, without idle zeros: (470, 1) is "4K7", (100, 2) is "10K"."""
+    """As `_letters`, without trailing zeros: (470, 1) is "4K7", (100, 2) is "10K"."""
     whole, letter, rest = (text := _letters(mantissa, exponent)).partition(next(c for c in text if c.isalpha()))
     return whole + letter + rest.rstrip("0")
 
 
-def _resistor(mpn: str, chip: _Chip, ohms: float, percent: float, film: str) -> Draft:
+def _resistor(mpn: str, chip: _Chip, ohms: float, percent: float, film: str) -> PartDraft:
     ohms = float(f"{ohms:.4g}")
-    shown = units.shown(ohms, "Ω").display
+    shown = units.displayed(ohms, "Ω").display
     text = f"{film} chip resistor, {shown}, {percent:g} %, {chip.power:g} W, {chip.code}"
     specs: SpecValues = {
         "resistance": ohms,
@@ -91,7 +91,7 @@ def _resistor(mpn: str, chip: _Chip, ohms: float, percent: float, film: str) -> 
         "composition": film,
         **COMMON,
     }
-    return Draft(mpn, text, specs)
+    return PartDraft(mpn, text, specs)
 
 
 COMMON: Mapping[str, float | str] = {
@@ -102,7 +102,7 @@ COMMON: Mapping[str, float | str] = {
 }
 
 
-def yageo_rc() -> Iterator[Draft]:
+def yageo_rc() -> Iterator[PartDraft]:
     """RC0603FR-0710KL: size, tolerance, reel, value."""
     for chip, (letter, percent, series) in product(_CHIPS, (("F", 1.0, fine(96)), ("J", 5.0, _E24))):
         for mantissa, exponent in _ohms(series, range(-1, 5)):
@@ -110,7 +110,7 @@ def yageo_rc() -> Iterator[Draft]:
             yield _resistor(mpn, chip, mantissa * 10.0**exponent, percent, "Thick Film")
 
 
-def vishay_crcw() -> Iterator[Draft]:
+def vishay_crcw() -> Iterator[PartDraft]:
     """CRCW060310K0FKEA: size, value, tolerance, temperature coefficient, packaging."""
     for chip, (letter, percent, series), reel in product(
         _CHIPS, (("FK", 1.0, fine(96)), ("JN", 5.0, _E24)), ("EA", "EB", "EC")
@@ -120,7 +120,7 @@ def vishay_crcw() -> Iterator[Draft]:
             yield _resistor(mpn, chip, mantissa * 10.0**exponent, percent, "Thick Film")
 
 
-def vishay_tnpw() -> Iterator[Draft]:
+def vishay_tnpw() -> Iterator[PartDraft]:
     """TNPW060310K0BEEA: as CRCW, thin film, in the 192 values of a decade."""
     for chip, (letter, percent), drift in product(_CHIPS, (("B", 0.1), ("D", 0.5), ("F", 1.0)), "EHY"):
         for mantissa, exponent in _ohms(fine(192), range(-1, 4)):
@@ -137,9 +137,9 @@ def _picofarads() -> Iterator[tuple[str, float]]:
     return ((f"{value // 10}{zeros}", value / 10 * 10**zeros * 1e-12) for zeros in range(6) for value in _E12)
 
 
-def _capacitor(mpn: str, chip: _Chip, *, farads: float, volts: float, percent: float, dielectric: str) -> Draft:
+def _capacitor(mpn: str, chip: _Chip, *, farads: float, volts: float, percent: float, dielectric: str) -> PartDraft:
     farads = float(f"{farads:.3g}")
-    shown = units.shown(farads, "F").display
+    shown = units.displayed(farads, "F").display
     text = f"Multilayer ceramic capacitor, {shown}, {volts:g} V, {percent:g} %, {dielectric}, {chip.code}"
     specs: SpecValues = {
         "capacitance": farads,
@@ -151,10 +151,10 @@ def _capacitor(mpn: str, chip: _Chip, *, farads: float, volts: float, percent: f
         "width": chip.width,
         **COMMON,
     }
-    return Draft(mpn, text, specs)
+    return PartDraft(mpn, text, specs)
 
 
-def kemet_c() -> Iterator[Draft]:
+def kemet_c() -> Iterator[PartDraft]:
     """C0603C104K5RACTU: size, value, tolerance, voltage, dielectric, packaging."""
     kinds = (("R", "X7R"), ("P", "X5R"), ("G", "C0G"))
     for reel, chip, (volt, volts), (letter, percent), (kind, name) in product(
@@ -165,7 +165,7 @@ def kemet_c() -> Iterator[Draft]:
             yield _capacitor(mpn, chip, farads=farads, volts=volts, percent=percent, dielectric=name)
 
 
-def murata_grm() -> Iterator[Draft]:
+def murata_grm() -> Iterator[PartDraft]:
     """GRM188R71H104KA01D: size, dielectric, voltage, value, tolerance."""
     sizes = dict(zip(("155", "188", "21B", "31M", "32E"), _CHIPS, strict=False))
     kinds = (("R7", "X7R"), ("R6", "X5R"), ("5C", "C0G"))
@@ -184,7 +184,7 @@ def murata_grm() -> Iterator[Draft]:
             )
 
 
-def samtec_tsw() -> Iterator[Draft]:
+def samtec_tsw() -> Iterator[PartDraft]:
     """TSW-110-07-G-D: positions a row, lead style, plating, rows."""
     leads = ("05", "06", "07", "08", "14", "23", "26")
     platings = {"G": "Gold", "T": "Tin", "L": "Gold", "S": "Gold", "F": "Gold"}
@@ -201,10 +201,10 @@ def samtec_tsw() -> Iterator[Draft]:
             "rohs": "Compliant",
         }
         text = f"Terminal strip header, {count} positions, 2.54 mm pitch, {plating.lower()} plated"
-        yield Draft(f"TSW-{100 + positions}-{lead}-{letter}-{rows}", text, specs)
+        yield PartDraft(f"TSW-{100 + positions}-{lead}-{letter}-{rows}", text, specs)
 
 
-def onsemi_bzx84() -> Iterator[Draft]:
+def onsemi_bzx84() -> Iterator[PartDraft]:
     """BZX84C5V1LT1G: Zener voltage with V as its point."""
     for mantissa, exponent in _ohms(_E24, range(-2, 0)):
         volts = round(mantissa * 10.0**exponent, 1)
@@ -219,18 +219,18 @@ def onsemi_bzx84() -> Iterator[Draft]:
             **COMMON,
             "numberofterminals": 3.0,
         }
-        yield Draft(f"BZX84C{name}LT1G", f"Zener diode, {volts:g} V, 5 %, 225 mW, SOT-23", specs)
+        yield PartDraft(f"BZX84C{name}LT1G", f"Zener diode, {volts:g} V, 5 %, 225 mW, SOT-23", specs)
 
 
 _RESISTORS = ("Passive Components", "Resistors", "Chip SMD Resistors")
 _CAPACITORS = ("Passive Components", "Capacitors", "Ceramic Capacitors")
 
-FAMILIES: tuple[Family, ...] = (
-    Family("Yageo", "RC", _RESISTORS, yageo_rc),
-    Family("KEMET", "C", _CAPACITORS, kemet_c),
-    Family("Samtec", "TSW", ("Connectors", "Headers and Wire Housings"), samtec_tsw),
-    Family("onsemi", "BZX84C", ("Discrete Semiconductors", "Diodes", "Zener Diodes"), onsemi_bzx84),
-    Family("Vishay", "CRCW", _RESISTORS, vishay_crcw),
-    Family("Murata", "GRM", _CAPACITORS, murata_grm),
-    Family("Vishay", "TNPW", _RESISTORS, vishay_tnpw),
+FAMILIES: tuple[PartFamily, ...] = (
+    PartFamily("Yageo", "RC", _RESISTORS, yageo_rc),
+    PartFamily("KEMET", "C", _CAPACITORS, kemet_c),
+    PartFamily("Samtec", "TSW", ("Connectors", "Headers and Wire Housings"), samtec_tsw),
+    PartFamily("onsemi", "BZX84C", ("Discrete Semiconductors", "Diodes", "Zener Diodes"), onsemi_bzx84),
+    PartFamily("Vishay", "CRCW", _RESISTORS, vishay_crcw),
+    PartFamily("Murata", "GRM", _CAPACITORS, murata_grm),
+    PartFamily("Vishay", "TNPW", _RESISTORS, vishay_tnpw),
 )

@@ -1,7 +1,6 @@
 """Filters and sort keys over the columns of the catalog (contract graphql.md §2.4).
 
-It decides what the conditions mean; search.py asks it about the parts that it has found. Values of one key are
-alternatives, keys add up.
+Values of one key are alternatives (OR); keys are combined (AND).
 """
 
 import re
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, matching, parts, records, units, vocabulary
+from proxy.sandbox.catalog import columns, matching, parts, records, reference_data, units
 
 _RANGE = re.compile(r"\(\s*(.*?)\s*__\s*(.*?)\s*\)")
 CAD_STATES = {
@@ -25,86 +24,91 @@ _SORTS = {
     "mpn": "mpn_places",
     "manufacturer.displayname": "maker_places",
 }
-# Which of some parts pass, one truth value a part.
-Passes = Callable[[columns.Array], columns.Array]
-# By what some parts are to be ordered, one number a part, lowest first.
-Keys = Callable[[columns.Array], columns.Array]
+# From rows of parts to one boolean for each: whether it passes.
+RowFilter = Callable[[columns.Array], columns.Array]
+# From rows of parts to one sort key for each, lowest first.
+SortKeys = Callable[[columns.Array], columns.Array]
 
 
-class Companies(NamedTuple):
-    """Who may be meant by the names in a filter or a query."""
+class CompanyNames(NamedTuple):
+    """Lookup of companies by the names in a filter or a query."""
 
-    makers: matching.Names
-    sellers: matching.Names
+    makers: matching.CompanyNameIndex
+    sellers: matching.CompanyNameIndex
 
 
-class Filters:
+class CatalogFilters:
     """The filters and sort keys of one catalog."""
 
-    def __init__(self, stored: columns.Columns, words: vocabulary.Vocabulary, names: Companies) -> None:
-        self._columns, self._words, self._names = stored, words, names
+    def __init__(
+        self, column_store: columns.Columns, reference: reference_data.ReferenceData, names: CompanyNames
+    ) -> None:
+        self._columns, self._reference, self._names = column_store, reference, names
 
-    def of(self, conditions: records.Conditions) -> list[Passes]:
-        """What a part must pass. Raises ValueError naming an unknown key or an unreadable value."""
-        found = [self._one(key, wanted) for key, wanted in conditions.filters]
+    def of(self, conditions: records.SearchConditions) -> list[RowFilter]:
+        """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
+        found = [self._filter(key, wanted) for key, wanted in conditions.filters]
         if conditions.in_stock_only:
             found.append(lambda rows: self._columns.whole("stocked")[rows] > 0)
         if conditions.authorized_only:
             found.append(lambda rows: self._columns.whole("authorized")[rows] > 0)
         return found
 
-    def order(self, sort: str, descending: bool) -> Keys | None:
-        """What to list by, parts without a value last; None for relevance (""). ValueError for an unknown key."""
+    def order(self, sort: str, descending: bool) -> SortKeys | None:
+        """The sort keys for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown
+        key."""
         if not sort:
             return None
-        if sort not in _SORTS and sort not in self._words.attributes:
+        if sort not in _SORTS and sort not in self._reference.attributes:
             raise ValueError(f"sort: there is no key {sort!r}")
         return lambda rows: self._sort_keys(sort, descending)[rows]
 
-    def made_by(self, texts: Iterable[str]) -> Passes:
-        """Some maker meant by one of `texts` (name or id) makes the part."""
-        return self._among("maker", "makers", {id_ for text in texts for id_ in self._makers(text)})
+    def made_by(self, texts: Iterable[str]) -> RowFilter:
+        """Parts of the makers that `texts` (names or ids) refer to."""
+        return self._with_label("maker", "makers", {id_ for text in texts for id_ in self._makers(text)})
 
-    def sold_by(self, texts: Iterable[str]) -> Passes:
-        """Some seller meant by one of `texts` (name or id) lists the part."""
+    def sold_by(self, texts: Iterable[str]) -> RowFilter:
+        """Parts listed by a seller that `texts` (names or ids) refer to."""
         ids = {id_ for text in texts for id_ in self.sellers(text)}
-        positions = [i for i, seller in enumerate(self._words.sellers) if seller.company.id in ids]
+        positions = [i for i, seller in enumerate(self._reference.sellers) if seller.company.id in ids]
         return lambda rows: self._listed(positions)[rows]
 
     def sellers(self, text: str) -> frozenset[str]:
-        """Ids of the sellers meant by a name or an id."""
+        """Ids of the sellers that a name or an id refers to."""
         return frozenset({text}) if _is_id(text) else self._names.sellers.find(text)
 
     def _makers(self, text: str) -> frozenset[str]:
         return frozenset({text}) if _is_id(text) else self._names.makers.find(text)
 
-    def _one(self, key: str, wanted: Sequence[str]) -> Passes:
+    def _filter(self, key: str, wanted: Sequence[str]) -> RowFilter:
         if key == "manufacturer_id":
             return self.made_by(wanted)
         if key == "distributor_id":
             return self.sold_by(wanted)
         if key == "category_id":
-            return self._among("category", "categories", {id_ for text in wanted for id_ in self._categories(text)})
+            return self._with_label(
+                "category", "categories", {id_ for text in wanted for id_ in self._categories(text)}
+            )
         if key == "cad_models":
             states = np.isin(np.arange(len(CAD_STATES)), [_cad(text) for text in wanted])
             return lambda rows: states[self._columns.whole("cad")[rows]]
-        if key in self._words.attributes:
-            return self._property(self._words.attributes[key], wanted)
+        if key in self._reference.attributes:
+            return self._by_attribute(self._reference.attributes[key], wanted)
         raise ValueError(f"filters: there is no key {key!r}")
 
-    def _among(self, column: str, labels: str, ids: set[str]) -> Passes:
+    def _with_label(self, column: str, labels: str, ids: set[str]) -> RowFilter:
         chosen = np.array([id_ in ids for id_ in self._columns.labels(labels)], bool)
         return lambda rows: chosen[self._columns.whole(column)[rows]]
 
     def _listed(self, positions: list[int]) -> columns.Array:
-        """Which of all parts one of these sellers lists."""
-        stored, every = self._columns, self._columns.length("ids")
+        """Which of all parts are listed by one of these sellers."""
+        column_store, every = self._columns, self._columns.length("ids")
         listed = np.zeros((every + 7) // 8, np.uint8)
         for position in positions:
-            listed |= bits(stored, position)
+            listed |= bits(column_store, position)
         return np.unpackbits(listed, count=every).view(bool)
 
-    def _property(self, attribute: records.Attribute, wanted: Sequence[str]) -> Passes:
+    def _by_attribute(self, attribute: records.CatalogAttribute, wanted: Sequence[str]) -> RowFilter:
         numeric = attribute.value_type == "number"
         ranges = [_between(attribute.shortname, hit) for text in wanted if numeric and (hit := _RANGE.fullmatch(text))]
         texts = [text for text in wanted if not (numeric and _RANGE.fullmatch(text))]
@@ -126,14 +130,14 @@ class Filters:
         return found
 
     def _sort_keys(self, sort: str, descending: bool) -> columns.Array:
-        """A key for each of all parts, not a number where there is no value."""
+        """The sort key of every part, NaN if it has no value."""
         found: columns.Array = self._columns.derived(f"sort by {sort}", lambda: self._values(sort))
         return -found if descending else found
 
     def _values(self, sort: str) -> columns.Array:
         if sort == "manufacturer.displayname":
             ordered: columns.Array = ranks(
-                [no_case(self._words.companies[id_].name) for id_ in self._columns.labels("makers")]
+                [no_case(self._reference.companies[id_].name) for id_ in self._columns.labels("makers")]
             )
             return ordered[self._columns.whole("maker")]
         if sort in _SORTS:
@@ -145,26 +149,29 @@ class Filters:
         return found
 
     def _categories(self, text: str) -> tuple[str, ...]:
-        words = self._words
+        reference = self._reference
         if _is_id(text):
-            return words.descendants(text) if text in words.categories else ()
-        same = [one.id for one in words.categories.values() if matching.normalise(one.name) == matching.normalise(text)]
-        return tuple(below for id_ in same for below in words.descendants(id_))
+            return reference.descendants(text) if text in reference.categories else ()
+        same = [
+            one.id for one in reference.categories.values() if matching.normalise(one.name) == matching.normalise(text)
+        ]
+        return tuple(below for id_ in same for below in reference.descendants(id_))
 
 
-def bits(stored: columns.Columns, position: int) -> columns.Array:
-    """Which of all parts the seller at this position lists, a bit each."""
-    width = (stored.length("ids") + 7) // 8
-    return stored.whole("sellers")[position * width : (position + 1) * width]
+def bits(column_store: columns.Columns, position: int) -> columns.Array:
+    """Which of all parts the seller at this position lists, one bit each."""
+    width = (column_store.length("ids") + 7) // 8
+    return column_store.whole("sellers")[position * width : (position + 1) * width]
 
 
-def values(stored: columns.Columns, shortname: str) -> tuple[columns.Array, columns.Array]:
-    """The parts that have a property, ascending, and the places of their values among its labels, which are sorted."""
-    return stored.whole(f"spec {shortname} rows"), stored.whole(f"spec {shortname} codes")
+def values(column_store: columns.Columns, shortname: str) -> tuple[columns.Array, columns.Array]:
+    """The rows of the parts that have an attribute, ascending, and the codes of their values (indices of sorted
+    labels)."""
+    return column_store.whole(f"spec {shortname} rows"), column_store.whole(f"spec {shortname} codes")
 
 
-def _between(shortname: str, asked: re.Match[str]) -> Callable[[float], bool]:
-    low, high = asked[1], asked[2]
+def _between(shortname: str, given: re.Match[str]) -> Callable[[float], bool]:
+    low, high = given[1], given[2]
     try:
         least, most = float(low or "-inf"), float(high or "inf")
     except ValueError:
@@ -172,16 +179,15 @@ def _between(shortname: str, asked: re.Match[str]) -> Callable[[float], bool]:
     return lambda value: least <= value <= most
 
 
-def _equal(attribute: records.Attribute, value: float | str, text: str) -> bool:
-    """Whether a filter's text names the value: as displayed, one of several, or a bare number in SI base
-    units."""
+def _equal(attribute: records.CatalogAttribute, value: float | str, text: str) -> bool:
+    """Whether a filter's text equals the value: as displayed, one of several, or a bare number in SI base units."""
     wanted = _plain(text)
     if isinstance(value, str):
         return wanted == _plain(value) or wanted in map(_plain, value.split(","))
     try:
         return float(text) == value
     except ValueError:
-        return wanted == _plain(units.shown(value, attribute.units_symbol).display)
+        return wanted == _plain(units.displayed(value, attribute.units_symbol).display)
 
 
 def _plain(text: str) -> str:
@@ -189,13 +195,13 @@ def _plain(text: str) -> str:
 
 
 def ranks(texts: list[str]) -> columns.Array:
-    """The place of each text in their order; the same for the same."""
+    """The rank of each text in sorted order; equal for equal texts."""
     places = {text: float(place) for place, text in enumerate(sorted(set(texts)))}
     return np.array([places[text] for text in texts], np.float64)
 
 
 def no_case(text: str) -> str:
-    """Small and large letters of the alphabet alike, others as they are."""
+    """The text with ASCII letters in lower case, others unchanged (like NOCASE of SQLite)."""
     return "".join(char.lower() if char.isascii() else char for char in text)
 
 

@@ -1,14 +1,14 @@
-"""Product families of very many values: those that fill a catalog of a million parts.
+"""Large product families, which fill a catalog of a million parts.
 
-Used by `generated.py` beside `families.py`. The formulas are those of the makers' ordering guides; here every value is
-made that can be ordered, in all tolerances, ratings and packagings, and not every one of them is in stock anywhere.
+Used by generator.py together with families.py. The formulas are those of the makers' ordering guides; here every value
+is made that can be ordered, in all tolerances, ratings and packagings, and not every one of them is in stock anywhere.
 """
 
 from collections.abc import Iterator
 from itertools import product
 
 from proxy.sandbox.catalog import units
-from proxy.sandbox.catalog.families import COMMON, Draft, Family, SpecValues, fine
+from proxy.sandbox.catalog.families import COMMON, PartDraft, PartFamily, SpecValues, fine
 
 _LEADED = {**COMMON, "mount": "Through Hole"}
 _AXIAL_TOLERANCES = (("B", 0.1), ("C", 0.25), ("D", 0.5), ("F", 1.0))
@@ -19,7 +19,7 @@ def _four_digits(mantissa: int, exponent: int) -> str:
     return f"{mantissa}{exponent}" if exponent >= 0 else f"{mantissa // 10}R{mantissa % 10}"
 
 
-def vishay_cmf() -> Iterator[Draft]:
+def vishay_cmf() -> Iterator[PartDraft]:
     """CMF5510K000FKEB: size, value, tolerance, temperature coefficient, packaging."""
     sizes = (("50", 0.25), ("55", 0.5), ("60", 1.0), ("65", 1.5))
     drifts = (("H", 50.0), ("K", 100.0), ("N", 10.0))
@@ -39,12 +39,12 @@ def vishay_cmf() -> Iterator[Draft]:
                 "composition": "Metal Film",
                 **_LEADED,
             }
-            shown = units.shown(ohms, "Ω").display
+            shown = units.displayed(ohms, "Ω").display
             text = f"Axial metal film resistor, {shown}, {percent:g} %, {watts:g} W, {ppm:g} ppm/°C"
-            yield Draft(f"CMF{size}{digits}{letter}{drift}{reel}", text, specs)
+            yield PartDraft(f"CMF{size}{digits}{letter}{drift}{reel}", text, specs)
 
 
-def ohmite_rn() -> Iterator[Draft]:
+def ohmite_rn() -> Iterator[PartDraft]:
     """RN55D4991FB14: size, characteristic, value, tolerance, packaging."""
     sizes = (("50", 0.05), ("55", 0.125), ("60", 0.25), ("65", 0.5), ("70", 0.75))
     kinds = (("C", 50.0), ("D", 100.0), ("E", 25.0))
@@ -62,12 +62,12 @@ def ohmite_rn() -> Iterator[Draft]:
                 "composition": "Metal Film",
                 **_LEADED,
             }
-            shown = units.shown(ohms, "Ω").display
+            shown = units.displayed(ohms, "Ω").display
             text = f"Military metal film resistor, {shown}, {percent:g} %, {watts:g} W, axial"
-            yield Draft(f"RN{size}{kind}{_four_digits(mantissa, exponent)}{letter}{reel}", text, specs)
+            yield PartDraft(f"RN{size}{kind}{_four_digits(mantissa, exponent)}{letter}{reel}", text, specs)
 
 
-def susumu_rg() -> Iterator[Draft]:
+def susumu_rg() -> Iterator[PartDraft]:
     """RG2012P-1002-B-T5: size, temperature coefficient, value, tolerance, reel."""
     sizes = (("1005", "0402", 0.063), ("1608", "0603", 0.1), ("2012", "0805", 0.125), ("3216", "1206", 0.25),
              ("3225", "1210", 0.5))  # fmt: skip
@@ -87,11 +87,11 @@ def susumu_rg() -> Iterator[Draft]:
                 "composition": "Thin Film",
                 **COMMON,
             }
-            text = f"Precision thin film chip resistor, {units.shown(ohms, 'Ω').display}, {percent:g} %, {case}"
-            yield Draft(f"RG{size}{drift}-{_four_digits(mantissa, exponent)}-{letter}-{reel}", text, specs)
+            text = f"Precision thin film chip resistor, {units.displayed(ohms, 'Ω').display}, {percent:g} %, {case}"
+            yield PartDraft(f"RG{size}{drift}-{_four_digits(mantissa, exponent)}-{letter}-{reel}", text, specs)
 
 
-def tdk_c() -> Iterator[Draft]:
+def tdk_c() -> Iterator[PartDraft]:
     """C1608X7R1H104K080AA: size, dielectric, voltage, value, tolerance, thickness, packaging."""
     sizes = (("1005", "050"), ("1608", "080"), ("2012", "125"), ("3216", "160"), ("3225", "230"))
     volts = (("1C", 16.0), ("1E", 25.0), ("1V", 35.0), ("1H", 50.0), ("2A", 100.0))
@@ -109,12 +109,12 @@ def tdk_c() -> Iterator[Draft]:
                 "dielectric": dielectric,
                 **COMMON,
             }
-            text = f"Commercial grade MLCC, {units.shown(farads, 'F').display}, {rated:g} V, {dielectric}, {size}"
+            text = f"Commercial grade MLCC, {units.displayed(farads, 'F').display}, {rated:g} V, {dielectric}, {size}"
             mpn = f"C{size}{dielectric}{volt}{digits}{zeros}{letter}{thickness}{reel}"
-            yield Draft(mpn, text, specs)
+            yield PartDraft(mpn, text, specs)
 
 
-def sitime_sit8008() -> Iterator[Draft]:
+def sitime_sit8008() -> Iterator[PartDraft]:
     """SiT8008BI-13-33E-25.000000: temperature range, package, stability, voltage, control, frequency."""
     ranges = (("BI", -40.0, 85.0), ("BC", -20.0, 70.0))
     packages = (("1", "SMD 2.5 x 2.0"), ("2", "SMD 3.2 x 2.5"), ("3", "SMD 5.0 x 3.2"), ("8", "SMD 7.0 x 5.0"))
@@ -134,10 +134,10 @@ def sitime_sit8008() -> Iterator[Draft]:
                 "numberofterminals": 4.0,
             }
             text = f"MEMS oscillator, {megahertz:g} MHz, {supply:g} V, {case}"
-            yield Draft(f"SiT8008{heat}-{size}{stability}-{volt}{control}-{megahertz:.6f}", text, specs)
+            yield PartDraft(f"SiT8008{heat}-{size}{stability}-{volt}{control}-{megahertz:.6f}", text, specs)
 
 
-def avx_mlcc() -> Iterator[Draft]:
+def avx_mlcc() -> Iterator[PartDraft]:
     """06035C104KAT2A: size, voltage, dielectric, value, tolerance, failure rate, terminals, packaging."""
     volts = (("Y", 16.0), ("3", 25.0), ("5", 50.0), ("1", 100.0), ("2", 200.0))
     kinds = (("A", "C0G"), ("C", "X7R"), ("D", "X5R"))
@@ -158,11 +158,11 @@ def avx_mlcc() -> Iterator[Draft]:
                 "case_package": size,
                 **COMMON,
             }
-            text = f"Ceramic capacitor, {units.shown(farads, 'F').display}, {rated:g} V, {dielectric}, {size}"
-            yield Draft(f"{size}{volt}{kind}{digits}{zeros}{letter}AT{reel}", text, specs)
+            text = f"Ceramic capacitor, {units.displayed(farads, 'F').display}, {rated:g} V, {dielectric}, {size}"
+            yield PartDraft(f"{size}{volt}{kind}{digits}{zeros}{letter}AT{reel}", text, specs)
 
 
-def amphenol_38999() -> Iterator[Draft]:
+def amphenol_38999() -> Iterator[PartDraft]:
     """D38999/26WB35SN: kind of shell, finish, shell size, arrangement, contacts, keying."""
     kinds = (("20", "Wall mount receptacle"), ("24", "Jam nut receptacle"), ("26", "Straight plug"))
     finishes = {"F": "Nickel", "W": "Cadmium", "Z": "Zinc Nickel", "J": "Olive Drab"}
@@ -179,17 +179,17 @@ def amphenol_38999() -> Iterator[Draft]:
                 "rohs": "Compliant" if finish in "FZ" else "Non-Compliant",
             }
             text = f"{form}, circular, {arrangement} contacts, {plating.lower()} finish, keying {keying}"
-            yield Draft(f"D38999/{kind}{finish}{shell}{arrangement}{sex}{keying}", text, specs)
+            yield PartDraft(f"D38999/{kind}{finish}{shell}{arrangement}{sex}{keying}", text, specs)
 
 
 _AXIAL = ("Passive Components", "Resistors", "Through Hole Resistors")
 
-FAMILIES: tuple[Family, ...] = (
-    Family("Vishay", "CMF", _AXIAL, vishay_cmf),
-    Family("Ohmite", "RN", _AXIAL, ohmite_rn),
-    Family("Susumu", "RG", ("Passive Components", "Resistors", "Chip SMD Resistors"), susumu_rg),
-    Family("SiTime", "SiT8008", ("Frequency Control", "Oscillators"), sitime_sit8008),
-    Family("AVX", "MLCC", ("Passive Components", "Capacitors", "Ceramic Capacitors"), avx_mlcc),
-    Family("TDK", "C", ("Passive Components", "Capacitors", "Ceramic Capacitors"), tdk_c),
-    Family("Amphenol", "D38999", ("Connectors", "Circular Connectors"), amphenol_38999),
+FAMILIES: tuple[PartFamily, ...] = (
+    PartFamily("Vishay", "CMF", _AXIAL, vishay_cmf),
+    PartFamily("Ohmite", "RN", _AXIAL, ohmite_rn),
+    PartFamily("Susumu", "RG", ("Passive Components", "Resistors", "Chip SMD Resistors"), susumu_rg),
+    PartFamily("SiTime", "SiT8008", ("Frequency Control", "Oscillators"), sitime_sit8008),
+    PartFamily("AVX", "MLCC", ("Passive Components", "Capacitors", "Ceramic Capacitors"), avx_mlcc),
+    PartFamily("TDK", "C", ("Passive Components", "Capacitors", "Ceramic Capacitors"), tdk_c),
+    PartFamily("Amphenol", "D38999", ("Connectors", "Circular Connectors"), amphenol_38999),
 )

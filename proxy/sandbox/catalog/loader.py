@@ -1,45 +1,49 @@
-"""From JSON Lines files to a filled database: the shipped parts, a user's own, generated ones.
+"""Loads a catalog: reads the shipped parts, a user's own parts file and generated parts, and fills the database.
 
-Used by the store when a catalog is opened. It only strings the steps together: `lines` reads, `checking`
-checks, `generated` makes more, `database` writes.
+Used by the store when a catalog is opened. A line that cannot be used is an error that names the file, the line and
+the fault; after validation every id of a part is there and resolves. Indexing takes nine tenths of the time and may
+run in several processes.
 """
 
 import itertools
+import multiprocessing
+import re
+import signal
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
-from proxy.sandbox.catalog import (
-    building,
-    checking,
-    crowd,
-    database,
-    generated,
-    lines,
-    listing,
-    money,
-    records,
-    vocabulary,
-)
+import msgspec
 
+from proxy.sandbox.catalog import database, generator, indexing, matching, reference_data, source_files
+
+R = TypeVar("R")
+Batch = list[source_files.PartLine]
 Progress = Callable[[int, int], None]
 SHIPPED = Path(__file__).parent / "data"
-# A seller's position is kept in one byte.
-_MOST_SELLERS = 255
-# Parts that are described together.
-_BATCH = 2000
+# Parts that are indexed together.
+_BATCH_SIZE = 2000
+# Batches per process that are being indexed or queued: more would only take memory.
+_BATCHES_AHEAD = 2
+_UID = re.compile(r"[0-9a-f]{16}")
+_ID = re.compile(r"[1-9][0-9]{0,8}")
+# Ids for lines without one: above real ids, below those of generated parts.
+_FIRST_OWN_ID = 900_000_001
 
 
 def load(
     parts: int | None, extra: Path | None, seed: int, data: Path = SHIPPED
-) -> tuple[sqlite3.Connection, vocabulary.Vocabulary]:
-    """The filled database and the vocabulary of its parts.
+) -> tuple[sqlite3.Connection, reference_data.ReferenceData]:
+    """The filled database and the reference data of its parts.
 
-    `parts`: fill up with generated parts to this number in all; `extra`: a parts file of one's own.
-    Raises lines.CatalogError for a line that cannot be used and ValueError for more parts than can be made.
+    `parts`: fill up with generated parts to this total; `extra`: the user's own parts file.
+    Raises source_files.CatalogError for a line that cannot be used and ValueError for more parts than can be generated.
     """
-    opened = database.empty()
-    return opened, fill(opened, parts, extra, seed, data)
+    connection = database.create()
+    return connection, fill(connection, parts, extra, seed, data)
 
 
 def fill(
@@ -51,96 +55,159 @@ def fill(
     *,
     processes: int = 1,
     progress: Progress | None = None,
-) -> vocabulary.Vocabulary:
-    """Fill an empty database, as `load` says; more `processes` than one describe the parts. `progress` hears how many
-    parts there are so far and will be."""
-    words = _vocabulary(data)
-    check = checking.Check(words)
-    real = list(check.file(data / "parts.jsonl"))
+) -> reference_data.ReferenceData:
+    """Fill an empty database, as `load` says. With more than one of `processes`, parts are indexed in that many.
+    `progress` is called with the number of parts added and the total."""
+    reference = reference_data.read(data)
+    validator = PartsValidator(reference)
+    real = list(validator.read(data / "parts.jsonl"))
     if extra is not None:
-        real += check.file(extra)
-    more = _generated(words, check, (parts or 0) - len(real))
-    builder, made, wanted = building.Builder(connection, words), 0, max(parts or 0, len(real))
-    for batch, described in crowd.described(_batches(real, more), words, seed, processes):
-        builder.add(batch, described)
-        made += len(batch)
+        real += validator.read(extra)
+    generated = _generated(reference, validator, (parts or 0) - len(real))
+    builder, added, total = database.DatabaseBuilder(connection, reference), 0, max(parts or 0, len(real))
+    for batch, indexed in _indexed(_batches(real, generated), reference, seed, processes):
+        builder.add(batch, indexed)
+        added += len(batch)
         if progress is not None:
-            progress(made, wanted)
+            progress(added, total)
     builder.finish()
-    return words
+    return reference
 
 
-def _batches(real: list[lines.PartLine], more: Iterator[lines.PartLine]) -> Iterator[list[lines.PartLine]]:
-    source = itertools.chain(real, more)
-    while batch := list(itertools.islice(source, _BATCH)):
+def _batches(real: Batch, generated: Iterator[source_files.PartLine]) -> Iterator[Batch]:
+    source = itertools.chain(real, generated)
+    while batch := list(itertools.islice(source, _BATCH_SIZE)):
         yield batch
 
 
-def _generated(words: vocabulary.Vocabulary, check: checking.Check, wanted: int) -> Iterator[lines.PartLine]:
-    """So many generated parts. Their makers and categories are in `words` when this returns."""
-    return _first(generated.parts(words, check.taken) if wanted > 0 else iter(()), check, wanted)
+def _indexed(
+    batches: Iterator[Batch], reference: reference_data.ReferenceData, seed: int, processes: int
+) -> Iterator[tuple[Batch, indexing.IndexedParts]]:
+    """Each batch with its index entries, in order. `reference` must hold everything that the parts refer to."""
+    if processes == 1:
+        for batch in batches:
+            yield batch, indexing.index_parts(batch, reference, seed)
+        return
+    # Spawned, so that they share nothing with the caller. A terminal sends SIGINT to every process; only the caller
+    # may react to it, which ends the others.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        pending: deque[tuple[Batch, Future[indexing.IndexedParts]]] = deque()
+        try:
+            for batch in batches:
+                pending.append((batch, pool.submit(indexing.index_parts, batch, reference, seed)))
+                if len(pending) > processes * _BATCHES_AHEAD:
+                    yield pending[0][0], pending.popleft()[1].result()
+            while pending:
+                yield pending[0][0], pending.popleft()[1].result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _first(source: Iterator[lines.PartLine], check: checking.Check, wanted: int) -> Iterator[lines.PartLine]:
+class PartsValidator:
+    """Validates and completes the lines of parts files. `taken`: (manufacturer id, MPN) of all lines so far.
+
+    A user's file may give manufacturers and categories by name and leave out ids.
+    """
+
+    def __init__(self, reference: reference_data.ReferenceData) -> None:
+        self.taken: set[tuple[str, str]] = set()
+        self._reference = reference
+        self._ids: set[str] = set()
+        self._uids: set[str] = set()
+        self._sellers = {seller.company.id for seller in reference.sellers}
+        self._next_id = _FIRST_OWN_ID
+
+    def read(self, path: Path) -> Iterator[source_files.PartLine]:
+        """The completed lines of a parts file. Raises source_files.CatalogError with file, line and fault."""
+        for number, line in source_files.read(path, source_files.PartLine):
+            try:
+                yield self._complete(line)
+            except ValueError as error:
+                raise source_files.CatalogError(f"{path}:{number}: {error}") from error
+
+    def _complete(self, line: source_files.PartLine) -> source_files.PartLine:
+        reference = self._reference
+        _check_has_text("mpn", line.mpn)
+        maker = _resolved("manufacturer", line.manufacturer, reference.maker)
+        category = _resolved("category", line.category, reference.category) if line.category else reference.root()
+        complete = msgspec.structs.replace(
+            line,
+            manufacturer=maker.id,
+            category=category.id,
+            id=line.id or self._free_id(),
+            v3uid=line.v3uid or generator.v3uid(maker.id, line.mpn),
+        )
+        self._check_specs(complete)
+        self._check_sellers(complete)
+        self._check_unique(complete)
+        return complete
+
+    def _free_id(self) -> str:
+        while str(self._next_id) in self._ids:
+            self._next_id += 1
+        return str(self._next_id)
+
+    def _check_specs(self, line: source_files.PartLine) -> None:
+        for name, value in line.specs.items():
+            attribute = self._reference.attributes.get(name)
+            if attribute is None:
+                raise ValueError(f"specs: there is no attribute {name!r}")
+            if not generator.fits(attribute, value):
+                raise ValueError(f"specs: {name} takes a {attribute.value_type}, not {value!r}")
+
+    def _check_sellers(self, line: source_files.PartLine) -> None:
+        for key, ids in (("sku", line.sku), ("codes", line.codes)):
+            for id_ in ids:
+                if id_ not in self._sellers:
+                    raise ValueError(f"{key}: there is no seller with id {id_!r}")
+
+    def _check_unique(self, line: source_files.PartLine) -> None:
+        if not _ID.fullmatch(line.id):
+            raise ValueError(f"id {line.id!r} is not a number of at most nine digits")
+        if line.id in self._ids:
+            raise ValueError(f"id {line.id} is already taken by another part")
+        for uid in (line.v3uid, *line.redirected):
+            if not _UID.fullmatch(uid):
+                raise ValueError(f"v3uid {uid!r} is not 16 lower case hex digits")
+            if uid in self._uids:
+                raise ValueError(f"v3uid {uid} is already taken by another part")
+            self._uids.add(uid)
+        self._ids.add(line.id)
+        self.taken.add((line.manufacturer, line.mpn))
+
+
+def _resolved(key: str, text: str, find: Callable[[str], R]) -> R:
+    _check_has_text(key, text)
+    try:
+        return find(text)
+    except LookupError as error:
+        raise ValueError(f"{key}: there is none with id {text}") from error
+
+
+def _check_has_text(key: str, text: str) -> None:
+    if not matching.normalise(text):
+        raise ValueError(f"{key} {text!r} has no letter or digit")
+
+
+def _generated(
+    reference: reference_data.ReferenceData, validator: PartsValidator, count: int
+) -> Iterator[source_files.PartLine]:
+    """`count` generated parts. Not a generator itself: their manufacturers and categories must be in `reference` when
+    this returns, before indexing starts."""
+    source = generator.parts(reference, validator.taken) if count > 0 else iter(())
+    return _exactly(source, validator, count)
+
+
+def _exactly(
+    source: Iterator[source_files.PartLine], validator: PartsValidator, count: int
+) -> Iterator[source_files.PartLine]:
     made = 0
     for line in source:
         yield line
         made += 1
-        if made == wanted:
+        if made == count:
             return
-    if wanted > 0:
-        have = len(check.taken)
-        raise ValueError(f"parts: {wanted + have} were asked for, at most {made + have} can be made")
-
-
-def _vocabulary(data: Path) -> vocabulary.Vocabulary:
-    path = data / "companies.jsonl"
-    companies = [(_company(line), f"{path}:{number}", line) for number, line in lines.read(path, lines.CompanyLine)]
-    sellers = [_seller(*one) for one in companies if "seller" in one[0].roles]
-    if len(sellers) > _MOST_SELLERS:
-        raise lines.CatalogError(f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}")
-    return vocabulary.Vocabulary(
-        [company for company, _, _ in companies],
-        sellers,
-        [_category(line) for _, line in lines.read(data / "categories.jsonl", lines.CategoryLine)],
-        [_attribute(line) for _, line in lines.read(data / "attributes.jsonl", lines.AttributeLine)],
-    )
-
-
-def _company(line: lines.CompanyLine) -> records.Company:
-    return records.Company(
-        id=line.id,
-        name=line.name,
-        aliases=tuple(line.aliases),
-        display_flag=line.display_flag,
-        homepage_url=line.homepage_url,
-        slug=line.slug,
-        is_verified=line.is_verified,
-        is_broker=line.is_broker,
-        is_distributor_api=line.is_distributor_api,
-        is_octocart_supported=line.is_octocart_supported,
-        roles=frozenset(line.roles),
-    )
-
-
-def _seller(company: records.Company, place: str, line: lines.CompanyLine) -> listing.Seller:
-    if line.currency not in money.PER_DOLLAR:
-        raise lines.CatalogError(f"{place}: currency {line.currency!r} has no exchange rate")
-    authorized = line.authorized and not line.is_broker
-    return listing.Seller(company, line.currency, line.weight, authorized, tuple(line.regions), line.order_multiple)
-
-
-def _category(line: lines.CategoryLine) -> records.Category:
-    return records.Category(line.id, line.parent_id, line.name, line.path)
-
-
-def _attribute(line: lines.AttributeLine) -> records.Attribute:
-    return records.Attribute(
-        id=line.id,
-        name=line.name,
-        shortname=line.shortname,
-        group=line.group,
-        value_type=line.value_type,
-        units_name=line.units_name,
-        units_symbol=line.units_symbol,
-    )
+    if count > 0:
+        have = len(validator.taken)
+        raise ValueError(f"parts: {count + have} were asked for, at most {made + have} can be made")

@@ -1,6 +1,6 @@
-"""The text rules of the matching: what counts as the same part number, what counts as the same company name.
+"""Text rules of matching: which part numbers and which company names are equal.
 
-Pure functions and one immutable look-up. The store turns them into rows; no part is looked up here.
+Pure functions and one immutable index of company names.
 """
 
 import re
@@ -11,8 +11,8 @@ from proxy.sandbox.catalog import records
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _WORD = re.compile(r"[^\W_]+")
 
-# Words that many companies share; alone they name nobody.
-_COMMON = frozenset(
+# Words that many company names share; alone they identify no company.
+_COMMON_WORDS = frozenset(
     """
     AND CO COMPANY COMPONENT COMPONENTS CORP CORPORATION ELECTRIC ELECTRONIC ELECTRONICS GMBH GROUP
     INC INCORPORATED INDUSTRIES INDUSTRY INTERNATIONAL LIMITED LLC LTD SEMI SEMICONDUCTOR
@@ -34,7 +34,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def closeness(query: str, mpn: str) -> int | None:
-    """How `mpn` answers `query`: LITERAL, EQUAL (once normalised), PREFIX, INSIDE, or None; lower is
+    """How closely `mpn` matches `query`: LITERAL, EQUAL (after normalisation), PREFIX, INSIDE, or None; lower is
     better."""
     if query == mpn:
         return LITERAL
@@ -46,8 +46,8 @@ def closeness(query: str, mpn: str) -> int | None:
     return INSIDE if wanted in held else None
 
 
-class Names:
-    """Finds companies by loose spelling: case, punctuation, aliases, contained words."""
+class CompanyNameIndex:
+    """Index of companies by loosely spelled name: case, punctuation, aliases, contained words."""
 
     def __init__(self, companies: Iterable[records.Company]) -> None:
         self._exact: dict[str, list[str]] = {}
@@ -55,38 +55,38 @@ class Names:
         for company in companies:
             for name in (company.name, *company.aliases):
                 self._exact.setdefault(normalise(name), []).append(company.id)
-                self._words.append((_telling(name), company.id))
+                self._words.append((_significant_words(name), company.id))
 
     def find(self, text: str) -> frozenset[str]:
-        """Ids of the companies `text` may mean; empty for a spelling nobody has.
+        """Ids of the companies that `text` may refer to; empty if there is none.
 
-        A name or alias that is equal once normalised wins alone. Else the words decide: all telling words of
-        a name are in the text ("Vishay Lite-On" is Lite-On, the longer name wins), or all of the text's are
-        in a name. Last, the text may be the start of a name ("STMicro").
+        A name or alias that is equal after normalisation wins alone. Otherwise the significant words decide: all words
+        of a name are in the text ("Vishay Lite-On" is Lite-On; the longest name wins), or all words of the text are in
+        a name. Last, the text may be the prefix of a name ("STMicro").
         """
         exact = self._exact.get(normalise(text))
         if exact:
             return frozenset(exact)
-        asked = _telling(text)
-        if not asked:
+        given = _significant_words(text)
+        if not given:
             return frozenset()
-        return self._holding(asked) or self._held_by(asked) or self._begun_by(normalise(text))
+        return self._names_inside(given) or self._names_containing(given) or self._names_with_prefix(normalise(text))
 
-    def _held_by(self, asked: frozenset[str]) -> frozenset[str]:
-        if all(len(word) < 3 for word in asked):
+    def _names_containing(self, given: frozenset[str]) -> frozenset[str]:
+        if all(len(word) < 3 for word in given):
             return frozenset()
-        return frozenset(id_ for held, id_ in self._words if asked <= held)
+        return frozenset(id_ for held, id_ in self._words if given <= held)
 
-    def _begun_by(self, start: str) -> frozenset[str]:
+    def _names_with_prefix(self, start: str) -> frozenset[str]:
         if len(start) < 4:
             return frozenset()
         return frozenset(id_ for name, ids in self._exact.items() if name.startswith(start) for id_ in ids)
 
-    def _holding(self, asked: frozenset[str]) -> frozenset[str]:
-        inside = [(len(held), id_) for held, id_ in self._words if held <= asked and max(map(len, held), default=0) > 2]
+    def _names_inside(self, given: frozenset[str]) -> frozenset[str]:
+        inside = [(len(held), id_) for held, id_ in self._words if held <= given and max(map(len, held), default=0) > 2]
         most = max((size for size, _ in inside), default=0)
         return frozenset(id_ for size, id_ in inside if size == most)
 
 
-def _telling(name: str) -> frozenset[str]:
-    return frozenset(words(name)) - _COMMON
+def _significant_words(name: str) -> frozenset[str]:
+    return frozenset(words(name)) - _COMMON_WORDS

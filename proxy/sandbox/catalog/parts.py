@@ -1,7 +1,7 @@
-"""A part as a record, put together from its line on demand.
+"""Parts as records, built from their lines on demand.
 
-Used by the store, which keeps only lines. What a line does not say (document pages, CAD models, wordings of
-sellers) is drawn from the part's id, so that it is the same on every run.
+The store keeps only lines. What a line does not say (document pages, CAD models, sellers' descriptions) is drawn from
+the part's id, so that it is the same on every run.
 """
 
 import base64
@@ -9,15 +9,17 @@ import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from proxy.sandbox.catalog import lines, listing, records, units, vocabulary
+from proxy.sandbox.catalog import listings, records, reference_data, source_files, units
 
 _SITE = "https://octopart.com"
 NO_CAD, SYMBOL_FOOTPRINT, SYMBOL_FOOTPRINT_3D = 0, 1, 2
 
 
-def build(line: lines.PartLine, words: vocabulary.Vocabulary, similar: tuple[str, ...]) -> records.Part:
-    """The part of a checked line: every id in it is known to `words`."""
-    maker = words.companies[line.manufacturer]
+def build(
+    line: source_files.PartLine, reference: reference_data.ReferenceData, similar: tuple[str, ...]
+) -> records.Part:
+    """The record of a validated line: every id in it is in `reference`."""
+    maker = reference.companies[line.manufacturer]
     draw = _draw(line)
     slug = f"/{_path(line.mpn)}-{_path(maker.name)}-{line.id}"
     return records.Part(
@@ -27,15 +29,15 @@ def build(line: lines.PartLine, words: vocabulary.Vocabulary, similar: tuple[str
         mpn=line.mpn,
         generic_mpn=_generic(line),
         manufacturer=maker,
-        category=words.categories.get(line.category),
+        category=reference.categories.get(line.category),
         short_description=line.description,
         slug=slug,
         aka_mpns=tuple(line.aka),
         series=_series(line, maker),
-        specs=tuple(spec(words.attributes[name], value, draw) for name, value in line.specs.items()),
+        specs=tuple(spec(reference.attributes[name], value, draw) for name, value in line.specs.items()),
         document_collections=_documents(line, maker, draw),
         images=(_image(line, maker),) if line.images else (),
-        descriptions=_descriptions(line, words.sellers, draw),
+        descriptions=_descriptions(line, reference.sellers, draw),
         reference_designs=tuple(records.ReferenceDesign(one.name, one.url) for one in line.reference_designs),
         cad=_cad(cad_level(line), slug, line.id),
         manufacturer_url=f"{_SITE}/opatz8j6/b1?t={_token(draw)}" if draw[0] < 200 else None,
@@ -45,27 +47,28 @@ def build(line: lines.PartLine, words: vocabulary.Vocabulary, similar: tuple[str
     )
 
 
-def cad_level(line: lines.PartLine) -> int:
-    """NO_CAD, SYMBOL_FOOTPRINT or SYMBOL_FOOTPRINT_3D; drawn from the id where the line does not say."""
+def cad_level(line: source_files.PartLine) -> int:
+    """NO_CAD, SYMBOL_FOOTPRINT or SYMBOL_FOOTPRINT_3D; drawn from the id if the line does not say."""
     if line.cad is not None:
         return SYMBOL_FOOTPRINT_3D if line.cad else NO_CAD
     return (NO_CAD, NO_CAD, SYMBOL_FOOTPRINT, SYMBOL_FOOTPRINT_3D, SYMBOL_FOOTPRINT_3D)[int(line.id) % 5]
 
 
-def spec(attribute: records.Attribute, value: float | str, draw: bytes) -> records.Spec:
-    """One property as shown. The lifecycle status tells its age in `display_value` only (contract graphql.md
-    §2.6)."""
+def spec(attribute: records.CatalogAttribute, value: float | str, draw: bytes) -> records.CatalogSpec:
+    """One spec as displayed. The lifecycle status has its age in `display_value` only (contract graphql.md §2.6)."""
     if not isinstance(value, str):
-        shown = units.shown(value, attribute.units_symbol)
-        return records.Spec(attribute, shown.value, units.si(value), shown.display, shown.units)
+        displayed = units.displayed(value, attribute.units_symbol)
+        return records.CatalogSpec(
+            attribute, displayed.value, units.plain_si(value), displayed.display, displayed.units
+        )
     if attribute.shortname == "lifecyclestatus":
         months = 1 + draw[1] % 23
         age = f"{months} month{'s' if months > 1 else ''} ago"
-        return records.Spec(attribute, value, value, f"{value} (Last Updated: {age})")
-    return records.Spec(attribute, value, value, value)
+        return records.CatalogSpec(attribute, value, value, f"{value} (Last Updated: {age})")
+    return records.CatalogSpec(attribute, value, value, value)
 
 
-def _draw(line: lines.PartLine) -> bytes:
+def _draw(line: source_files.PartLine) -> bytes:
     return hashlib.blake2b(f"{line.id}:{line.mpn}".encode(), digest_size=24).digest()
 
 
@@ -77,19 +80,21 @@ def _path(text: str) -> str:
     return quote(text.lower().replace("/", "-"), safe=" ").replace(" ", "+")
 
 
-def _generic(line: lines.PartLine) -> str:
+def _generic(line: source_files.PartLine) -> str:
     stem = line.mpn.partition("-")[0]
     return line.series or (stem if len(stem) >= 4 else line.mpn)
 
 
-def _series(line: lines.PartLine, maker: records.Company) -> records.Series | None:
+def _series(line: source_files.PartLine, maker: records.Company) -> records.Series | None:
     if not line.series:
         return None
     key = hashlib.blake2b(f"{maker.id}:{line.series}".encode(), digest_size=3).digest()
     return records.Series(str(int.from_bytes(key)), line.series, f"{_SITE}/series/{_path(line.series)}")
 
 
-def _documents(line: lines.PartLine, maker: records.Company, draw: bytes) -> tuple[records.DocumentCollection, ...]:
+def _documents(
+    line: source_files.PartLine, maker: records.Company, draw: bytes
+) -> tuple[records.DocumentCollection, ...]:
     found = []
     if line.datasheet:
         sheet = _document("Datasheet", "datasheet", line, maker, draw)
@@ -100,10 +105,12 @@ def _documents(line: lines.PartLine, maker: records.Company, draw: bytes) -> tup
     return tuple(found)
 
 
-def _document(name: str, kind: str, line: lines.PartLine, maker: records.Company, draw: bytes) -> records.Document:
+def _document(
+    name: str, kind: str, line: source_files.PartLine, maker: records.Company, draw: bytes
+) -> records.CatalogDocument:
     file = quote(f"{line.mpn}-{maker.name}-{kind}-{line.id}".replace("/", "-").replace(" ", "-"))
     known = draw[2] < 210
-    return records.Document(
+    return records.CatalogDocument(
         name=name,
         url=f"http://datasheet.octopart.com/{file}.pdf",
         mime_type="application/pdf",
@@ -114,7 +121,7 @@ def _document(name: str, kind: str, line: lines.PartLine, maker: records.Company
     )
 
 
-def _image(line: lines.PartLine, maker: records.Company) -> records.Image:
+def _image(line: source_files.PartLine, maker: records.Company) -> records.Image:
     file = quote(f"{maker.name}-{line.mpn}.jpg".replace("/", "-").replace(" ", "-"))
     sizes = {name: f"https://sigma.octopart.com/{line.id}/{name}/{file}" for name in ("image", "55", "75", "90")}
     return records.Image(
@@ -129,9 +136,9 @@ def _image(line: lines.PartLine, maker: records.Company) -> records.Image:
 
 
 def _descriptions(
-    line: lines.PartLine, sellers: Sequence[listing.Seller], draw: bytes
+    line: source_files.PartLine, sellers: Sequence[listings.Seller], draw: bytes
 ) -> tuple[records.Description, ...]:
-    """One to three sellers' wordings, none for a part without a description."""
+    """Descriptions by one to three sellers; none for a part without a description."""
     if not line.description or not sellers:
         return ()
     wordings = (line.description, f"{line.mpn} {line.description}", line.description.upper())

@@ -1,61 +1,61 @@
-"""Figures over what several sellers list: median price, average price, stock in all.
+"""Figures over the offers of several sellers: median price, average price, total stock.
 
-Pure functions over records; used by the store for sorting and by whoever answers medianPrice1000, totalAvail
-and avgAvail. Broker offers enter a stock figure only when nobody else has stock (contract graphql.md §2.6).
+Pure functions over records, for sorting and for the fields medianPrice1000, totalAvail and avgAvail. Broker offers
+enter a stock figure only when nobody else has stock (contract graphql.md §2.6).
 """
 
 import statistics
 from collections.abc import Iterable, Sequence
 
-from proxy.sandbox.catalog import money, records
+from proxy.sandbox.catalog import currencies, records
 
 BULK = 1000
-# A price this many times off the middle is a slip of a feed or a broker's wish, not a market price.
+# A price that differs from the median by more than this factor is an error of a feed, not a market price.
 OUTLIER = 4.0
 
 
 def median_price(sellers: Iterable[records.SellerOffers]) -> records.PriceBreak | None:
-    """The middle price in USD for 1 000 pieces, one price a seller, outliers dropped; None where nobody
-    prices."""
+    """The median unit price in USD for 1 000 pieces, one price for each seller, without outliers; None if there is
+    none."""
     middle = median(prices(sellers))
     return None if middle is None else records.PriceBreak(BULK, middle, "USD")
 
 
 def average_price(sellers: Iterable[records.SellerOffers]) -> float | None:
-    """The mean price in USD for 1 000 pieces, one price a seller; None where nobody prices."""
+    """The mean unit price in USD for 1 000 pieces, one price for each seller; None if there is none."""
     return mean(prices(sellers))
 
 
 def total_avail(sellers: Iterable[records.SellerOffers]) -> int:
-    """Pieces in stock at all sellers together; brokers count only when nobody else has any."""
+    """Pieces in stock at all sellers; brokers count only when no other seller has stock."""
     listed = list(sellers)
-    plain = sum(stock(seller) for seller in listed if not seller.is_broker)
-    return plain or sum(stock(seller) for seller in listed if seller.is_broker)
+    without_brokers = sum(stock(seller) for seller in listed if not seller.is_broker)
+    return without_brokers or sum(stock(seller) for seller in listed if seller.is_broker)
 
 
 def avg_avail(sellers: Iterable[records.SellerOffers]) -> float:
-    """Pieces in stock per seller, over those that `total_avail` counts; 0.0 where nobody has any."""
+    """Mean number of pieces in stock, over the sellers that `total_avail` counts; 0.0 without any stock."""
     listed = list(sellers)
     total = total_avail(listed)
-    plain = [seller for seller in listed if not seller.is_broker]
+    without_brokers = [seller for seller in listed if not seller.is_broker]
     brokers = [seller for seller in listed if seller.is_broker]
-    return total / len(plain if any(map(stock, plain)) else brokers) if total else 0.0
+    return total / len(without_brokers if any(map(stock, without_brokers)) else brokers) if total else 0.0
 
 
 def stock(seller: records.SellerOffers) -> int:
-    """Pieces one seller has. Its offers are packagings of the same stock, so the largest counts; codes count
-    0."""
+    """Pieces in stock at one seller. Its offers are packagings of the same stock, so the largest counts; negative stock
+    codes count 0."""
     return max((max(offer.inventory_level, 0) for offer in seller.offers), default=0)
 
 
 def prices(sellers: Iterable[records.SellerOffers], quantity: int = BULK) -> list[float]:
-    """One price in USD a seller (no brokers) for `quantity` pieces: its cheapest offer that sells so few."""
+    """For each seller, without brokers, the unit price in USD of its cheapest offer that sells `quantity` pieces."""
     best = (_cheapest(seller.offers, quantity) for seller in sellers if not seller.is_broker)
     return [price for price in best if price is not None]
 
 
 def median(values: Sequence[float]) -> float | None:
-    """The middle of `values` after dropping what lies more than `OUTLIER` times off it; None for none."""
+    """The median of `values` without outliers (see OUTLIER); None for no values."""
     if not values:
         return None
     middle = statistics.median(values)
@@ -63,13 +63,13 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The arithmetic mean; None for none."""
+    """The arithmetic mean; None for no values."""
     return sum(values) / len(values) if values else None
 
 
 def dollars(price: float, currency: str) -> float | None:
-    """`price` in USD; None for a currency without a rate."""
-    factor = money.rate(currency, "USD")
+    """`price` in USD; None for a currency without an exchange rate."""
+    factor = currencies.exchange_rate(currency, "USD")
     return None if factor is None else price * factor
 
 
@@ -78,8 +78,8 @@ def _cheapest(offers: Iterable[records.Offer], quantity: int) -> float | None:
 
 
 def _at(breaks: Iterable[records.PriceBreak], quantity: int) -> float | None:
-    """The price of the last break at or below `quantity` whose currency has a rate; the first named at that
-    break."""
+    """The price in USD of the last break at or below `quantity` whose currency has an exchange rate; the first one at
+    that quantity."""
     found: tuple[int, float] | None = None
     for step in breaks:
         price = dollars(step.price, step.currency)

@@ -1,7 +1,6 @@
-"""What the catalog holds, as frozen values. Resolvers read them, the store makes them; nobody changes them.
+"""Records of the catalog: frozen values that the store builds and resolvers read.
 
-Names are the service's field names in snake case (contract graphql.md §1.2), ids are the service's numeric
-strings.
+Names are the service's field names in snake case (contract graphql.md §1.2); ids are the service's numeric strings.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """A maker, a seller, or both (`roles` holds "manufacturer" and "seller")."""
+    """A maker, a seller, or both (`roles` has "manufacturer" and "seller")."""
 
     id: str
     name: str
@@ -35,8 +34,8 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
-    """A kind of technical property. `value_type` is "number" or "text"."""
+class CatalogAttribute:
+    """An attribute: a kind of technical property. `value_type` is "number" or "text"."""
 
     id: str
     name: str
@@ -48,11 +47,11 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
-    """One property of one part. `si_value` is in SI base units; `units` is the symbol that `display_value`
-    shows, with its prefix ("nF"), "" for text."""
+class CatalogSpec:
+    """The value of one attribute of one part. `si_value` is in SI base units; `units` is the symbol that
+    `display_value` shows, with its prefix ("nF"), "" for text."""
 
-    attribute: Attribute
+    attribute: CatalogAttribute
     value: str
     si_value: str
     display_value: str
@@ -60,7 +59,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class CatalogDocument:
     """A datasheet or compliance document."""
 
     name: str
@@ -77,12 +76,12 @@ class DocumentCollection:
     """Documents of one kind: "Datasheets", "Compliance Documents"."""
 
     name: str
-    documents: tuple[Document, ...]
+    documents: tuple[CatalogDocument, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One picture in the service's five sizes."""
+    """An image in the service's five sizes."""
 
     url: str
     url_largest: str
@@ -95,7 +94,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """One seller's wording."""
+    """A description of a part by one seller."""
 
     text: str
     credit_string: str
@@ -139,7 +138,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of one maker. Offers are not held here: `offers.py` makes them from `id` and the seed."""
+    """A part of one maker. Its offers are not in the record: offers.py builds them from `id` and the seed."""
 
     id: str
     v3uid: str
@@ -152,7 +151,7 @@ class Part:
     slug: str
     aka_mpns: tuple[str, ...]
     series: Series | None
-    specs: tuple[Spec, ...]
+    specs: tuple[CatalogSpec, ...]
     document_collections: tuple[DocumentCollection, ...]
     images: tuple[Image, ...]
     descriptions: tuple[Description, ...]
@@ -166,7 +165,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PriceBreak:
-    """A price from a quantity on, in the seller's currency; "" where the feed names none."""
+    """A price from a quantity on, in the seller's currency; "" if the feed has none."""
 
     quantity: int
     price: float
@@ -194,7 +193,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class SellerOffers:
-    """What one seller lists of one part."""
+    """The offers of one seller for one part."""
 
     company: Company
     country: str | None
@@ -207,7 +206,7 @@ class SellerOffers:
 
 @dataclass(frozen=True, slots=True)
 class MatchQuery:
-    """One entry of supMultiMatch (contract graphql.md §1.3); range checks are the caller's."""
+    """One entry of supMultiMatch (contract graphql.md §1.3); ranges are checked by the caller."""
 
     mpn: str | None = None
     sku: str | None = None
@@ -217,8 +216,8 @@ class MatchQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    """What narrows a search: `filters` maps shortname or manufacturer_id, distributor_id, category_id,
+class SearchConditions:
+    """Conditions of a search: `filters` maps shortname or manufacturer_id, distributor_id, category_id,
     cad_models to accepted values (ids, names, or ranges such as "(8__16)")."""
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -228,7 +227,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A completion of what is being typed; in no category the last two are ""."""
+    """A completion; without a category the last two fields are ""."""
 
     text: str
     in_category_name: str
@@ -236,8 +235,8 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
-    """Another spelling of a query and how many parts it finds."""
+class SpellingCorrection:
+    """A corrected query and the number of its hits."""
 
     correction_string: str
     hits: int
@@ -245,10 +244,10 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class SpecCounts:
-    """How often the values of one attribute occur among hits: (display value, number or None, count), most
+    """The counts of the values of one attribute among hits: (display value, number or None, count), most
     frequent first; `minimum` and `maximum` are in SI base units, None for text."""
 
-    attribute: Attribute
+    attribute: CatalogAttribute
     buckets: tuple[tuple[str, float | None, int], ...]
     minimum: float | None
     maximum: float | None

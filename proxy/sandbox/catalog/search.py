@@ -1,9 +1,9 @@
-"""The three ways to find parts: a match, a search by part number, a search by text.
+"""The three ways to find parts: match by identifier, search by part number, full-text search.
 
-Used by the store only. Which text counts as equal is `matching`'s business, what a filter means `filters`'s; where
-numbers and words stand `numbers` and `text` know. Here they become hits in an order.
+matching.py defines which texts are equal, filters.py what a filter means; part_numbers.py and full_text.py are the
+indexes. Here their results become hits in an order.
 """
-# ruff: noqa: S608  the SQL is put together from pieces written here; what users write travels as parameters
+# ruff: noqa: S608  the SQL is composed of literals in this module; user input is passed as parameters
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -13,127 +13,135 @@ import numpy as np
 
 from proxy.sandbox.catalog import (
     columns,
-    describing,
     filters,
-    lines,
-    listing,
+    full_text,
+    indexing,
+    listings,
     matching,
-    numbers,
     offers,
-    ranked,
+    part_numbers,
     records,
+    reference_data,
+    search_hits,
     skus,
-    text,
-    tokens,
-    vocabulary,
+    source_files,
 )
 
-MOST_WORDS = tokens.MOST_WORDS
+MOST_WORDS = full_text.MOST_WORDS
 
 
-class Search:
-    """Finds parts in a filled database."""
+class CatalogSearch:
+    """Searches in a filled database."""
 
     def __init__(
-        self, connection: sqlite3.Connection, stored: columns.Columns, words: vocabulary.Vocabulary, seed: int
+        self,
+        connection: sqlite3.Connection,
+        column_store: columns.Columns,
+        reference: reference_data.ReferenceData,
+        seed: int,
     ) -> None:
-        self._database, self._columns = connection, stored
-        self._words = words
+        self._connection, self._columns = connection, column_store
+        self._reference = reference
         self._seed = seed
-        self._decoder = msgspec.json.Decoder(lines.PartLine)
-        self._filters = filters.Filters(
-            stored,
-            words,
-            filters.Companies(
-                matching.Names(one for one in words.companies.values() if "manufacturer" in one.roles),
-                matching.Names(one for one in words.companies.values() if "seller" in one.roles),
+        self._decoder = msgspec.json.Decoder(source_files.PartLine)
+        self._filters = filters.CatalogFilters(
+            column_store,
+            reference,
+            filters.CompanyNames(
+                matching.CompanyNameIndex(one for one in reference.companies.values() if "manufacturer" in one.roles),
+                matching.CompanyNameIndex(one for one in reference.companies.values() if "seller" in one.roles),
             ),
         )
-        self.numbers = numbers.Numbers(connection, stored)
-        self.text = text.Text(connection, stored)
+        self.numbers = part_numbers.PartNumberIndex(connection, column_store)
+        self.text = full_text.FullTextIndex(connection, column_store)
 
-    def match(self, query: records.MatchQuery, conditions: records.Conditions) -> ranked.Ranked:
-        """Parts equal to the query after normalising: literally equal first, then those with most offers.
+    def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
+        """Parts equal to the query after normalisation: literally equal first, then those with most offers.
 
-        Raises ValueError where the query names nothing to look for.
+        Raises ValueError for a query without any identifier, manufacturer or seller.
         """
         passes = self._filters.of(conditions)
-        named = [] if query.manufacturer is None else [self._filters.made_by([clean(query.manufacturer)])]
+        company_filters = [] if query.manufacturer is None else [self._filters.made_by([clean(query.manufacturer)])]
         if query.seller is not None:
-            named.append(self._filters.sold_by([clean(query.seller)]))
-        found = self._looked_up(query)
+            company_filters.append(self._filters.sold_by([clean(query.seller)]))
+        found = self._by_identifier(query)
         if found is None:
-            if not named:
+            if not company_filters:
                 raise ValueError("Missing search filters")
-            return self._listed([*passes, *named], None)
+            return self._filtered([*passes, *company_filters], None)
         rows = np.array(sorted(found), np.int64)
-        for each in (*passes, *named):
+        for each in (*passes, *company_filters):
             rows = rows[each(rows)]
         close = np.array([found[row][0] for row in rows.tolist()], np.int64)
         ids = self._columns.whole("ids")
         aka = {str(ids[row]): held for row in rows.tolist() if (held := found[row][1]) is not None}
         akas = np.array([row for row in rows.tolist() if found[row][1] is not None], np.int64)
-        return ranked.Ranked(rows, ids, close, akas, aka.__getitem__)
+        return search_hits.SearchHits(rows, ids, close, akas, aka.__getitem__)
 
-    def by_mpn(self, q: str, conditions: records.Conditions, sort: str = "", descending: bool = False) -> ranked.Ranked:
-        """Parts whose number holds `q` anywhere: equal ones first, then beginnings, then the rest."""
+    def by_mpn(
+        self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
+    ) -> search_hits.SearchHits:
+        """Parts whose number contains `q`: equal ones first, then those with this prefix, then the rest."""
         q = clean(q)
         norm = matching.normalise(q)
         passes, order = self._filters.of(conditions), self._filters.order(sort, descending)
         if not norm:
-            return self._everything(q, passes, order)
+            return self._all_or_none(q, passes, order)
         rows, close = self.numbers.closest(q, norm)
         for each in passes:
             passing = each(rows)
             rows, close = rows[passing], close[passing]
         keys, akas = close if order is None else order(rows), rows[close % 2 == 1]
-        return ranked.Ranked(rows, self._columns.whole("ids"), keys, akas, lambda id_: self._aka(q, id_))
+        return search_hits.SearchHits(rows, self._columns.whole("ids"), keys, akas, lambda id_: self._aka(q, id_))
 
     def by_text(
-        self, q: str, conditions: records.Conditions, sort: str = "", descending: bool = False
-    ) -> ranked.Ranked:
-        """Parts that have every word of `q` somewhere, the last word may be a beginning; best first."""
+        self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
+    ) -> search_hits.SearchHits:
+        """Parts that have every word of `q`, the last of which may be a prefix; most relevant first."""
         q = clean(q)
         passes, order = self._filters.of(conditions), self._filters.order(sort, descending)
-        asked = tokens.asked(q)
-        if not asked:
-            return self._everything(q, passes, order)
-        rows, scores = self.text.find(asked)
-        # Parts whose number is what was typed come first, and among them those with most offers.
+        query = full_text.parse_query(q)
+        if not query:
+            return self._all_or_none(q, passes, order)
+        rows, scores = self.text.find(query)
+        # Parts whose number equals the query come first, ordered by their number of offers.
         own = [place for place, _, aka in self.numbers.equal(matching.normalise(q)) if not aka]
         scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = -1e9
         for each in passes:
             passing = each(rows)
             rows, scores = rows[passing], scores[passing]
-        return ranked.Ranked(rows, self._columns.whole("ids"), scores if order is None else order(rows))
+        return search_hits.SearchHits(rows, self._columns.whole("ids"), scores if order is None else order(rows))
 
-    def among(self, ids: Sequence[str]) -> ranked.Ranked:
-        """These parts, each once, as hits in this order; they must be the catalog's."""
+    def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
+        """The given parts, each once, as hits in this order. All ids must be in the catalog."""
         rows = self._rows(np.array([int(id_) for id_ in ids], np.int64))
         order = np.argsort(rows)
-        return ranked.Ranked(rows[order], self._columns.whole("ids"), order)
+        return search_hits.SearchHits(rows[order], self._columns.whole("ids"), order)
 
-    def _everything(self, q: str, passes: list[filters.Passes], order: filters.Keys | None) -> ranked.Ranked:
-        """Nothing asked for, or only wildcards: all that passes. Only other signs: nothing."""
+    def _all_or_none(
+        self, q: str, passes: list[filters.RowFilter], order: filters.SortKeys | None
+    ) -> search_hits.SearchHits:
+        """Hits of a query without letters and digits: all parts for an empty query or wildcards only, otherwise
+        none."""
         if q.strip(" *\t\n"):
-            return ranked.Ranked(np.empty(0, np.int64), self._columns.whole("ids"))
-        return self._listed(passes, order)
+            return search_hits.SearchHits(np.empty(0, np.int64), self._columns.whole("ids"))
+        return self._filtered(passes, order)
 
-    def _listed(self, passes: list[filters.Passes], order: filters.Keys | None) -> ranked.Ranked:
+    def _filtered(self, passes: list[filters.RowFilter], order: filters.SortKeys | None) -> search_hits.SearchHits:
         rows: columns.Array = np.arange(self._columns.length("ids"))
         for each in passes:
             rows = rows[each(rows)]
-        return ranked.Ranked(rows, self._columns.whole("ids"), None if order is None else order(rows))
+        return search_hits.SearchHits(rows, self._columns.whole("ids"), None if order is None else order(rows))
 
     def _aka(self, q: str, id_: str) -> str:
-        """The alternate number of the part that is closest to what was asked for."""
+        """The alternate number of the part that is closest to the query."""
         (line,) = self._lines("id = ?", (int(id_),))
         close = {aka: how for aka in line.aka if (how := matching.closeness(q, aka)) is not None}
         return min(close, key=close.__getitem__)
 
-    def _looked_up(self, query: records.MatchQuery) -> dict[int, tuple[int, str | None]] | None:
-        """The parts every given key agrees on, with their closeness and alternate number; None without a
-        key."""
+    def _by_identifier(self, query: records.MatchQuery) -> dict[int, tuple[int, str | None]] | None:
+        """The parts (rows) that match every identifier of the query, with closeness and matched alternate number; None
+        if the query has no identifier."""
         keys = []
         if query.mpn is not None:
             keys.append(self._by_number(clean(query.mpn)))
@@ -150,7 +158,7 @@ class Search:
     def _by_number(self, mpn: str) -> dict[int, tuple[int, str | None]]:
         norm = matching.normalise(mpn)
         found = self.numbers.equal(norm) if norm else []
-        # The closest number of a part comes last, and its own one after the others.
+        # Later entries of a dict win: the closest number of a part is last, and its own number after alternate ones.
         ordered = sorted(found, key=lambda one: (one[1] == mpn, not one[2]))
         rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
         return {
@@ -162,42 +170,42 @@ class Search:
         norm = matching.normalise(code)
         if not norm:
             return {}
-        asked = None if seller is None else self._filters.sellers(clean(seller))
+        wanted = None if seller is None else self._filters.sellers(clean(seller))
         ids = [
             int(line.id)
             for line in self._candidates(norm)
-            if any(asked is None or id_ in asked for id_ in self._sellers_using(norm, line))
+            if any(wanted is None or id_ in wanted for id_ in self._sellers_using(norm, line))
         ]
         return {row: (matching.EQUAL, None) for row in self._rows(np.array(ids, np.int64)).tolist()}
 
-    def _candidates(self, norm: str) -> list[lines.PartLine]:
-        read = skus.readings(norm)
-        own = [place for mpn in read.mpns for place, _, aka in self.numbers.equal(mpn) if not aka]
-        places = self.numbers.parts(np.array(own, np.int64))
-        ids = {*read.ids, *self._columns.whole("ids")[places].tolist()}
+    def _candidates(self, norm: str) -> list[source_files.PartLine]:
+        possible = skus.candidates(norm)
+        own = [place for mpn in possible.mpns for place, _, aka in self.numbers.equal(mpn) if not aka]
+        positions = self.numbers.parts(np.array(own, np.int64))
+        ids = {*possible.ids, *self._columns.whole("ids")[positions].tolist()}
         among = msgspec.json.encode(sorted(ids)).decode()
         return self._lines(
             "id IN (SELECT value FROM json_each(?) UNION SELECT part FROM skus WHERE norm = ?)", (among, norm)
         )
 
-    def _lines(self, where: str, params: tuple[str | int, ...]) -> list[lines.PartLine]:
-        rows = self._database.execute(f"SELECT line FROM parts WHERE {where}", params)
+    def _lines(self, where: str, params: tuple[str | int, ...]) -> list[source_files.PartLine]:
+        rows = self._connection.execute(f"SELECT line FROM parts WHERE {where}", params)
         return [self._decoder.decode(line) for (line,) in rows]
 
     def _rows(self, ids: columns.Array) -> columns.Array:
-        """The numbers of the parts with these ids."""
+        """The rows of the parts with these ids."""
         order, every = self._columns.whole("by_id"), self._columns.whole("ids")
         sorted_ids = self._columns.derived("sorted ids", lambda: every[order])
         return order[np.searchsorted(sorted_ids, ids)].astype(np.int64)
 
-    def _sellers_using(self, norm: str, line: lines.PartLine) -> Iterable[str]:
-        terms, path = describing.terms(line), self._words.categories[line.category].path
-        for one in listing.listings(int(line.id), path, terms, self._words.sellers, self._seed):
+    def _sellers_using(self, norm: str, line: source_files.PartLine) -> Iterable[str]:
+        terms, path = indexing.offer_terms(line), self._reference.categories[line.category].path
+        for one in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, one)
             if any(matching.normalise(code) == norm for code in codes):
                 yield one.seller.company.id
 
 
 def clean(text: str) -> str:
-    """The text without lone surrogates, which the database cannot take."""
+    """The text without lone surrogates, which SQLite rejects."""
     return text.encode("utf-8", "replace").decode()

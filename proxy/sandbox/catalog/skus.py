@@ -1,7 +1,7 @@
-"""The order codes of the sellers, made from the part so that they can be read backwards.
+"""Order codes (SKUs) of the sellers, generated from the part in a reversible format.
 
-A hundred thousand parts at ten sellers are a million order codes: instead of storing them, `sku` makes one in
-the seller's style and `readings` says which parts a given code could mean. The caller checks the candidates.
+A hundred thousand parts at ten sellers are a million order codes. They are not stored: `sku` generates one in the
+seller's format and `candidates` gives the parts that a code may belong to. The caller checks the candidates.
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import NamedTuple
 from proxy.sandbox.catalog import matching
 
 
-class Numbered(NamedTuple):
-    """What an order code is made from; `variant` counts the seller's packagings of the part from 0."""
+class SkuInput(NamedTuple):
+    """What an order code is generated from; `variant` counts the seller's packagings of the part from 0."""
 
     part_id: int
     maker_id: int
@@ -20,40 +20,40 @@ class Numbered(NamedTuple):
     variant: int
 
 
-class Readings(NamedTuple):
-    """Ids and normalised MPNs of the parts that an order code could mean."""
+class SkuCandidates(NamedTuple):
+    """Ids and normalised MPNs of the parts that an order code may belong to."""
 
     ids: frozenset[int]
     mpns: frozenset[str]
 
 
-def sku(seller_id: str, of: Numbered) -> str:
-    """The order code of a part at a seller, in the seller's own style; most sellers use the MPN itself."""
-    style = _STYLES.get(seller_id)
-    return style(of) if style else of.mpn
+def sku(seller_id: str, source: SkuInput) -> str:
+    """The order code of a part at a seller, in the seller's format; most sellers use the MPN itself."""
+    format_sku = _FORMATS.get(seller_id)
+    return format_sku(source) if format_sku else source.mpn
 
 
-def readings(code: str) -> Readings:
-    """What the normalised order code `code` could mean in any style."""
-    ids = {id_ for pattern, undo in _READERS if (hit := pattern.fullmatch(code)) and (id_ := undo(hit)) is not None}
+def candidates(code: str) -> SkuCandidates:
+    """The parts that the normalised order code `code` may belong to, in any format."""
+    ids = {id_ for pattern, parse in _PARSERS if (hit := pattern.fullmatch(code)) and (id_ := parse(hit)) is not None}
     tail = re.fullmatch(r"[1-9]\d\d(.+)", code)
-    return Readings(frozenset(ids), frozenset({code, tail[1]} if tail else {code}))
+    return SkuCandidates(frozenset(ids), frozenset({code, tail[1]} if tail else {code}))
 
 
-def _prefix(of: Numbered) -> int:
-    return 100 + of.maker_id % 900
+def _prefix(source: SkuInput) -> int:
+    return 100 + source.maker_id % 900
 
 
-def _digikey(of: Numbered) -> str:
-    return f"{_prefix(of)}-{of.part_id}-{(1, 2, 6)[of.variant % 3]}-ND"
+def _digikey(source: SkuInput) -> str:
+    return f"{_prefix(source)}-{source.part_id}-{(1, 2, 6)[source.variant % 3]}-ND"
 
 
-def _mouser(of: Numbered) -> str:
-    return f"{_prefix(of)}-{matching.normalise(of.mpn)}"
+def _mouser(source: SkuInput) -> str:
+    return f"{_prefix(source)}-{matching.normalise(source.mpn)}"
 
 
-def _newark(of: Numbered) -> str:
-    lead, rest = divmod(of.part_id, 260_000)
+def _newark(source: SkuInput) -> str:
+    lead, rest = divmod(source.part_id, 260_000)
     return f"{lead:02}{chr(ord('A') + rest // 10_000)}{rest % 10_000:04}"
 
 
@@ -61,16 +61,16 @@ def _from_newark(hit: re.Match[str]) -> int:
     return int(hit[1]) * 260_000 + (ord(hit[2]) - ord("A")) * 10_000 + int(hit[3])
 
 
-def _farnell(of: Numbered) -> str:
-    return f"{of.part_id + 1_000_000}{'RL' if of.variant else ''}"
+def _farnell(source: SkuInput) -> str:
+    return f"{source.part_id + 1_000_000}{'RL' if source.variant else ''}"
 
 
-def _rs(of: Numbered) -> str:
-    return f"{of.part_id // 10_000:03}-{of.part_id % 10_000:04}"
+def _rs(source: SkuInput) -> str:
+    return f"{source.part_id // 10_000:03}-{source.part_id % 10_000:04}"
 
 
-def _future(of: Numbered) -> str:
-    return str(of.part_id * 3 + 7)
+def _future(source: SkuInput) -> str:
+    return str(source.part_id * 3 + 7)
 
 
 def _from_future(hit: re.Match[str]) -> int | None:
@@ -78,11 +78,11 @@ def _from_future(hit: re.Match[str]) -> int | None:
     return None if rest else whole
 
 
-def _lcsc(of: Numbered) -> str:
-    return f"C{of.part_id}"
+def _lcsc(source: SkuInput) -> str:
+    return f"C{source.part_id}"
 
 
-_STYLES: dict[str, Callable[[Numbered], str]] = {
+_FORMATS: dict[str, Callable[[SkuInput], str]] = {
     "459": _digikey,
     "2401": _mouser,
     "2402": _newark,
@@ -93,8 +93,8 @@ _STYLES: dict[str, Callable[[Numbered], str]] = {
     "11779": _lcsc,
 }
 
-# A code of more digits is no id: it would not fit the database's integers.
-_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], int | None]], ...] = (
+# A code with more digits is no id: it would not fit the database's integers.
+_PARSERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], int | None]], ...] = (
     (re.compile(r"[0-9]{3}([0-9]{1,15})[126]ND"), lambda hit: int(hit[1])),
     (re.compile(r"([0-9]{2,10})([A-Z])([0-9]{4})"), _from_newark),
     (re.compile(r"([0-9]{1,15})(RL)?"), lambda hit: int(hit[1]) - 1_000_000),

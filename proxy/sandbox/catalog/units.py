@@ -1,7 +1,7 @@
-"""Numbers as the service shows them: SI prefixes, units, plain decimals.
+"""Numbers as the service displays them: SI prefixes, units, plain decimals.
 
-Used where a part's specs are put together and where search text is indexed. It converts no temperatures: they
-are held in °C, as the service shows them.
+Used for the specs of parts and for the search index. Temperatures are not converted: the catalog has them in °C, as the
+service displays them.
 """
 
 import math
@@ -22,15 +22,15 @@ _PREFIXES = (
 )
 
 
-class Shown(NamedTuple):
-    """A number as shown: `value` is the bare number, `units` the symbol with its prefix, `display` both."""
+class DisplayedNumber(NamedTuple):
+    """A number as displayed: `value` is the bare number, `units` the symbol with its prefix, `display` both."""
 
     value: str
     units: str
     display: str
 
 
-def shown(number: float, symbol: str) -> Shown:
+def displayed(number: float, symbol: str) -> DisplayedNumber:
     """`number` in SI base units under the prefix that leaves one to three digits before the point.
 
     1e-7 F is "100 nF", 4700 Ω is "4.7 kΩ", -65 °C stays "-65 °C", a number without units is bare.
@@ -40,17 +40,17 @@ def shown(number: float, symbol: str) -> Shown:
     size, prefix = _prefix(number) if symbol not in _PLAIN else (1.0, "")
     value = _plain(float(f"{number / size:.6g}"))
     units = prefix + symbol
-    return Shown(value, units, f"{value} {units}".rstrip())
+    return DisplayedNumber(value, units, f"{value} {units}".rstrip())
 
 
-def si(number: float) -> str:
+def plain_si(number: float) -> str:
     """The number in SI base units as a decimal without exponent: 1e-7 is "0.0000001"."""
     return _plain(number)
 
 
 def _prefix(number: float) -> tuple[float, str]:
     size = abs(number)
-    # A hair of room, so that 9.999999e-7 (a rounding of 1 µ) does not become "1000 n".
+    # Tolerance, so that 9.999999e-7 (a rounding of 1 µ) does not become "1000 n".
     fits = (pair for pair in _PREFIXES if size * (1 + 1e-9) >= pair[0])
     return (1.0, "") if size == 0 else next(fits, _PREFIXES[-1])
 

@@ -11,7 +11,7 @@ import msgspec
 from proxy.kit import clock as clocks
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import choices, moments, records, seeding
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 
 class Holdings:
@@ -25,10 +25,10 @@ class Holdings:
         clock: clocks.Clock,
         members: seeding.Members,
         *,
-        kept: state.Kept | None = None,
+        kept: state.StateStore | None = None,
     ) -> None:
         self.catalog, self._seed, self._clock, self._members = catalog, seed, clock, members
-        self._kept = kept or state.Kept()
+        self._kept = kept or state.StateStore()
         self._numbers = self._kept.rows("design_number", int)
         self.files = self._kept.rows("design_file", tuple[str, bytes])
         self._made: seeding.Data | None = None
@@ -49,7 +49,7 @@ class Holdings:
             new = seeding.Data()
             for _ in seeding.seeded(new, self.catalog, self._seed, self._clock.now()):
                 await asyncio.sleep(0)
-            with self._kept.together():
+            with self._kept.transaction():
                 seeding.copied(new, data)
         # A company's own are in its workspace only, members in all of them, and who has gone in none.
         self._own = frozenset(one.id for one in data.users if len(one.workspace_ids) == 1)

@@ -1,10 +1,10 @@
 """Who may sign in to the sandbox, as the workspaces have people."""
 
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from proxy.sandbox.design import records
 
 
-def of(known: people.People) -> tuple[records.User, ...]:
+def of(known: user_directory.UserDirectory) -> tuple[records.User, ...]:
     """Everybody."""
     return tuple(
         records.User(

@@ -42,7 +42,7 @@ class Design:
     """The services of one sandbox. `client` is there while they run. `port`: the first has it, the others those after
     it; 0: free ones."""
 
-    def __init__(self, held: holdings.Holdings, kept: journal.Journal, port: int = 0) -> None:
+    def __init__(self, held: holdings.Holdings, kept: journal.RequestJournal, port: int = 0) -> None:
         self._held, self._journal, self._port = held, kept, port
         self._client: client.Client | None = None
 

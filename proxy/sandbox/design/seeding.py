@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import blueprints, boards, choices, moments, records, talk
 from proxy.sandbox.design.tables import Table
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 Members = Callable[[], Sequence[records.User]]
 
@@ -38,7 +38,7 @@ class Data:
     tasks: Table[records.Task] = field(default_factory=lambda: Table(records.Task))
 
 
-def opened(kept: state.Kept) -> Data:
+def opened(kept: state.StateStore) -> Data:
     """What is kept; nothing, where nobody has filled it."""
     empty = Data()
     tables = {each.name: getattr(empty, each.name) for each in fields(empty)}

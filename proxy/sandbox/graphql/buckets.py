@@ -62,7 +62,7 @@ class SpecBucket:
 class SpecAgg:
     """The values of one attribute; the ends of their range are None for text."""
 
-    attribute: records.Attribute
+    attribute: records.CatalogAttribute
     buckets: list[SpecBucket]
     min: float | None
     max: float | None
@@ -77,7 +77,7 @@ class AttributeGroup:
     """Attributes shown together."""
 
     name: str
-    attributes: list[records.Attribute]
+    attributes: list[records.CatalogAttribute]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,16 @@ from proxy.sandbox.graphql import problems
 _MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
-def of_search(arguments: Mapping[str, Any]) -> records.Conditions:
+def of_search(arguments: Mapping[str, Any]) -> records.SearchConditions:
     """From the arguments of a search. Raises ServiceError naming the filter."""
-    return records.Conditions(
+    return records.SearchConditions(
         filters=_filters(arguments.get("filters") or {}), in_stock_only=bool(arguments.get("inStockOnly"))
     )
 
 
-def of_match(options: Mapping[str, Any]) -> records.Conditions:
+def of_match(options: Mapping[str, Any]) -> records.SearchConditions:
     """From the options of supMultiMatch. Raises ServiceError naming the filter."""
-    return records.Conditions(
+    return records.SearchConditions(
         filters=_filters(options.get("filters") or {}),
         in_stock_only=bool(options.get("requireStockAvailable")),
         authorized_only=bool(options.get("requireAuthorizedSellers")),

@@ -7,7 +7,7 @@ for too many parts, queries and ids are ours; those of the two ranges are the se
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.sandbox.catalog import money
+from proxy.sandbox.catalog import currencies
 from proxy.sandbox.graphql import countries, distributors
 
 MAX_START = 1000
@@ -33,7 +33,7 @@ def _market(arguments: Mapping[str, Any]) -> list[str]:
     country, currency = arguments.get("country"), arguments.get("currency")
     if country is not None and country not in countries.CODES:
         found.append(f"country {country!r} is not supported")
-    if currency is not None and currency not in money.PER_DOLLAR:
+    if currency is not None and currency not in currencies.PER_DOLLAR:
         found.append(f"currency {currency!r} is not supported")
     try:
         distributors.seconds(arguments.get("distributorApiTimeout", "0s"))

@@ -8,8 +8,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import ranked as ranking
 from proxy.sandbox.catalog import records
+from proxy.sandbox.catalog import search_hits as ranking
 from proxy.sandbox.graphql import distributors
 
 
@@ -93,8 +93,8 @@ class Hit:
 class ResultSet:
     """The answer to a search: all hits ranked, the page of them, and what was asked."""
 
-    ranked: ranking.Ranked
+    ranked: ranking.SearchHits
     page: tuple[Hit, ...]
     query: str
-    conditions: records.Conditions
+    conditions: records.SearchConditions
     warnings: tuple[str, ...] = field(default=())

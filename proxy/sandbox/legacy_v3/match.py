@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from proxy.sandbox.catalog import matching, ranked, records, store
+from proxy.sandbox.catalog import matching, records, search_hits, store
 from proxy.sandbox.legacy_v3 import criteria, refusal, shelf
 
 MOST_QUERIES, LIMIT, MOST_ITEMS, MOST_REACHED = 20, 3, 20, 100
@@ -69,7 +69,7 @@ class Matcher:
         found = self._hits(query, exact_only=exact_only)
         return Found(there.page(found, query["start"], query["limit"]), there.count(found))
 
-    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> ranked.Ranked:
+    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
         """All that match, best first: every filter has to hold."""
         mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
         patterns = [number for number in (mpn, either) if number and "*" in number]
@@ -86,18 +86,18 @@ class Matcher:
         if query["q"].strip():
             found.append(self._catalog.search(query["q"], _conditions(query)))
         if not found:
-            found.append(self._catalog.match(plain, records.Conditions()))
+            found.append(self._catalog.match(plain, records.SearchConditions()))
         first, *others = found
         for other in others:
-            first = first.within(other.rows)
+            first = first.intersect(other.rows)
         return first
 
-    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> ranked.Ranked:
+    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> search_hits.SearchHits:
         """Letters and digits are compared, in any case; with `exact_only` every sign."""
-        found = self._catalog.match(plain, records.Conditions())
+        found = self._catalog.match(plain, records.SearchConditions())
         if not exact_only:
             return found
-        return self._catalog.among([id_ for id_ in found.ids if self._is_exact(id_, plain)])
+        return self._catalog.hits_for([id_ for id_ in found.ids if self._is_exact(id_, plain)])
 
     def _is_exact(self, id_: str, plain: records.MatchQuery) -> bool:
         part = self._catalog.part(id_)
@@ -114,13 +114,13 @@ class Matcher:
         listed = self._catalog.sellers_of(part, self._country)
         return {offer.sku for seller in listed for offer in seller.offers}
 
-    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> ranked.Ranked:
+    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
         """Numbers like a pattern in which * stands for anything."""
         compared = str if exact_only else matching.normalise
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))
         longest = max(pieces, key=lambda piece: len(matching.normalise(piece)))
-        return self._catalog.search_like(longest, lambda number: like(compared(number)), _conditions(query))
+        return self._catalog.search_pattern(longest, lambda number: like(compared(number)), _conditions(query))
 
 
 def _no_number(text: str) -> None:
@@ -168,6 +168,6 @@ def _check_number(name: str, number: str) -> None:
         raise _MistakenError(f"{name} has fewer than {LEAST_LITERAL} letters and digits beside its wildcard")
 
 
-def _conditions(query: dict[str, Any]) -> records.Conditions:
+def _conditions(query: dict[str, Any]) -> records.SearchConditions:
     named = (("manufacturer_id", query["brand"]), ("distributor_id", query["seller"]))
-    return records.Conditions(tuple((key, (name,)) for key, name in named if name))
+    return records.SearchConditions(tuple((key, (name,)) for key, name in named if name))

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.sandbox.catalog import listing, records
+from proxy.sandbox.catalog import listings, records
 from proxy.sandbox.legacy_v3 import companies, drawing, only_v3
 
 Object = dict[str, Any]
@@ -86,7 +86,7 @@ def _rank(seller: records.SellerOffers, offer: records.Offer, currency: str) -> 
     elif currency not in named:
         group = 2
     else:
-        group = 0 if offer.inventory_level > 0 or offer.inventory_level == listing.SOME_STOCK else 1
+        group = 0 if offer.inventory_level > 0 or offer.inventory_level == listings.SOME_STOCK else 1
     return not seller.is_authorized, group
 
 

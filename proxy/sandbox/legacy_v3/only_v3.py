@@ -47,7 +47,7 @@ def document_size(url: str) -> int:
     return 40_000 + int(2_000_000 * drawing.fraction("size", url))
 
 
-def document_seen(document: records.Document) -> str | None:
+def document_seen(document: records.CatalogDocument) -> str | None:
     """When a document was last looked at."""
     if document.created_at is None:
         return None

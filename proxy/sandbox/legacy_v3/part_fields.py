@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, pricing, ranked, records, store
+from proxy.sandbox.catalog import columns, pricing, records, search_hits, store
 from proxy.sandbox.legacy_v3 import companies, criteria, refusal, spec_names
 
 CatalogFilter = tuple[str, tuple[str, ...]]
@@ -76,7 +76,7 @@ class Conditions(NamedTuple):
     """Criteria, taken apart: what the catalog filters by itself, the numbers of the parts that meet others, and what is
     left to `passes`."""
 
-    catalog: records.Conditions
+    catalog: records.SearchConditions
     inside: list[columns.Array]
     left: list[criteria.Criterion]
 
@@ -102,7 +102,7 @@ class PartFields:
     def conditions(self, wanted: Iterable[criteria.Criterion]) -> Conditions:
         """The criteria taken apart."""
         filters: list[CatalogFilter] = []
-        found = Conditions(records.Conditions(), [], [])
+        found = Conditions(records.SearchConditions(), [], [])
         in_stock = False
         for each in wanted:
             field = self.of(each.field)
@@ -117,19 +117,21 @@ class PartFields:
                     found.inside.append(meeting(field.spec, each))
                 if field.spec is None or each.has_wildcard:
                     found.left.append(each)
-        return found._replace(catalog=records.Conditions(tuple(filters), in_stock_only=in_stock))
+        return found._replace(catalog=records.SearchConditions(tuple(filters), in_stock_only=in_stock))
 
-    def by_source(self, field: Field, hits: ranked.Ranked) -> list[tuple[records.Attribute, ranked.Ranked]]:
+    def by_source(
+        self, field: Field, hits: search_hits.SearchHits
+    ) -> list[tuple[records.CatalogAttribute, search_hits.SearchHits]]:
         """The attributes that a spec's values are from, each with those of the hits whose value it has; a part has the
         value and both ends of a range."""
         spec = field.spec
         if spec is None or field.key or spec.range:
             return [] if spec is None else [(source.attribute, hits) for source in spec.sources]
-        return [(attribute, hits.within(rows)) for attribute, rows in self._having(spec)]
+        return [(attribute, hits.intersect(rows)) for attribute, rows in self._having(spec)]
 
-    def having(self, spec: spec_names.Meant, hits: ranked.Ranked) -> ranked.Ranked:
+    def having(self, spec: spec_names.Meant, hits: search_hits.SearchHits) -> search_hits.SearchHits:
         """The hits that have a spec."""
-        return hits.within(
+        return hits.intersect(
             np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
         )
 
@@ -143,12 +145,13 @@ class PartFields:
             return None
         if wanted.field == "mpn":
             found = [
-                self._catalog.match(records.MatchQuery(mpn=value), records.Conditions()) for value in wanted.values
+                self._catalog.match(records.MatchQuery(mpn=value), records.SearchConditions())
+                for value in wanted.values
             ]
             return np.concatenate([hits.rows for hits in found])
         if wanted.field == "uid":
             parts = (self._catalog.part_by_uid(value) for value in wanted.values)
-            return self._catalog.among([part.id for part in parts if part is not None]).rows
+            return self._catalog.hits_for([part.id for part in parts if part is not None]).rows
         return None
 
     def _catalog_filter(self, field: Field, wanted: criteria.Criterion) -> CatalogFilter | None:
@@ -185,9 +188,9 @@ class PartFields:
 
         return Field(name, "spec", shortname, shortname, values=values, spec=spec)
 
-    def _having(self, spec: spec_names.Meant) -> list[tuple[records.Attribute, columns.Array]]:
+    def _having(self, spec: spec_names.Meant) -> list[tuple[records.CatalogAttribute, columns.Array]]:
         """The attributes of a spec, each with the numbers of the parts whose value it has."""
-        found: list[tuple[records.Attribute, columns.Array]] = []
+        found: list[tuple[records.CatalogAttribute, columns.Array]] = []
         for source in spec.sources:
             rows = self._rows((source.attribute.shortname, _ANY), source.beside)
             for _, before in found:
@@ -225,7 +228,7 @@ class PartFields:
     def _rows(self, filter_: CatalogFilter, beside: str = "") -> columns.Array:
         filters = (filter_, (beside, _ANY)) if beside else (filter_,)
         try:
-            return self._catalog.search("", records.Conditions(filters)).rows
+            return self._catalog.search("", records.SearchConditions(filters)).rows
         except ValueError as error:
             raise refusal.bad(str(error)) from None
 
@@ -281,11 +284,11 @@ def _of_maker(shown: Callable[[records.Company], str], part: records.Part) -> li
     return [shown(part.manufacturer)]
 
 
-def _only(spec: spec_names.Meant) -> records.Attribute:
+def _only(spec: spec_names.Meant) -> records.CatalogAttribute:
     return spec.sources[0].attribute
 
 
-def _spec_filter(attribute: records.Attribute, wanted: criteria.Criterion) -> CatalogFilter:
+def _spec_filter(attribute: records.CatalogAttribute, wanted: criteria.Criterion) -> CatalogFilter:
     """Ranges and whole values; tolerances may be written with their sign."""
     if wanted.is_range:
         low, high = (spec_names.asked_value(attribute, end) if end else "" for end in (wanted.low, wanted.high))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from proxy.sandbox.catalog import ranked, records, store
+from proxy.sandbox.catalog import records, search_hits, store
 from proxy.sandbox.legacy_v3 import asked, counting, criteria, part_fields, refusal, shelf, spec_names
 
 Object = dict[str, Any]
@@ -60,7 +60,9 @@ class PartSearch:
             self._metadata([*(each.field for each in wanted), *counted[0], *counted[1]]),
         )
 
-    def _hits(self, search: asked.Search, wanted: list[criteria.Criterion], there: shelf.Shelf) -> ranked.Ranked:
+    def _hits(
+        self, search: asked.Search, wanted: list[criteria.Criterion], there: shelf.Shelf
+    ) -> search_hits.SearchHits:
         """All parts that match, best first."""
         conditions, inside, left = self._fields.conditions(wanted)
         named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
@@ -74,29 +76,31 @@ class PartSearch:
         except ValueError as error:
             raise refusal.bad(str(error)) from None
         for rows in inside:
-            found = found.within(rows)
+            found = found.intersect(rows)
         if left:
             found = self._passing(found, left, there)
         if not alone and order not in ([], [(None, True)]):
             keys = [(field and self._key(field, down, there), down) for field, down in order]
-            found = self._catalog.among(counting.ordered(list(found.ids), keys))
+            found = self._catalog.hits_for(counting.ordered(list(found.ids), keys))
         if there.differs:
-            found = self._catalog.among(list(dict.fromkeys(copy.id for copy in there.copies(found.ids))))
+            found = self._catalog.hits_for(list(dict.fromkeys(copy.id for copy in there.copies(found.ids))))
         return found
 
-    def _passing(self, found: ranked.Ranked, wanted: list[criteria.Criterion], there: shelf.Shelf) -> ranked.Ranked:
+    def _passing(
+        self, found: search_hits.SearchHits, wanted: list[criteria.Criterion], there: shelf.Shelf
+    ) -> search_hits.SearchHits:
         """The hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have them."""
         for each in wanted:
-            found = found.within(named) if (named := self._fields.named(each)) is not None else found
+            found = found.intersect(named) if (named := self._fields.named(each)) is not None else found
         passing = (id_ for id_ in found.ids if self._fields.passes(there.part(shelf.Copy(id_)), wanted))
-        return self._catalog.among(list(passing))
+        return self._catalog.hits_for(list(passing))
 
     def _key(self, field: part_fields.Field, downwards: bool, there: shelf.Shelf) -> Callable[[str], Any]:
         return lambda id_: field.sort_value(there.part(shelf.Copy(id_)), downwards)
 
     def _over(
         self, search: asked.Search, on: asked.Count, excluded: Callable[[str], bool], there: shelf.Shelf
-    ) -> ranked.Ranked:
+    ) -> search_hits.SearchHits:
         """The hits that a count is over."""
         wanted = [each for each in search.criteria if not (on.exclude_filter and excluded(each.field))]
         return self._hits(replace(search, order=()), wanted, there)
@@ -108,12 +112,12 @@ class PartSearch:
     def _facet(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
         return self._facet_of(name, self._over(search, on, name.__eq__, there), on, there)
 
-    def _facet_of(self, name: str, hits: ranked.Ranked, on: asked.Count, there: shelf.Shelf) -> Object:
+    def _facet_of(self, name: str, hits: search_hits.SearchHits, on: asked.Count, there: shelf.Shelf) -> Object:
         field = self._fields.of(name)
         counts = self._counted(field, hits, there)
         return counting.facet(counts, self._missing(field, hits, counts), on)
 
-    def _counted(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> counting.Counts:
+    def _counted(self, field: part_fields.Field, hits: search_hits.SearchHits, there: shelf.Shelf) -> counting.Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
             return self._spec_counts(field, hits)
@@ -128,7 +132,7 @@ class PartSearch:
             return [(field.shown(named), count) for named, count in counted(hits)]
         return counting.by_frequency(Counter(self._values(field, hits, there)))
 
-    def _spec_counts(self, field: part_fields.Field, hits: ranked.Ranked) -> counting.Counts:
+    def _spec_counts(self, field: part_fields.Field, hits: search_hits.SearchHits) -> counting.Counts:
         found = [
             (_value(attribute, *bucket[:2]), bucket[2])
             for attribute, some in self._fields.by_source(field, hits)
@@ -139,11 +143,11 @@ class PartSearch:
             merged[value] += count
         return merged.most_common()
 
-    def _values(self, field: part_fields.Field, hits: ranked.Ranked, there: shelf.Shelf) -> Iterator[Any]:
+    def _values(self, field: part_fields.Field, hits: search_hits.SearchHits, there: shelf.Shelf) -> Iterator[Any]:
         """Every value that some hit has of the field."""
         return (value for id_ in hits.ids for value in field.values_of(there.part(shelf.Copy(id_))))
 
-    def _missing(self, field: part_fields.Field, hits: ranked.Ranked, counts: counting.Counts) -> int:
+    def _missing(self, field: part_fields.Field, hits: search_hits.SearchHits, counts: counting.Counts) -> int:
         """Hits without a value."""
         if field.counted == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
@@ -151,7 +155,7 @@ class PartSearch:
             return hits.hits - self._with_value(field, hits)
         return max(0, hits.hits - sum(count for _, count in counts))
 
-    def _with_value(self, field: part_fields.Field, hits: ranked.Ranked) -> int:
+    def _with_value(self, field: part_fields.Field, hits: search_hits.SearchHits) -> int:
         if field.spec is not None and field.range:  # and for its value and each end
             return self._fields.having(field.spec, hits).hits
         sources = self._fields.by_source(field, hits)
@@ -160,7 +164,7 @@ class PartSearch:
     def _stats(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
         return self._stats_of(name, self._over(search, on, name.__eq__, there), there)
 
-    def _stats_of(self, name: str, hits: ranked.Ranked, there: shelf.Shelf) -> Object:
+    def _stats_of(self, name: str, hits: search_hits.SearchHits, there: shelf.Shelf) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:
@@ -199,6 +203,6 @@ def _is_spec(field: str) -> bool:
     return field.startswith("specs.")
 
 
-def _value(attribute: records.Attribute, shown: str, number: float | None) -> str:
+def _value(attribute: records.CatalogAttribute, shown: str, number: float | None) -> str:
     """Numbers as v3 wrote them, texts as they are."""
     return shown if number is None else spec_names.number(attribute, number)

@@ -77,7 +77,7 @@ class Parts:
         found = (each for group in part.document_collections if group.name == collection for each in group.documents)
         return [self._document(each, name) for each in found]
 
-    def _document(self, document: records.Document, name: str) -> Object:
+    def _document(self, document: records.CatalogDocument, name: str) -> Object:
         subtypes = {"subtypes": [document.name.lower().replace(" ", "_")]} if name == "ComplianceDocument" else {}
         return {
             "mimetype": document.mime_type,
@@ -124,7 +124,7 @@ class Parts:
         return {key: _spec(key, specs, credit) for key, specs in spec_names.of_part(part).items()}
 
 
-def _spec(key: str, specs: list[records.Spec], credit: Object) -> Object:
+def _spec(key: str, specs: list[records.CatalogSpec], credit: Object) -> Object:
     low, high = spec_names.limits(specs)
     return {
         "min_value": low,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import ranked, records, store
+from proxy.sandbox.catalog import records, search_hits, store
 from proxy.sandbox.legacy_v3 import drawing
 
 _TWIN = "0dd7e4"
@@ -50,13 +50,13 @@ class Shelf:
         """Whether there may be less or more than in the catalog."""
         return self._draws.moves_parts
 
-    def page(self, found: ranked.Ranked, start: int, limit: int) -> list[Copy]:
+    def page(self, found: search_hits.SearchHits, start: int, limit: int) -> list[Copy]:
         """A page of what is there of some hits."""
         if not self.differs:
             return self.copies(found.page(start, limit))
         return self.copies(found.ids)[start : start + limit]
 
-    def count(self, found: ranked.Ranked) -> int:
+    def count(self, found: search_hits.SearchHits) -> int:
         """How much is there of some hits."""
         return len(self.copies(found.ids)) if self.differs else found.hits
 

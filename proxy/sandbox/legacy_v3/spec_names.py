@@ -79,7 +79,7 @@ _ENDS = {name for each in _RANGES.values() for name in each[1:]}
 class Source(NamedTuple):
     """An attribute whose values a spec has, in parts that have the attribute `beside` ("": in all)."""
 
-    attribute: records.Attribute
+    attribute: records.CatalogAttribute
     beside: str = ""
 
 
@@ -89,10 +89,10 @@ class Meant(NamedTuple):
 
     key: str
     sources: tuple[Source, ...] = ()
-    about: records.Attribute | None = None
+    about: records.CatalogAttribute | None = None
     range: Range | None = None
 
-    def sorted_by(self, part: records.Part, downwards: bool) -> records.Spec | None:
+    def sorted_by(self, part: records.Part, downwards: bool) -> records.CatalogSpec | None:
         """The part's spec that orders it: of a range the lower end upwards, the upper end downwards."""
         if self.range is None:
             return self.spec_of(part)
@@ -103,7 +103,7 @@ class Meant(NamedTuple):
         """Whether v3 had numbers for it."""
         return self.about is not None and datatype(self.about) != "string"
 
-    def spec_of(self, part: records.Part) -> records.Spec | None:
+    def spec_of(self, part: records.Part) -> records.CatalogSpec | None:
         """The part's spec with the value; of a range the first that the part has."""
         by_name = _by_shortname(part)
         fitting = (each.attribute.shortname for each in self.sources if not each.beside or each.beside in by_name)
@@ -113,7 +113,7 @@ class Meant(NamedTuple):
 class SpecNames:
     """The specs of one catalog by the keys that requests may use."""
 
-    def __init__(self, attributes: Iterable[records.Attribute]) -> None:
+    def __init__(self, attributes: Iterable[records.CatalogAttribute]) -> None:
         self._attributes = {each.shortname: each for each in attributes}
         own = [(name, _alone(each)) for each in self._attributes.values() for name in (each.shortname, _spelled(each))]
         v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
@@ -153,10 +153,10 @@ class SpecNames:
         return found
 
 
-def of_part(part: records.Part) -> dict[str, list[records.Spec]]:
+def of_part(part: records.Part) -> dict[str, list[records.CatalogSpec]]:
     """A part's specs by v3's keys. A range has several specs: its value before its lower and its upper end."""
     by_name = _by_shortname(part)
-    found: dict[str, list[records.Spec]] = {}
+    found: dict[str, list[records.CatalogSpec]] = {}
     for name, spec in by_name.items():
         if name != _TOLERANCE:
             found.setdefault(key(spec.attribute), []).append(spec)
@@ -182,7 +182,7 @@ def of_most(parts: Iterable[records.Part], number: int) -> list[str]:
     return list(dict.fromkeys(shown for found in most for shown, _ in found))
 
 
-def limits(specs: list[records.Spec]) -> tuple[str | None, str | None]:
+def limits(specs: list[records.CatalogSpec]) -> tuple[str | None, str | None]:
     """The lower and the upper end of a part's spec, of ranges alone."""
     by_name = {each.attribute.shortname: each for each in specs}
     ends = _RANGES.get(key(specs[0].attribute), Range("", "", ""))[1:]
@@ -190,26 +190,26 @@ def limits(specs: list[records.Spec]) -> tuple[str | None, str | None]:
     return low, high
 
 
-def key(attribute: records.Attribute) -> str:
+def key(attribute: records.CatalogAttribute) -> str:
     """v3's key; of a tolerance the one that stands for no quantity."""
     return _OWN.get(attribute.shortname, _spelled(attribute))
 
 
-def datatype(attribute: records.Attribute) -> str:
+def datatype(attribute: records.CatalogAttribute) -> str:
     """string, integer or decimal. What counts things is an integer, every other number a decimal."""
     if attribute.value_type != "number" or attribute.shortname in _TOLERANCES:
         return "string"
     return "integer" if attribute.name.startswith("Number of ") else "decimal"
 
 
-def values(spec: records.Spec) -> list[str]:
+def values(spec: records.CatalogSpec) -> list[str]:
     """v3's list of texts."""
     if spec.attribute.value_type == "number":
         return [number(spec.attribute, float(spec.si_value))]
     return spec.value.split(", ") if spec.attribute.shortname in _LISTS else [spec.value]
 
 
-def displayed(specs: list[records.Spec]) -> str:
+def displayed(specs: list[records.CatalogSpec]) -> str:
     """v3's display_value: the catalog's, of a range without a value both ends, and of one end which it is."""
     first = specs[0].attribute
     if first.shortname in _TOLERANCES:
@@ -221,7 +221,7 @@ def displayed(specs: list[records.Spec]) -> str:
     return " to ".join(each.display_value for each in specs)
 
 
-def asked_value(attribute: records.Attribute, value: str) -> str:
+def asked_value(attribute: records.CatalogAttribute, value: str) -> str:
     """A value of a filter as the catalog has it: of tolerances ±5%, 5% and 5.0 are the number 5."""
     if attribute.shortname not in _TOLERANCES:
         return value
@@ -238,7 +238,7 @@ def as_number(text: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def number(attribute: records.Attribute, value: float) -> str:
+def number(attribute: records.CatalogAttribute, value: float) -> str:
     """A number in SI base units as v3 wrote it: 14 of things that are counted, ±5% of tolerances, else 22000.0."""
     if attribute.shortname in _TOLERANCES:
         return f"±{value:g}%"
@@ -246,7 +246,7 @@ def number(attribute: records.Attribute, value: float) -> str:
     return str(int(value)) if whole else str(float(value))
 
 
-def metadata(spec_key: str, attribute: records.Attribute) -> dict[str, object]:
+def metadata(spec_key: str, attribute: records.CatalogAttribute) -> dict[str, object]:
     """A SpecMetadata. `spec_key` is v3's."""
     unit = {"symbol": attribute.units_symbol, "__class__": "UnitOfMeasurement", "name": attribute.units_name}
     return {
@@ -258,18 +258,18 @@ def metadata(spec_key: str, attribute: records.Attribute) -> dict[str, object]:
     }
 
 
-def is_end(attribute: records.Attribute) -> bool:
+def is_end(attribute: records.CatalogAttribute) -> bool:
     """Whether the attribute is one end of a range."""
     return attribute.shortname in _ENDS
 
 
-def _alone(attribute: records.Attribute) -> Meant:
+def _alone(attribute: records.CatalogAttribute) -> Meant:
     return Meant(key(attribute), (Source(attribute),), attribute)
 
 
-def _spelled(attribute: records.Attribute) -> str:
+def _spelled(attribute: records.CatalogAttribute) -> str:
     return re.sub("[^a-z0-9]+", "_", attribute.name.lower()).strip("_")
 
 
-def _by_shortname(part: records.Part) -> Mapping[str, records.Spec]:
+def _by_shortname(part: records.Part) -> Mapping[str, records.CatalogSpec]:
     return {each.attribute.shortname: each for each in part.specs}

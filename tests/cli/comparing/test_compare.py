@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from support import commands
 
-from proxy.compare import line_files
+from proxy.compare.recording import line_files
 
 SEEN, OLD, NEW = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
@@ -42,7 +42,7 @@ async def test_no_output_holds_a_key(run: Any, two: Any, log: Any, tmp_path: Pat
     assert found.code == 1, found
     assert set(two.old.keys) == {OLD}
     assert set(two.new.keys) == {NEW}
-    recorded = b"\n".join(line_files.Lines(tmp_path / "rec.zst")).decode()
+    recorded = b"\n".join(line_files.WholeLines(tmp_path / "rec.zst")).decode()
     texts = [found.out, found.err, recorded, (tmp_path / "run.jsonl").read_text()]
     texts += [(tmp_path / name).read_text() for _, name in reports]
     assert all(len(text) > 100 for text in texts)
@@ -111,7 +111,7 @@ async def test_columns_of_a_list_of_parts_are_named_on_the_command_line(run: Any
     none = await run("compare", *two.sides, "--requests", "bom.csv", "--yes")
     assert (none.code, "the columns are 'Pos', 'Teil', 'Firma'" in none.err) == (2, True)
     await run("record", *two.sides, "--requests", "bom.csv", "--yes", *columns, "--output", "r")
-    recorded = b"\n".join(line_files.Lines(tmp_path / "r")).decode()
+    recorded = b"\n".join(line_files.WholeLines(tmp_path / "r")).decode()
     assert '{\\"mpn\\":\\"LM358N\\",\\"brand\\":\\"TI\\"' in recorded
 
 

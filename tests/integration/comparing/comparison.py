@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from proxy.compare.calls import Call
+from proxy.compare.requests import V3Request
 
-Makes = Callable[..., Awaitable[list[Call]]]
+Makes = Callable[..., Awaitable[list[V3Request]]]
 Compares = Callable[..., Awaitable[dict[str, Any]]]
 
 

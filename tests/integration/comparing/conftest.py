@@ -12,14 +12,14 @@ from integration.house import House, Starts
 from support import commands, generated_requests
 
 from proxy import config
-from proxy.compare.calls import Call
-from proxy.sandbox import accounts
+from proxy.compare.requests import V3Request
+from proxy.sandbox import applications
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import settings as old_service
 
 UPSTREAM = {
-    "legacy": old_service.Settings(requests_per_second=None),
-    "accounts": (dataclasses.replace(accounts.READY, part_limit=1_000_000),),
+    "legacy": old_service.LegacySettings(requests_per_second=None),
+    "applications": (dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=1_000_000),),
 }
 NOISE = """
 noise: {share: %s, least_calls: 10}
@@ -69,7 +69,7 @@ async def _learn(house: House, folder: Path) -> str:
 def makes(house: House) -> Makes:
     """Makes so many calls of what the old service has; what `Maker` takes may be chosen."""
 
-    async def making(number: int, seed: int = 0, **which: Any) -> list[Call]:
+    async def making(number: int, seed: int = 0, **which: Any) -> list[V3Request]:
         stock = await generated_requests.CatalogContents.of(house.sandbox.legacy_url)
         return generated_requests.RequestGenerator(stock, seed, **which).calls(number)
 
@@ -83,7 +83,7 @@ def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
     """
 
     async def comparing(
-        calls: list[Call], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
+        calls: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learnt.proxy.url
     ) -> dict[str, Any]:
         lines = [f"/v3{call.target(generated_requests.KEY)}\n" for call in calls]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")

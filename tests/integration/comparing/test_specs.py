@@ -3,7 +3,7 @@
 import pytest
 from integration.comparing.comparison import Compares, told
 
-from proxy.compare.calls import Call
+from proxy.compare.requests import V3Request
 
 KEYS = (
     *("tolerance", "resistance_tolerance", "capacitance_tolerance", "inductance_tolerance", "resistance", "pin_count"),
@@ -20,19 +20,21 @@ FIELDS = tuple(
 TOLERANCES = tuple(f"specs.{key}.value" for key in KEYS[:4])
 
 
-def _search(*pairs: tuple[str, str], q: str = "") -> Call:
-    return Call("/parts/search", (("q", q), ("limit", "20"), ("include[]", "specs"), *pairs), "specs", origin="specs")
+def _search(*pairs: tuple[str, str], q: str = "") -> V3Request:
+    return V3Request(
+        "/parts/search", (("q", q), ("limit", "20"), ("include[]", "specs"), *pairs), "specs", origin="specs"
+    )
 
 
-def _filter(field: str, value: str) -> Call:
+def _filter(field: str, value: str) -> V3Request:
     return _search((f"filter[fields][{field}][]", value))
 
 
-def _within(field: str, low: str, high: str) -> Call:
+def _within(field: str, low: str, high: str) -> V3Request:
     return _search(("filter[queries][]", f"{field}:[{low} TO {high}]"))
 
 
-async def _same(compares: Compares, calls: list[Call]) -> None:
+async def _same(compares: Compares, calls: list[V3Request]) -> None:
     result = await compares(calls)
     assert told(result) == set(), [(group["path"], group["samples"][:1]) for group in result["groups"]]
     assert sum(row["calls"] for row in result["rows"]) == len({call.id for call in calls})

@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare import calls, judging, loader, rules, v3_fields
-from proxy.compare.causes import Causes
-from proxy.compare.differences import ABSENT, Difference
-from proxy.compare.replies import Reply
+from proxy.compare import loader, requests
+from proxy.compare.judging import judge as judging
+from proxy.compare.judging import rules, v3_fields
+from proxy.compare.judging.causes import Causes
+from proxy.compare.judging.findings import ABSENT, Difference
+from proxy.compare.responses import SideResponse
 
 TODAY = date(2026, 6, 1)
 
@@ -77,7 +79,7 @@ def judge(load: Any, causes: Any) -> Any:
 
     def of(text: str = "shipped_rules: false", redact: Any = lambda text: text) -> Any:
         settings = load(text)
-        return judging.Judge(settings, rules.Rules(settings.rules, causes, TODAY), causes, documents, redact)
+        return judging.Judge(settings, rules.RuleSet(settings.rules, causes, TODAY), causes, documents, redact)
 
     return of
 
@@ -86,11 +88,13 @@ def judge(load: Any, causes: Any) -> Any:
 def reply() -> Any:
     def of(value: Any, status: int = 200, **more: Any) -> Any:
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
-        return msgspec.structs.replace(Reply(status, body, 0.1), **more)
+        return msgspec.structs.replace(SideResponse(status, body, 0.1), **more)
 
     return of
 
 
 @pytest.fixture
 def call() -> Any:
-    return calls.Call("/parts/match", (("queries", '[{"mpn":"X1"}]'),), client="erp", times=4, origin="access.log:7")
+    return requests.V3Request(
+        "/parts/match", (("queries", '[{"mpn":"X1"}]'),), client="erp", times=4, origin="access.log:7"
+    )

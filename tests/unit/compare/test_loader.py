@@ -9,8 +9,8 @@ import pytest
 
 from proxy import errors
 from proxy.compare import loader
-from proxy.compare.settings import Noise, Ready, Settings
-from proxy.compare.tolerating import Tolerance
+from proxy.compare.judging.settings import ComparisonSettings, NoiseSettings, ReadinessSettings
+from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import digest
 from proxy.kit import shipped
 
@@ -18,7 +18,7 @@ RULE = "reason: because, expires: never"
 
 
 def test_what_is_not_written_has_its_default(load: Any) -> None:
-    assert load("shipped_rules: false") == Settings(shipped_rules=False)
+    assert load("shipped_rules: false") == ComparisonSettings(shipped_rules=False)
 
 
 def test_everything_that_is_written_arrives(load: Any, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ budget: 500
     assert found.keys[0].source == digest("1a2b3c4d")
     assert (found.keys[0].old.reveal(), found.keys[0].new.reveal()) == ("0ld", "n3w")
     assert [each.text for each in found.fail_on] == ["missing-part", "price>1%"]
-    assert (found.noise, found.ready) == (Noise(0.5, 10), Ready(0.95, 20))
+    assert (found.noise, found.ready) == (NoiseSettings(0.5, 10), ReadinessSettings(0.95, 20))
     assert (found.latency, found.budget) == (1.5, 500)
 
 

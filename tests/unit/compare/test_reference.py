@@ -8,10 +8,11 @@ import msgspec
 import pytest
 import yaml
 
-from proxy.compare import loader, normalising
-from proxy.compare.differences import KINDS
-from proxy.compare.settings import Key, Noise, Ready, Rule, Settings
-from proxy.compare.tolerating import Tolerance
+from proxy.compare import loader
+from proxy.compare.judging import tolerances
+from proxy.compare.judging.findings import KINDS
+from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, NoiseSettings, ReadinessSettings
+from proxy.compare.judging.tolerances import Tolerance
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "compare.yaml"
@@ -31,27 +32,31 @@ def everything(text: str) -> str:
 
 
 def test_the_file_as_it_is_holds_exactly_the_defaults_beside_its_rules() -> None:
-    assert msgspec.structs.replace(loader.load(None, {}), rules=()) == Settings()
+    assert msgspec.structs.replace(loader.load(None, {}), rules=()) == ComparisonSettings()
 
 
 def test_every_setting_is_in_the_file(everything: str) -> None:
     written = yaml.safe_load(everything)
-    assert set(written) == set(Settings.__struct_fields__)
-    assert set(written["keys"][0]) == set(Key.__struct_fields__)
-    assert set(written["noise"]) == set(Noise.__struct_fields__)
-    assert set(written["ready"]) == set(Ready.__struct_fields__)
+    assert set(written) == set(ComparisonSettings.__struct_fields__)
+    assert set(written["keys"][0]) == set(ClientKeys.__struct_fields__)
+    assert set(written["noise"]) == set(NoiseSettings.__struct_fields__)
+    assert set(written["ready"]) == set(ReadinessSettings.__struct_fields__)
     shown = {name for rule in written["rules"] for name in rule} | {"tolerate"}
-    assert shown == set(Rule.__struct_fields__)
+    assert shown == set(IgnoreRule.__struct_fields__)
 
 
 def test_the_file_names_all_that_a_rule_can_say(text: str) -> None:
     prose = re.sub(r"\n# *", " ", text)
     assert f"ignore: all, or kinds: {', '.join(KINDS)}" in prose
-    assert f"normalise: {', '.join(normalising.SPELLINGS)}" in prose
+    assert f"normalise: {', '.join(tolerances.NORMAL_FORMS)}" in prose
     assert all(name in prose for name in Tolerance.__struct_fields__)
 
 
-@pytest.mark.parametrize("kind", [Settings, Key, Rule, Tolerance, Noise, Ready], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [ComparisonSettings, ClientKeys, IgnoreRule, Tolerance, NoiseSettings, ReadinessSettings],
+    ids=lambda kind: kind.__name__,
+)
 def test_every_setting_says_what_it_accepts(kind: Any) -> None:
     hints = get_type_hints(kind, include_extras=True)
     for name in kind.__struct_fields__:
@@ -63,6 +68,6 @@ def test_every_setting_says_what_it_accepts(kind: Any) -> None:
 
 @pytest.mark.parametrize("rule", loader.load(None, {}).rules, ids=lambda rule: rule.name)
 def test_every_shipped_rule_has_a_name_and_a_reason_that_the_surface_gives(rule: Any) -> None:
-    page = (ROOT / "docs" / "v3-surface.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "v3-surface.md").read_text(encoding="utf-8")
     assert not rule.name.startswith("compare.yaml")
     assert rule.reason in page

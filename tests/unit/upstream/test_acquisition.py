@@ -309,7 +309,7 @@ async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
     with pytest.raises(errors.UpstreamFault):
         await worker.get(other)
     third = tokens.Credentials("third", "third-id", credentials.client_secret)
-    with pytest.raises(errors.BreakerOpen):
+    with pytest.raises(errors.CircuitBreakerOpen):
         await worker.get(third)
     assert await worker.get(credentials) == token
     assert len(service.asked) == 2
@@ -348,13 +348,13 @@ async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
     credentials: tokens.Credentials,
 ) -> None:
     async def crowded(*_: Any) -> None:
-        raise errors.OutOfTime("the identity service did not answer in time")
+        raise errors.DeadlineExceeded("the identity service did not answer in time")
 
     monkeypatch.setattr(wire, "post", crowded)
     breaker = make_breaker(failures=1)
     worker = start(breaker=breaker)
     for _ in range(2):  # the second time in the pause that the first has brought
-        with pytest.raises(errors.OutOfTime):
+        with pytest.raises(errors.DeadlineExceeded):
             await worker.get(credentials)
     assert breaker.refusal() is None
 

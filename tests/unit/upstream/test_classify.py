@@ -56,7 +56,7 @@ def test_a_refused_token_is_recognised(status: int, body: Any, refusal: str | No
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}, {"data": GOOD}, {"data": []}])
 def test_a_used_up_part_limit_is_recognised_by_its_message_alone(status: int, rest: Any) -> None:
     body = {"errors": [fault(PART_LIMIT, extensions={"schemaName": "Supply"})], **rest}
-    with pytest.raises(errors.PartLimitUsedUp) as found:
+    with pytest.raises(errors.QuotaExhausted) as found:
         judged(reply(status, body))
     assert found.value.message == PART_LIMIT
     assert (found.value.status, found.value.retry_after) == (429, TO_THE_FIRST)

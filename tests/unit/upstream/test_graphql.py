@@ -207,7 +207,7 @@ async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: A
 @pytest.mark.parametrize(
     "answer, error",
     [
-        ((200, {"errors": [answers.fault(answers.PART_LIMIT)]}), errors.PartLimitUsedUp),
+        ((200, {"errors": [answers.fault(answers.PART_LIMIT)]}), errors.QuotaExhausted),
         ((200, {"errors": [answers.fault("no")]}), errors.QueryRefused),
         ((500, b""), errors.UpstreamFault),
         ((502, b"<html>"), errors.UpstreamFault),
@@ -242,7 +242,7 @@ async def test_a_redirect_is_not_followed(ask: Any) -> None:
 
 async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
     await ask(Upstream(GOOD).answer)
-    assert 'v3bridge_upstream_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
+    assert 'v3bridge_upstream_request_duration_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
 ) -> None:
     breaker = make_breaker(failures=2)
     upstream = Upstream((500, b""), (500, b""), GOOD)
-    for error in (errors.UpstreamFault, errors.UpstreamFault, errors.BreakerOpen):
+    for error in (errors.UpstreamFault, errors.UpstreamFault, errors.CircuitBreakerOpen):
         with pytest.raises(error):
             await ask(upstream.answer, retries=2, breaker=breaker)
     assert len(upstream.seen) == 2
@@ -303,7 +303,7 @@ async def test_what_completes_an_earlier_answer_has_what_is_left_of_its_time(
         await asyncio.wait_for(ask(silent, since=clock.monotonic() - 29.95), 20)
 
 
-@pytest.mark.parametrize("kind, counts", [(errors.OutOfTime, False), (errors.UpstreamUnreachable, True)])
+@pytest.mark.parametrize("kind, counts", [(errors.DeadlineExceeded, False), (errors.UpstreamUnreachable, True)])
 async def test_only_what_had_its_time_is_held_against_the_service(
     ask: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, counts: bool
 ) -> None:

@@ -34,10 +34,10 @@ def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> polic
         (errors.UpstreamFault("a page", may_be_billed=True), False),
         (errors.UpstreamUnreadable("cut", may_be_billed=True), False),
         (errors.UpstreamUnreadable("of the identity service"), False),
-        (errors.PartLimitUsedUp("spent", retry_after=1), False),
+        (errors.QuotaExhausted("spent", retry_after=1), False),
         (errors.QueryRefused("no"), False),
         (errors.CredentialsRefused("no"), False),
-        (errors.BreakerOpen("open", retry_after=1), False),
+        (errors.CircuitBreakerOpen("open", retry_after=1), False),
         (errors.StoreUnavailable("away"), False),
         (errors.ServerError("a mistake in the program"), False),
     ],
@@ -104,13 +104,13 @@ def test_good_times_save_up_only_so_much() -> None:
 def is_open(breaker: policies.Breaker) -> bool:
     try:
         breaker.admit()
-    except errors.BreakerOpen:
+    except errors.CircuitBreakerOpen:
         return True
     return False
 
 
 def state(metrics: Any) -> float:
-    return metrics.breaker_state["graphql",]
+    return metrics.circuit_breaker_state["graphql",]
 
 
 def test_a_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: metering.Metrics) -> None:
@@ -128,7 +128,7 @@ def test_whoever_asks_then_is_told_whom_it_is_about_and_how_long(make_breaker: A
     breaker = make_breaker(failures=1, pause=5.0)
     breaker.failed()
     clock.advance(1.5)
-    with pytest.raises(errors.BreakerOpen) as found:
+    with pytest.raises(errors.CircuitBreakerOpen) as found:
         breaker.admit()
     assert found.value.message == "the GraphQL service is not asked for the moment: it failed 1 time in a row"
     assert (found.value.status, found.value.retry_after, found.value.may_be_billed) == (503, 4, False)

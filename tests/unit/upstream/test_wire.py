@@ -178,7 +178,7 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(
         with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
             await post(through, session, request(url))
     assert found.value.may_be_billed
-    assert not isinstance(found.value, errors.OutOfTime)
+    assert not isinstance(found.value, errors.DeadlineExceeded)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_lim
         with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time") as found:
             await post(through, session, request(url)._replace(seconds=seconds))
     assert found.value.may_be_billed
-    assert isinstance(found.value, errors.OutOfTime) is not fair
+    assert isinstance(found.value, errors.DeadlineExceeded) is not fair
 
 
 async def test_a_connection_that_never_stands_is_named_and_was_not_billed(
@@ -239,7 +239,7 @@ async def test_who_waits_for_a_free_connection_was_not_billed(
         first = asyncio.create_task(post(through, session, request(url)))
         await arrived.wait()
         shortly = request(url)._replace(seconds=0.3)  # of which the service has nothing
-        with pytest.raises(errors.OutOfTime, match="not whole within") as second:
+        with pytest.raises(errors.DeadlineExceeded, match="not whole within") as second:
             await post(through, session, shortly)
         with pytest.raises(errors.UpstreamUnreachable) as found:
             await first

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import matching, ranked, records, units
+from proxy.sandbox.catalog import matching, records, search_hits, units
 from proxy.sandbox.graphql import buckets, context, problems, views
 from proxy.sandbox.graphql.resolvers import parts
 
@@ -27,9 +27,9 @@ FILTER_NAMES = {
 _Counted = TypeVar("_Counted")
 
 
-def attributes_of(hits: ranked.Ranked, info: context.Info) -> list[records.Attribute]:
+def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[records.CatalogAttribute]:
     """Attributes that the best hits have values for, most frequent first."""
-    counted: Counter[records.Attribute] = Counter()
+    counted: Counter[records.CatalogAttribute] = Counter()
     for id_ in hits.page(0, LOOKED_AT):
         part = info.context.catalog.part(id_)
         counted.update(spec.attribute for spec in part.specs) if part else None
@@ -80,19 +80,19 @@ def in_stock(result: views.ResultSet, info: context.Info) -> list[buckets.InStoc
     return [buckets.InStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.ranked)]
 
 
-def suggested_filters(result: views.ResultSet, info: context.Info) -> list[records.Attribute]:
+def suggested_filters(result: views.ResultSet, info: context.Info) -> list[records.CatalogAttribute]:
     """The attributes that most of the best hits have."""
     return attributes_of(result.ranked, info)[:SUGGESTED]
 
 
-def all_filters(result: views.ResultSet, info: context.Info) -> list[records.Attribute]:
+def all_filters(result: views.ResultSet, info: context.Info) -> list[records.CatalogAttribute]:
     """All attributes of the best hits."""
     return attributes_of(result.ranked, info)
 
 
 def attribute_groups(result: views.ResultSet, info: context.Info) -> list[buckets.AttributeGroup]:
     """The same by group."""
-    groups: dict[str, list[records.Attribute]] = {}
+    groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.ranked, info):
         groups.setdefault(attribute.group, []).append(attribute)
     return [buckets.AttributeGroup(name, attributes) for name, attributes in groups.items()]
@@ -127,7 +127,7 @@ def _spec_agg(counts: records.SpecCounts, size: int) -> buckets.SpecAgg:
         low,
         high,
         *(None if end is None else f"{end:.12g}" for end in (low, high)),
-        *(None if end is None else units.shown(end, counts.attribute.units_symbol).display for end in (low, high)),
+        *(None if end is None else units.displayed(end, counts.attribute.units_symbol).display for end in (low, high)),
     )
 
 

@@ -42,8 +42,8 @@ def manufacturers(
 
 def _active_parts(catalog: store.Catalog) -> Counter[str]:
     """How many parts each maker has that are not at the end of their life."""
-    over = records.Conditions(filters=((parts.LIFE_CYCLE, parts.OVER),))
-    everything, gone = (catalog.search("", conditions) for conditions in (records.Conditions(), over))
+    over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.OVER),))
+    everything, gone = (catalog.search("", conditions) for conditions in (records.SearchConditions(), over))
     active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
     active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})
     return active
@@ -77,7 +77,7 @@ def categories(
     return [one for one in found if one.id in wanted_ids or one.path in wanted_paths]
 
 
-def attributes(_root: None, info: context.Info) -> tuple[records.Attribute, ...]:
+def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:
     """All attributes."""
     return info.context.catalog.attributes()
 
@@ -97,9 +97,9 @@ def num_parts(category: records.Category, info: context.Info) -> int:
     return info.context.catalog.num_parts(category.id)
 
 
-def relevant_attributes(category: records.Category, info: context.Info) -> list[records.Attribute]:
+def relevant_attributes(category: records.Category, info: context.Info) -> list[records.CatalogAttribute]:
     """What its most offered parts have values for, most frequent first."""
-    inside = records.Conditions(filters=(("category_id", (category.id,)),))
+    inside = records.SearchConditions(filters=(("category_id", (category.id,)),))
     return aggregations.attributes_of(info.context.catalog.search("", inside), info)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import money, records
+from proxy.sandbox.catalog import currencies, records
 from proxy.sandbox.graphql import context, countries, distributors, problems, views
 
 
@@ -95,7 +95,7 @@ def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]
 def price(step: records.PriceBreak, market: views.Market, key: tuple[object, ...]) -> views.PriceView:
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
-    rate = money.rate(step.currency or "USD", market.currency) or 1.0
+    rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
     place = (*key, step.quantity, step.currency, market.currency)
     return views.PriceView(place, step.quantity, step.price, step.currency, step.price * rate, market.currency, rate)
 

@@ -47,7 +47,7 @@ def octopart_url(part: views.PartView, info: context.Info) -> str:
     return info.context.site_url + part.record.slug
 
 
-def specs(part: views.PartView, info: context.Info) -> tuple[records.Spec, ...]:
+def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec, ...]:
     """The properties, without those of the life cycle where the plan lacks them."""
     return tuple(spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
 
@@ -70,7 +70,7 @@ def companions(part: views.PartView, info: context.Info) -> list[Sponsored]:
     record, catalog = part.record, info.context.catalog
     if int(record.id) % 3:
         return []
-    made = catalog.search("", records.Conditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
+    made = catalog.search("", records.SearchConditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
     found = (catalog.part(one) for one in made.ids[:LOOKED_AT])
     others = (views.PartView(one, part.market) for one in found if one and one.category != record.category)
     return [_sponsored(part, other, info) for other in itertools.islice(others, COMPANIONS)]
@@ -90,7 +90,7 @@ def best_image(part: views.PartView, _info: context.Info) -> records.Image | Non
     return part.record.images[0] if part.record.images else None
 
 
-def best_datasheet(part: views.PartView, _info: context.Info) -> records.Document | None:
+def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
     """The first document among the datasheets."""
     sheets = (one for one in part.record.document_collections if one.name == DATASHEETS)
     return next((document for one in sheets for document in one.documents), None)

@@ -9,12 +9,12 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import ranked, records
+from proxy.sandbox.catalog import records, search_hits
 from proxy.sandbox.catalog import search as catalog_search
 from proxy.sandbox.graphql import conditions, context, limits, problems, views
 from proxy.sandbox.graphql.resolvers import offers
 
-Find = Callable[[str, records.Conditions, str, bool], ranked.Ranked]
+Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHits]
 
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
@@ -52,7 +52,7 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     return views.ResultSet(found, hits, query, asked, _warnings(query))
 
 
-def _page(info: context.Info, found: ranked.Ranked, start: int, limit: int) -> list[records.Part]:
+def _page(info: context.Info, found: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
     parts = (info.context.catalog.part(id_) for id_ in found.page(start, limit))
     return [part for part in parts if part is not None]
 
@@ -76,7 +76,7 @@ def multi_match(
 
 
 def _match(
-    info: context.Info, query: Mapping[str, Any], asked: records.Conditions, market: views.Market
+    info: context.Info, query: Mapping[str, Any], asked: records.SearchConditions, market: views.Market
 ) -> views.Match:
     reference = query.get("reference")
     wanted = records.MatchQuery(

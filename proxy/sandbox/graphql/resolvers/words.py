@@ -21,7 +21,7 @@ def suggest(
     return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
 
 
-def spelling(_root: None, info: context.Info, q: str) -> tuple[records.Correction, ...]:
+def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingCorrection, ...]:
     """Other spellings that find parts."""
     return info.context.catalog.spelling(q)
 

@@ -9,13 +9,14 @@ import pytest
 from rich.console import Console
 from support import comparison_result
 
-from proxy.compare.reports import as_json, html, junit, markdown, terminal
-from proxy.compare.result import Result
+from proxy.compare import results
+from proxy.compare.reports import html, junit, markdown, terminal
+from proxy.compare.results import ComparisonResult
 
 LONG = "x" * 10_000_000
 
 
-def printed(result: Result) -> str:
+def printed(result: ComparisonResult) -> str:
     console = Console(file=io.StringIO(), width=120)
     terminal.render(result, console)
     assert isinstance(console.file, io.StringIO)
@@ -23,12 +24,12 @@ def printed(result: Result) -> str:
 
 
 SHORT_REPORTS = {"html": html.render, "junit": junit.render, "markdown": markdown.render, "terminal": printed}
-REPORTS = {**SHORT_REPORTS, "json": as_json.render}
+REPORTS = {**SHORT_REPORTS, "json": results.render_json}
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_report_of_hostile_data_is_text_that_can_be_written(name: str) -> None:
-    render: Callable[[Result], str] = REPORTS[name]
+    render: Callable[[ComparisonResult], str] = REPORTS[name]
     for control in (comparison_result.HOSTILE, "".join(map(chr, range(0x3000))), "\ud800\udfff\ufffe\uffff"):
         assert render(comparison_result.hostile_result(control)).encode()
 
@@ -41,7 +42,7 @@ def test_fields_of_ten_million_characters_are_cut_and_say_so(name: str) -> None:
 
 
 def test_the_json_keeps_what_it_is_given() -> None:
-    written = json.loads(as_json.render(comparison_result.result(notes=(LONG, "\x00\x1b</script>"))))
+    written = json.loads(results.render_json(comparison_result.result(notes=(LONG, "\x00\x1b</script>"))))
     assert written["notes"] == [LONG, "\x00\x1b</script>"]
 
 

@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 from support import comparison_result
 
 from proxy.compare.reports import junit
-from proxy.compare.result import Result
+from proxy.compare.results import ComparisonResult
 
 
-def parsed(result: Result) -> ElementTree.Element:
+def parsed(result: ComparisonResult) -> ElementTree.Element:
     return ElementTree.fromstring(junit.render(result))
 
 

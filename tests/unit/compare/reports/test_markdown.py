@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 from support import comparison_result
 
-from proxy.compare.reports import markdown, markdown_text
+from proxy.compare.reports import markdown
 
 COMMENT = 65_536  # characters that GitHub takes
 
@@ -59,7 +59,7 @@ def elements(text: str) -> list[str]:
 
 
 def test_nobody_is_mentioned_and_nothing_linked() -> None:
-    said = markdown_text.sentence("@octocat see #12, http://evil.example, www.evil.example, GH-3")
+    said = markdown.sentence("@octocat see #12, http://evil.example, www.evil.example, GH-3")
     shown = html(said)
     for mention in ("@octocat", "#12", "http://", "www.evil", "GH-3"):
         assert mention not in shown
@@ -67,7 +67,7 @@ def test_nobody_is_mentioned_and_nothing_linked() -> None:
 
 
 def test_a_fence_is_longer_than_any_in_it() -> None:
-    assert markdown_text.fenced("diff", ["a", "`````"]) == "``````diff\na\n`````\n``````"
+    assert markdown.fenced("diff", ["a", "`````"]) == "``````diff\na\n`````\n``````"
 
 
 def test_a_long_run_still_fits_into_a_comment() -> None:

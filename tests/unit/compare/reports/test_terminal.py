@@ -8,10 +8,10 @@ from rich.console import Console
 from support import comparison_result
 
 from proxy.compare.reports import terminal
-from proxy.compare.result import Result
+from proxy.compare.results import ComparisonResult
 
 
-def printed(result: Result, width: int = 160, colours: bool = False) -> str:
+def printed(result: ComparisonResult, width: int = 160, colours: bool = False) -> str:
     file = io.StringIO()
     terminal.render(result, Console(file=file, width=width, color_system="truecolor" if colours else None))
     return file.getvalue().replace("\u00a0", " ")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.compare import results
 from proxy.compare.reports import visible
 
 
@@ -36,4 +37,4 @@ def test_a_text_of_just_the_length_is_whole() -> None:
 
 
 def test_half_of_a_surrogate_pair_becomes_text_that_utf_8_can_carry() -> None:
-    assert visible.encodable("a\ud800\x1b") == "a\\ud800\x1b"
+    assert results.encodable("a\ud800\x1b") == "a\\ud800\x1b"

@@ -5,7 +5,7 @@ import pytest
 from support import comparison_result
 
 from proxy.compare.reports import words
-from proxy.compare.result import Cost, Interval
+from proxy.compare.results import ComparisonCost, Interval
 
 
 def plain(text: str) -> str:
@@ -49,7 +49,7 @@ def test_the_headline_is_the_verdict_and_what_it_rests_on() -> None:
 
 
 def test_the_headline_of_a_run_that_compared_nothing_says_so() -> None:
-    nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=Cost(0, None, None))
+    nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=ComparisonCost(0, None, None))
     assert words.headline(nothing) == "Inconclusive: no call could be compared."
 
 
@@ -99,8 +99,8 @@ def test_rules_say_what_they_did() -> None:
 
 
 def test_costs_that_are_not_known_are_not_guessed() -> None:
-    assert plain(words.spent(Cost(1, 500, None))) == "this run cost 1 part of a budget of 500"
-    assert words.spent(Cost(0, None, None)).endswith("0 parts")
-    assert "is not known" in words.a_month(Cost(1, 500, None))
-    assert "over what time" in words.a_month(Cost(1, 500, None))
-    assert "what its answers cost" in words.a_month(Cost(1, 500, None))
+    assert plain(words.spent(ComparisonCost(1, 500, None))) == "this run cost 1 part of a budget of 500"
+    assert words.spent(ComparisonCost(0, None, None)).endswith("0 parts")
+    assert "is not known" in words.a_month(ComparisonCost(1, 500, None))
+    assert "over what time" in words.a_month(ComparisonCost(1, 500, None))
+    assert "what its answers cost" in words.a_month(ComparisonCost(1, 500, None))

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import pytest
 
-from proxy.compare import sources
-from proxy.compare.calls import Call
-from proxy.compare.clients import Clients
+from proxy.compare.requests import V3Request
+from proxy.compare.sources import source as sources
+from proxy.compare.sources.clients import Clients
 
 
 class Reading(NamedTuple):
     """A file read to its end."""
 
-    calls: list[Call]
-    source: sources.Source
+    calls: list[V3Request]
+    source: sources.RequestSource
     clients: Clients
 
     @property

@@ -7,8 +7,8 @@ import pytest
 from support.workbooks import workbook
 
 from proxy import errors
-from proxy.compare.sources import bom, delimited
-from proxy.compare.sources import workbook as workbooks
+from proxy.compare.sources import bom, tables
+from proxy.compare.sources import tables as workbooks
 
 
 def queries(found: Any) -> Any:
@@ -89,7 +89,7 @@ def test_a_quote_that_is_never_closed_is_said(read: Any) -> None:
     found = read("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100)
     assert ([len(each) for each in queries(found)], found.junk) == ([1], [(bom.BROKEN, 1, "bom.csv:3")])
     found = read("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100_000)
-    assert ([len(each) for each in queries(found)], found.junk) == ([1], [(delimited.BROKEN, 1, "bom.csv:3")])
+    assert ([len(each) for each in queries(found)], found.junk) == ([1], [(tables.CSV_BROKEN, 1, "bom.csv:3")])
 
 
 def test_without_a_column_of_part_numbers_those_there_are_and_those_known_are_listed(read: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_workbook_that_cannot_be_read_says_so(read: Any, content: Any) -> None
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workbooks, "UNPACKED_MAX", 1000)
+    monkeypatch.setattr(tables, "UNPACKED_MAX", 1000)
     with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
         read("bom.xlsx", workbook([["mpn"], ["X" * 10_000]]))
 
@@ -214,7 +214,7 @@ def test_of_a_workbook_that_breaks_off_all_before_is_read(read: Any) -> None:
     found = read("bom.xlsx", workbook([["mpn"], *([f"PART{n}"] for n in range(9000))], last="<row><c"))
     number = sum(map(len, queries(found)))
     assert 1000 < number <= 9000
-    assert found.junk == [(workbooks.BROKEN, 1, f"bom.xlsx:{number + 2}")]
+    assert found.junk == [(workbooks.WORKBOOK_BROKEN, 1, f"bom.xlsx:{number + 2}")]
 
 
 def test_a_missing_reader_of_workbooks_says_what_to_install(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +224,6 @@ def test_a_missing_reader_of_workbooks_says_what_to_install(read: Any, monkeypat
 
 
 def test_a_csv_that_is_too_large_is_refused(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delimited, "SIZE_MAX", 100)
+    monkeypatch.setattr(tables, "SIZE_MAX", 100)
     with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
         read("bom.csv", "mpn\n" + "X\n" * 100)

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy import errors
-from proxy.compare import estimate, sources
+from proxy.compare.running import estimate
+from proxy.compare.sources import source as sources
 
 GOOD = {
     "log": '1.2.3.4 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1" 200 1\n',
@@ -37,7 +38,7 @@ def attempt(read: Any, content: Any, kind: Any) -> None:
         for call in read("file", content, kind).calls:
             assert call.endpoint
             assert call.target("K").isascii()
-            assert estimate.parts_at_worst(call) >= 0
+            assert estimate.worst_case_parts(call) >= 0
 
 
 @pytest.mark.parametrize("kind", [None, *sources.KINDS])

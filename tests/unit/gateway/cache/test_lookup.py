@@ -15,7 +15,7 @@ from proxy.gateway.cache.lookup import Answers, Inquiry
 from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
 from proxy.kit import clock
-from proxy.planning.operations import Outcome
+from proxy.planning.operations import QueryResult
 from proxy.telemetry.metrics import Metrics
 
 
@@ -35,30 +35,30 @@ class Source:
 
     async def get(self, *numbers: str) -> tuple[list[Answer], Receipt]:
         receipt = Receipt(0.0)
-        here = model.Context("US", "USD")
+        here = model.MappingContext("US", "USD")
         questions = [Question(("demo", number), here) for number in numbers]
 
-        async def ask(positions: list[int]) -> list[Outcome]:
+        async def ask(positions: list[int]) -> list[QueryResult]:
             self.asked.append([numbers[n] for n in positions])
             await self.gate.wait()
             return [self._outcome(numbers[n]) for n in positions]
 
         return await self.answers.to(Inquiry(questions, self.reading, ask, receipt)), receipt
 
-    def _outcome(self, number: str) -> Outcome:
+    def _outcome(self, number: str) -> QueryResult:
         failing = self.failing.get(number)
         if isinstance(failing, errors.BridgeError):
-            return Outcome([], 0, failing.message, failing)
+            return QueryResult([], 0, failing.message, failing)
         if failing:
-            return Outcome([], 0, failing)
+            return QueryResult([], 0, failing)
         records = msgspec.convert([{"mpn": number}], list[self.reading.part.record])  # type: ignore[name-defined]
-        return Outcome(records if number != "none" else [], 1)
+        return QueryResult(records if number != "none" else [], 1)
 
 
 class Picky(Reading):
     """Cannot translate a part that is called "broken"."""
 
-    def items(self, records: list[Any], context: model.Context) -> bytes:
+    def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         if any(record.mpn == "broken" for record in records):
             raise errors.UpstreamUnreadable("cannot be translated")
         return super().items(records, context)
@@ -111,7 +111,7 @@ async def test_equal_questions_under_way_are_asked_once(source: Source) -> None:
     assert (numbers(ones), numbers(others)) == ([["a"], ["a"]], [["b"], ["a"]])
     assert source.asked == [["a"], ["b"]]
     assert receipt.source == "miss"
-    assert (source.metrics.answers["miss",], source.metrics.answers["shared",]) == (2, 2)
+    assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
 
 
 async def test_an_answer_that_somebody_else_asked_for_is_shared(source: Source) -> None:
@@ -150,7 +150,7 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: S
     answers, receipt = await source.get("a", "b")
     assert numbers(answers) == [["a"], []]
     assert [answer.failure for answer in answers] == [None, trouble]
-    assert (receipt.source, receipt.until, source.metrics.answers["stale",]) == ("stale", 0.0, 1)
+    assert (receipt.source, receipt.until, source.metrics.queries["stale",]) == ("stale", 0.0, 1)
     time.advance(600)
     answers, _ = await source.get("a")
     assert answers[0].failure is trouble
@@ -159,7 +159,7 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: S
 async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(100)
-    source.failing["a"] = errors.PartLimitUsedUp("spent", retry_after=10)
+    source.failing["a"] = errors.QuotaExhausted("spent", retry_after=10)
     answers, _ = await source.get("a")
     assert answers[0].failure is source.failing["a"]
 
@@ -204,7 +204,7 @@ async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_al
 
 async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: Source) -> None:
     source.gate.clear()
-    source.failing["a"] = errors.PartLimitUsedUp("spent by another key", retry_after=10)
+    source.failing["a"] = errors.QuotaExhausted("spent by another key", retry_after=10)
     first = asyncio.create_task(source.get("a"))
     await asyncio.sleep(0)
     second = asyncio.create_task(source.get("a", "b"))
@@ -214,7 +214,7 @@ async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(sourc
     refused, _ = await first
     source.failing = {}
     answers, receipt = await second
-    assert isinstance(refused[0].failure, errors.PartLimitUsedUp)
+    assert isinstance(refused[0].failure, errors.QuotaExhausted)
     assert numbers(answers) == [["a"], ["b"]]
     assert numbers((await third)[0]) == [["a"]]
     assert source.asked[:3] == [["a"], ["b"], ["a"]]

@@ -25,7 +25,7 @@ async def state(store: Any, line: Any = NOVEMBER) -> Any:
 
 
 async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
-    with pytest.raises(errors.PartLimitUsedUp) as caught:
+    with pytest.raises(errors.QuotaExhausted) as caught:
         await worker.reserve(plan, parts)
     return caught.value
 
@@ -47,7 +47,7 @@ async def test_the_services_refusal_closes_the_application_until_the_first(
 ) -> None:
     plan = accounts()
     worker = quotas(plan)
-    error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
+    error = errors.QuotaExhausted(USED_UP, retry_after=1)
     await (await worker.reserve(plan, 3)).release(error)
     assert error.retry_after == TO_DECEMBER
     time.advance(TO_DECEMBER - 60)
@@ -61,7 +61,7 @@ async def test_the_services_refusal_closes_the_application_until_the_first(
 async def test_other_workers_and_later_ones_know_of_it(quotas: Quotas, store: Any) -> None:
     plan, other = accounts(), accounts(name="other")
     first = quotas(plan, other)
-    await (await first.reserve(plan, 3)).release(errors.PartLimitUsedUp(USED_UP))
+    await (await first.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
     second = quotas(plan, other, owner="second")
     await second.refresh()
     await refused(second, plan)
@@ -72,7 +72,7 @@ async def test_it_can_be_opened_again_and_closed_again(quotas: Quotas, store: An
     plan = accounts()
     worker = quotas(plan)
     for _ in range(2):
-        await (await worker.reserve(plan, 3)).release(errors.PartLimitUsedUp(USED_UP))
+        await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
         await worker.refresh()
         await refused(worker, plan)
         await store.clear_exhausted("demo")
@@ -85,7 +85,7 @@ async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
 ) -> None:
     plan = accounts(period="lifetime")
     worker = quotas(plan)
-    error = errors.PartLimitUsedUp(USED_UP, retry_after=1)
+    error = errors.QuotaExhausted(USED_UP, retry_after=1)
     await (await worker.reserve(plan, 3)).release(error)
     time.advance(400 * 86_400)
     await worker.refresh()
@@ -97,9 +97,9 @@ async def test_the_month_after_a_refusal_can_be_refused_anew(
 ) -> None:
     plan = accounts()
     worker = quotas(plan)
-    await (await worker.reserve(plan, 3)).release(errors.PartLimitUsedUp(USED_UP))
+    await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
     time.advance(TO_DECEMBER + 86_400)
-    await (await worker.reserve(plan, 3)).release(errors.PartLimitUsedUp(USED_UP))
+    await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
     assert (await refused(worker, plan)).retry_after == 30 * 86_400
 
 
@@ -111,7 +111,7 @@ async def test_a_refusal_on_the_first_may_be_about_the_month_before(
     under_way = await worker.reserve(plan, 3), await worker.reserve(plan, 3)
     time.advance(TO_DECEMBER)  # here; the service's month may turn a moment later, or in another time zone
     for each in under_way:
-        error = errors.PartLimitUsedUp(USED_UP)
+        error = errors.QuotaExhausted(USED_UP)
         await each.release(error)
         assert error.retry_after == (await refused(worker, plan)).retry_after <= 900
         time.advance(60)

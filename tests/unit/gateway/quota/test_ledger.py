@@ -246,13 +246,13 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
     worker = quotas(plan)
     held = await worker.reserve(plan, 3)
     store.away = True
-    await held.release(errors.PartLimitUsedUp("used up"))
-    with pytest.raises(errors.PartLimitUsedUp):
+    await held.release(errors.QuotaExhausted("used up"))
+    with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
     store.away = False
     await worker.refresh()
     assert [closure.account for closure in await store.exhausted_quotas()] == ["demo"]
-    with pytest.raises(errors.PartLimitUsedUp):
+    with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
 
 

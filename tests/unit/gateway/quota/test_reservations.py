@@ -28,7 +28,7 @@ async def state(store: Any, line: Any = NOVEMBER) -> Any:
 
 
 async def refused(worker: Any, plan: Any, parts: int = 1) -> Any:
-    with pytest.raises(errors.PartLimitUsedUp) as caught:
+    with pytest.raises(errors.QuotaExhausted) as caught:
         await worker.reserve(plan, parts)
     return caught.value
 
@@ -194,7 +194,7 @@ async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any
     async def spend(each: Any) -> Any:
         try:
             held = await each.reserve(small, 7)
-        except errors.PartLimitUsedUp:
+        except errors.QuotaExhausted:
             return 0
         await asyncio.sleep(0)
         await held.settle(5)
@@ -280,7 +280,7 @@ async def test_gauges_show_every_account_by_name(quotas: Quotas, counted: metric
     await worker.reserve(plan, 2)
     await worker.refresh()
     for account, left in (("demo", 92.0), ("demo/erp", 12.0)):
-        figures = (counted.parts_used, counted.parts_doubtful, counted.parts_reserved, counted.parts_left)
+        figures = (counted.parts_used, counted.parts_uncertain, counted.parts_reserved, counted.parts_remaining)
         assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
 
 
@@ -288,7 +288,7 @@ async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas: Quota
     worker = quotas(accounts())
     await worker.refresh()
     assert ("demo",) in counted.parts_used
-    assert ("demo",) not in counted.parts_left
+    assert ("demo",) not in counted.parts_remaining
 
 
 async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_same(

@@ -88,7 +88,7 @@ async def test_a_store_that_is_away_delays_a_warning(quotas: Quotas, store: Any,
     await held.settle(60)
     await worker.refresh()
     assert warnings(written) == []
-    with pytest.raises(errors.PartLimitUsedUp):
+    with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 60)
     store.away = False
     await worker.refresh()

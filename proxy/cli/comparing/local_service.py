@@ -1,0 +1,146 @@
+"""The service that a comparison starts beside itself, on loopback: so that what the GraphQL service says can be noted,
+or be played to it.
+
+It is the service as configured, but that no answers are kept or shared: every call has its own. Nothing is shadowed:
+also clients that the old service still answers are answered the new way. The keys that clients send go on to work;
+each application has one more, for calls of clients without a key and for what is replayed.
+"""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from proxy import config
+from proxy.cli import embedded
+from proxy.kit import shipped
+from proxy.upstream import taped
+
+if TYPE_CHECKING:
+    from proxy.sandbox import settings as sandbox_settings
+
+NAME = "v3bridge-compare"  # the additional key, where keys are counted
+MUCH = 10**12  # parts that the sandbox gives
+NOWHERE = config.Upstream("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
+
+
+class LocalService(NamedTuple):
+    """A running service. `keys` are one for each application; `legacy` is the sandbox's old service, if it runs."""
+
+    url: str
+    settings: config.Config
+    keys: Mapping[str, str]
+    legacy: str | None
+
+    def application(self, apikey: str | None) -> str | None:
+        """The application that serves a key."""
+        if not apikey:
+            return None
+        digest = config.digest(apikey)
+        found = (name for name, each in self.settings.applications.items() for key in each.apikeys if key.key == digest)
+        return next(found, None)
+
+
+def load_config(file: Path | None, *, replayed: bool) -> config.Config:
+    """The configuration. Where answers are replayed nobody is asked, so credentials need not be there."""
+    environ: Mapping[str, str] = _Whatever(os.environ) if replayed else os.environ
+    return config.load(file or shipped.path("config.yaml"), environ)
+
+
+@asynccontextmanager
+async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIterator[LocalService]:
+    """Run, and note on the tape, if there is one, what the GraphQL service, or the sandbox, says."""
+    from proxy.workers import single_process
+
+    async with AsyncExitStack() as stack:
+        legacy = None
+        if settings.upstream == "sandbox":
+            settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
+            legacy = upstream.legacy_url
+        made, keys = _made(settings)
+        client = None if tape is None else partial(taped.NotingGraphQLClient, tape=tape)
+        url = await stack.enter_async_context(single_process.running(made, client=client))
+        yield LocalService(url, made, keys, legacy)
+
+
+@asynccontextmanager
+async def replaying(settings: config.Config, player: taped.Player) -> AsyncIterator[LocalService]:
+    """Run, and answer from the player alone. Nothing is booked."""
+    from proxy.workers import single_process
+
+    made, keys = _made(settings)
+    applications = {name: _unlimited(entry) for name, entry in made.applications.items()}
+    site = NOWHERE if made.upstream == "sandbox" else made.upstream
+    store = config.StoreUrl("memory:")
+    made = msgspec.structs.replace(made, applications=applications, upstream=site, store=store)
+    async with single_process.running(made, client=partial(taped.PlayedGraphQLClient, player=player)) as url:
+        yield LocalService(url, made, keys, None)
+
+
+def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
+    """The configuration of the service beside, and a key for each application."""
+    keys = {name: secrets.token_hex(16) for name in settings.applications}
+    applications = {
+        name: msgspec.structs.replace(
+            entry,
+            rate=0,
+            shadow=config.Shadowed(),
+            apikeys=(*map(_unhurried, entry.apikeys), config.Apikey(config.digest(keys[name]), NAME)),
+        )
+        for name, entry in settings.applications.items()
+    }
+    made = msgspec.structs.replace(
+        settings,
+        applications=applications,
+        listen=config.Listen(port=0, stop_seconds=0.0),
+        sharing=config.Sharing(enabled=False),
+        answers=config.Answers(seconds=0.0),
+        tracing=config.Tracing(),
+        shadow=config.Shadow(),
+    )
+    return made, keys
+
+
+def _unhurried(key: config.Apikey) -> config.Apikey:
+    """The run keeps to rates of its own."""
+    return msgspec.structs.replace(key, rate=0)
+
+
+def _unlimited(entry: config.Application) -> config.Application:
+    apikeys = tuple(msgspec.structs.replace(key, parts="unlimited") for key in entry.apikeys)
+    return msgspec.structs.replace(entry, parts="unlimited", reconcile=None, apikeys=apikeys)
+
+
+def _sandbox() -> "sandbox_settings.SandboxSettings":
+    """With as many parts as anybody asks for, and an old service that is not held to v3's rate."""
+    import dataclasses
+
+    from proxy.sandbox import applications, settings
+    from proxy.sandbox.legacy_v3 import settings as legacy
+
+    plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=MUCH)
+    return settings.SandboxSettings(applications=(plan,), legacy=legacy.LegacySettings(requests_per_second=None))
+
+
+class _Whatever(Mapping[str, str]):
+    """The environment, in which every variable is set: to what stands for credentials, and for a store."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        return self._environ.get(name) or "memory:"
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environ)
+
+    def __len__(self) -> int:
+        return len(self._environ)

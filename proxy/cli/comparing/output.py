@@ -1,0 +1,144 @@
+"""What `compare` and `record` show before and while they run: the plan with its cost, and a bar. On standard error, so
+that reports have the output for themselves."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from proxy import errors
+from proxy.cli import shown
+from proxy.cli.comparing import choice
+from proxy.compare import results
+from proxy.compare.judging import rules
+from proxy.compare.reports import html, junit, markdown, terminal
+from proxy.compare.results import ComparisonResult
+from proxy.compare.running.estimate import Estimate
+from proxy.compare.running.run import RunProgress
+from proxy.kit.wording import counted
+
+MOVED = "a call whose data moves meanwhile is paid for twice"
+
+
+def console() -> Console:
+    """Where people look while a command runs."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def show_plan(
+    name: str,
+    left: Estimate,
+    *,
+    distinct: int,
+    budget: int | None,
+    spent: int,
+    free: bool,
+    notes: Sequence[str],
+) -> None:
+    """What is going to be asked, and what it can cost."""
+    screen = console()
+    table = Table("endpoint", "calls", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in left.rows:
+        table.add_row(row.endpoint, f"{row.calls}", f"{row.asked}", f"{row.parts}")
+    screen.print(table)
+    limit = f"no budget: {MOVED}" if budget is None else f"budget {counted(budget, 'part')}"
+    cost = f"{counted(left.parts, 'part')} at worst; {limit}"
+    before = f", {spent} spent before" if spent else ""
+    screen.print(Text(f"{counted(left.calls, 'call')} of {distinct}; {'none is paid for' if free else cost}{before}"))
+    for note in notes:
+        screen.print(Text(f"note: {note}"))
+
+
+def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:
+    """Whether to go on. Where nobody can be asked, only within a budget. Raises BadParameter where there is none."""
+    if yes or free or not left.parts:
+        return True
+    most = left.parts if budget is None else min(left.parts, max(0, budget - spent))
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return _confirmed(f"Up to {counted(most, 'part')} may be spent. Go on?")
+    if budget is None:
+        raise typer.BadParameter(
+            f"up to {counted(left.parts, 'part')} may be spent: say how many may, or --yes", param_hint="--budget"
+        )
+    return True
+
+
+def _confirmed(question: str) -> bool:
+    """The answer; to interrupt is to say no. The loop would hold a signal back until there is an answer."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def progress_bar(calls: int) -> Iterator[Callable[[RunProgress], None]]:
+    """A bar while the block runs, and what moves it. Nothing where nobody looks."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[more]}"),
+        TimeRemainingColumn(),
+    )
+    screen = console()
+    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("comparing", total=calls, more="")
+
+        def tell(standing: RunProgress) -> None:
+            more = counted(standing.parts, "part")
+            more += f", {standing.troubled} in trouble" if standing.troubled else ""
+            done = standing.done + standing.troubled + standing.left_out
+            progress.update(task, completed=done, more=more)
+
+        yield tell
+
+
+def say(text: str) -> None:
+    """One line, whatever is in it."""
+    console().print(Text(text))
+
+
+def write_reports(result: ComparisonResult, chosen: choice.ComparisonOptions) -> None:
+    """All of them. Raises ConfigError for a file that cannot be written, when the others are.
+
+    Where one of them has standard output for itself, the printed one goes to standard error.
+    """
+    aside = chosen.to_output > 0
+    screen = Console(stderr=aside)
+    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=shown.FILE_WIDTH))
+    wanted: tuple[tuple[Path | None, Callable[[ComparisonResult], str]], ...] = (
+        (chosen.html, html.render),
+        (chosen.json, results.render_json),
+        (chosen.markdown, markdown.render),
+        (chosen.junit, junit.render),
+        (chosen.save_hidden, rules.render_hidden_counts),
+    )
+    failed = [_write(path, render(result)) for path, render in wanted if path is not None]
+    for reason in failed:
+        if reason is not None:
+            raise errors.ConfigError(reason)
+
+
+def _write(path: Path, text: str) -> str | None:
+    """Why it could not be written, None where it was."""
+    try:
+        if path == choice.STANDARD_OUTPUT:
+            sys.stdout.write(text)
+            return None
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return f"the report {path} cannot be written: {error.strerror}"
+    return None

@@ -1,0 +1,193 @@
+"""Running `compare` and `record` so that their exit code never says more than they know."""
+
+import hashlib
+import os
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import typer
+
+from proxy.cli.comparing import choice, judgement, output, setup
+from proxy.compare.judging import summary, verdict
+from proxy.compare.judging.settings import ComparisonSettings
+from proxy.compare.judging.tally import Tally
+from proxy.compare.recording.recorder import Recorder, RecordingHeader
+from proxy.compare.results import ComparisonResult
+from proxy.compare.running import estimate, plan, run
+from proxy.compare.running.progress import ProgressFile, ProgressHeader
+from proxy.kit import event_loop
+from proxy.kit.wording import counted
+from proxy.stores import open as stores
+
+T = TypeVar("T")
+
+
+def run_to_end(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end. Cut off by a second signal, it has compared nothing: 1 would say that there are differences."""
+    try:
+        return event_loop.run(main)
+    except SystemExit:
+        raise typer.Exit(verdict.NOT_COMPARED) from None
+
+
+def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitStack) -> Recorder | None:
+    """What writes into a file, until `stack` is closed."""
+    if path is None:
+        return None
+    header = RecordingHeader(made=ready.clock.now(), old=ready.old, new=ready.new, source=ready.asked.name)
+    made = Recorder(path, header, ready.redaction)
+    stack.callback(made.close)
+    return made
+
+
+async def record(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
+    """Record, and compare nothing. None where somebody said no."""
+    async with setup.open_setup(chosen, settings) as ready:
+        if ready.ready.sides == (None, None):
+            raise typer.BadParameter("there is nobody to ask: --old, --new or --config is missing", param_hint="--old")
+        with ExitStack() as stack:
+            made = open_recorder(ready, chosen.record, stack)
+            known = made.known if made else set()
+            calls, worst = plan.remaining(ready.asked.plan, known)
+            if known:
+                output.say(f"going on: {counted(len(known), 'call was', 'calls were')} recorded before")
+            left = setup.RemainingRequests(calls, worst if ready.ready.sides.new else estimate.Estimate(()))
+            ended = await setup.execute(ready, left, run.RunSinks(recorder=made))
+            if ended is not None:
+                _say_recorded(ended, chosen)
+            return ended
+
+
+def _say_recorded(ended: run.RunOutcome, chosen: choice.ComparisonOptions) -> None:
+    if ended.complete and not ended.troubled:
+        output.say(f"recorded: {chosen.record}")
+        return
+    if ended.stopped:
+        output.say(f"stopped: {ended.stopped}")
+    if ended.troubled:
+        output.say(f"{counted(ended.troubled, 'call')} met with trouble")
+    if ended.left_out:
+        output.say(f"{counted(ended.left_out, 'call is', 'calls are')} not covered by the budget")
+    output.say(f"nothing is lost: the same command goes on from here ({chosen.record})")
+
+
+NAMED = 3  # clients that a note names
+LACKING = "call that was compared before is", "calls that were compared before are"
+BEFORE = "call was compared before", "calls were compared before"
+LEFT_OUT = (
+    "call was left out: the budget does not cover what it may cost",
+    "calls were left out: the budget does not cover what they may cost",
+)
+
+
+async def compare(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
+    """Compare. None where somebody said no."""
+    async with setup.open_setup(chosen, settings) as ready:
+        if None in ready.ready.sides:
+            option = "--old" if ready.ready.sides.old is None else "--new"
+            raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
+        return await _compare(ready)
+
+
+async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
+    started, baseline = ready.clock.now(), ready.chosen.baseline
+    own_uids = ready.service.uids if ready.service else None
+    judged = judgement.build(
+        ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, own_uids=own_uids
+    )
+    tally = Tally()
+    with ExitStack() as stack:
+        progress = _progress(ready, stack)
+        for comparison in progress.comparisons() if progress else ():
+            tally.add(comparison)
+        left = _remaining(ready, progress)
+        recorder = open_recorder(ready, ready.chosen.record, stack)
+        if progress and recorder and (lacking := progress.done - recorder.known):
+            output.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
+        notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)
+        ended = await setup.execute(ready, left, notes, judged.judge, progress)
+        if ended is None:
+            return None
+        _say_ended(ready, progress, ended, tally)
+    return judged.summary.result(tally, _about(ready, started, ended, tally))
+
+
+def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> setup.RemainingRequests:
+    done, spent = (progress.done, progress.spent) if progress else (set(), 0)
+    calls, estimate = plan.remaining(ready.asked.plan, done)
+    if done:
+        output.say(f"going on: {len(done)} of {counted(len(ready.asked.plan.calls), *BEFORE)}")
+    return setup.RemainingRequests(calls, estimate, spent)
+
+
+def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | None:
+    """Where the run notes what it does. A replay costs nothing and takes seconds: there is nothing to go on with."""
+    chosen = ready.chosen
+    if chosen.replay is not None:
+        return None
+    header = ProgressHeader(
+        old=str(ready.old),
+        new=str(ready.new),
+        source=ready.asked.place,
+        settings=judgement.digest(ready.settings, chosen.config),
+        calls=ready.asked.plan.digest,
+    )
+    path = chosen.progress or _usual(header, chosen)
+    progress = ProgressFile(path, header, fresh=chosen.fresh)
+    stack.callback(progress.close)
+    return progress
+
+
+def _usual(header: ProgressHeader, chosen: choice.ComparisonOptions) -> Path:
+    """In the state folder, for the same command the same."""
+    said = msgspec.json.encode(
+        (header.old, header.new, header.source, chosen.kind, chosen.named, chosen.sample, chosen.seed)
+    )
+    name = hashlib.blake2b(said + repr(chosen.rules).encode(), digest_size=8).hexdigest()
+    return stores.default_file(os.environ).parent / "compare" / f"{name}.jsonl"
+
+
+def _say_ended(
+    ready: setup.ComparisonSetup, progress: ProgressFile | None, ended: run.RunOutcome, tally: Tally
+) -> None:
+    """Say how it ended. What was noted is of no more use when every call was compared."""
+    if ended.stopped is not None:
+        output.say(f"stopped: {ended.stopped}")
+    if ended.left_out:
+        output.say(counted(ended.left_out, *LEFT_OUT))
+    if progress is None:
+        return
+    if not ended.complete or tally.troubles:
+        output.say(f"nothing is lost: the same command goes on from here ({progress.path})")
+    elif ready.chosen.progress is None:
+        progress.remove()
+
+
+def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, tally: Tally) -> summary.RunInfo:
+    notes = [*ready.asked.notes]
+    if ended.stopped is not None:
+        notes.append(f"the run was stopped: {ended.stopped}")
+    if ended.left_out:
+        notes.append(counted(ended.left_out, *LEFT_OUT))
+    if ended.spent > tally.spent:
+        notes.append(
+            f"{counted(ended.spent - tally.spent, 'part')} more may have been spent: on calls that were cut off"
+        )
+    if len(ready.asked.plan.calls) < ready.asked.plan.distinct:
+        notes.append(f"a sample: {len(ready.asked.plan.calls)} of {ready.asked.plan.distinct} different calls")
+    return summary.RunInfo(
+        started=min(started, started if tally.first is None else tally.first),
+        ended=ready.clock.now(),
+        source=ready.asked.name,
+        old=str(ready.old),
+        new=str(ready.new),
+        asked=ready.asked.plan.asked,
+        seconds=ready.asked.seconds,
+        budget=ready.limit,
+        notes=tuple(map(ready.redaction.text, notes)),
+        keys=tuple(msgspec.structs.replace(each, agent=ready.redaction.text(each.agent)) for each in ready.asked.keys),
+        complete=ended.complete,
+    )

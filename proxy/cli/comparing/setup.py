@@ -1,0 +1,203 @@
+"""The calls of a run, from a file of requests or of answers, and what a reader should know of where they came from."""
+
+import random
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from proxy import config
+from proxy.cli.comparing import choice, local_service, output, sides
+from proxy.compare.judging.judge import Judge
+from proxy.compare.judging.settings import ComparisonSettings
+from proxy.compare.recording.recorded import Recording
+from proxy.compare.redaction import Redaction
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import ComparedSide
+from proxy.compare.results import UnnamedKey
+from proxy.compare.running import estimate, exchange, http_side, plan, run
+from proxy.compare.running.exchange import ComparisonBudget
+from proxy.compare.running.progress import ProgressFile
+from proxy.compare.sources import source as sources
+from proxy.compare.sources.clients import Clients
+from proxy.kit import event_loop
+from proxy.kit.clock import Clock, SystemClock
+from proxy.kit.wording import counted
+from proxy.telemetry import log
+
+
+class RequestsToSend(NamedTuple):
+    """`name` is the file's, `place` where it is; `seconds` the time over which it was asked, where that is known.
+
+    `keys` are those in it that the settings do not name.
+    """
+
+    plan: plan.RequestPlan
+    name: str
+    place: str
+    seconds: float | None
+    notes: tuple[str, ...]
+    keys: tuple[UnnamedKey, ...] = ()
+
+
+def read_requests(chosen: choice.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
+    """Read it whole. Raises SourceError for a file with no call in it."""
+    rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
+    if chosen.requests is not None:
+        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=chosen.named)
+        made = plan.make_plan(opened.calls(), chosen.sample, rng)
+        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
+        return RequestsToSend(
+            made, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
+        )
+    if recorded is None:
+        raise AssertionError("checked before: there are requests or recorded answers")
+    made = plan.make_plan(recorded.calls(), chosen.sample, rng)
+    return RequestsToSend(
+        made, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
+    )
+
+
+def recording_notes(recorded: Recording) -> Iterator[str]:
+    """What is wrong with a file of answers."""
+    if recorded.cut:
+        yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
+    if recorded.junk.lines:
+        junk = counted(recorded.junk.lines, "line is no answer", "lines are no answers")
+        yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
+
+
+def _held(made: plan.RequestPlan) -> Iterator[str]:
+    if made.dropped:
+        dropped = counted(made.dropped, "request is of a call that is", "requests are of calls that are")
+        yield f"{dropped} not held: a fair sample is asked, a month counts all"
+
+
+def _counted(counts: Iterable[sources.SkipCount]) -> Iterator[str]:
+    for count in counts:
+        yield f"{count.times} × no request: {count.reason} (first: {count.first})"
+
+
+class ComparisonSetup(NamedTuple):
+    """Ready to go. `old` and `new` say where the sides are, also when they are gone; `service` is the configuration of
+    the one that is started here."""
+
+    chosen: choice.ComparisonOptions
+    settings: ComparisonSettings
+    asked: RequestsToSend
+    ready: sides.ReadySides
+    service: config.Config | None
+    redaction: Redaction
+    old: str | None
+    new: str | None
+    clock: Clock
+
+    @property
+    def limit(self) -> int | None:
+        """The budget, in parts."""
+        return self.settings.budget if self.chosen.budget is None else self.chosen.budget
+
+    @property
+    def site(self) -> str | None:
+        """Of the service that is started here."""
+        upstream = None if self.service is None else self.service.upstream
+        return upstream.site if isinstance(upstream, config.Upstream) else None
+
+
+class RemainingRequests(NamedTuple):
+    """What is still to be asked, what it can cost, and what was spent before."""
+
+    calls: list[V3Request]
+    estimate: estimate.Estimate
+    spent: int = 0
+
+
+@asynccontextmanager
+async def open_setup(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> AsyncIterator[ComparisonSetup]:
+    """Read what is to be asked, and make both sides ready. Raises StartError for whatever is not as it should be."""
+    log.configure(chosen.log_level, "console", sys.stderr)
+    clock = SystemClock()
+    keys = sides.SideKeys(Clients(settings.keys), chosen)
+    async with AsyncExitStack() as stack:
+        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.old_file))
+        recorded = sides.SideRecordings(old=own or replayed, new=replayed)
+        keys.also(() if own is None else own.keys)
+        asked = read_requests(chosen, keys.clients, replayed or own)
+        service = None
+        if chosen.config is not None or chosen.replay is not None:
+            service = local_service.load_config(chosen.config, replayed=chosen.replay is not None)
+            if chosen.old == choice.SANDBOX and service.upstream != "sandbox":
+                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
+        ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
+        yield ComparisonSetup(
+            chosen,
+            settings,
+            asked,
+            ready,
+            service,
+            Redaction(keys.secrets()),
+            _place(chosen.old, ready.sides.old),
+            str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.new, ready.sides.new),
+            clock,
+        )
+
+
+def _recorded(file: Path | None, stack: AsyncExitStack) -> Recording | None:
+    """A file of answers, open until `stack` is closed."""
+    if file is None:
+        return None
+    recorded = Recording(file)
+    stack.callback(recorded.close)
+    return recorded
+
+
+def _place(given: str | None, side: ComparedSide | None) -> str | None:
+    if given is not None and "://" in given:
+        return http_side.base_url(given)
+    return given or (None if side is None else side.place)
+
+
+async def execute(
+    ready: ComparisonSetup,
+    left: RemainingRequests,
+    notes: run.RunSinks,
+    judge: Judge | None = None,
+    progress: ProgressFile | None = None,
+) -> run.RunOutcome | None:
+    """Show the plan, and do it, if it may be done. None where somebody said no."""
+    chosen, asked, free = ready.chosen, ready.asked, ready.ready.free
+    output.show_plan(
+        asked.name,
+        left.estimate,
+        distinct=asked.plan.distinct,
+        budget=ready.limit,
+        spent=left.spent,
+        free=free,
+        notes=tuple(map(ready.redaction.text, asked.notes)),
+    )
+    if not output.confirm_cost(left.estimate, ready.limit, left.spent, yes=chosen.yes, free=free):
+        return None
+    budget = ComparisonBudget(ready.limit, left.spent)
+    exchanger = exchange.Exchanger(
+        ready.ready.sides,
+        budget=budget,
+        worst=(lambda _: 0) if chosen.replay else estimate.worst_case_parts,
+        paying=progress.asking if progress else lambda *_: None,
+        redaction=ready.redaction,
+        judge=judge,
+        tape=ready.ready.tape,
+    )
+    with output.progress_bar(len(left.calls)) as tell:
+        running = run.ComparisonRun(
+            exchanger,
+            judge,
+            notes._replace(tell=tell, tape=ready.ready.tape, application=ready.ready.application),
+            redaction=ready.redaction,
+            clock=ready.clock,
+            at_once=chosen.old_at_once + chosen.new_at_once,
+            spent=lambda: budget.spent,
+        )
+        return await running.go(left.calls, event_loop.stop_on_signal())

@@ -1,0 +1,75 @@
+"""What running services share and commands look at: their store, and in it what shadows have gathered, as a result."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from proxy import config, errors
+from proxy.cli.comparing import choice, judgement
+from proxy.compare.judging import summary
+from proxy.compare.judging.settings import ComparisonSettings
+from proxy.compare.judging.tally import Tally
+from proxy.compare.results import ComparisonResult
+from proxy.compare.running import http_side
+from proxy.compare.shadow import results
+from proxy.kit import clock, shipped
+from proxy.stores.protocols import Store
+
+
+def configured(file: Path | None) -> config.Config:
+    """A configuration whose store others can look at. Raises ConfigError."""
+    settings = config.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
+    if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
+        raise errors.ConfigError(
+            "store: is known to the running service alone (memory:, or upstream: sandbox); "
+            "a shadow that is to be looked at or switched needs another"
+        )
+    return settings
+
+
+@asynccontextmanager
+async def open_store(settings: config.Config) -> AsyncIterator[Store]:
+    """The store, while the block runs. Raises ConfigError where it cannot be used."""
+    from proxy.stores import open as opening
+
+    opened = await opening.open_store(settings.store, clock.SystemClock())
+    try:
+        yield opened
+    except errors.StoreUnavailable as error:
+        raise errors.ConfigError(f"store: {error.message}") from error
+    finally:
+        await opened.aclose()
+
+
+SOURCE = "live calls"
+
+
+def rules_file(chosen: choice.ComparisonOptions, service: config.Config) -> Path | None:
+    """The file of rules: the one that is chosen, else the shadow's own."""
+    return chosen.rules or (None if service.shadow.rules is None else Path(service.shadow.rules))
+
+
+async def result(
+    settings: ComparisonSettings, service: config.Config, chosen: choice.ComparisonOptions
+) -> ComparisonResult:
+    """All that is in the store. Raises ConfigError where that is nothing."""
+    async with open_store(service) as store:
+        tally = await results.read(store)
+    if tally is None:
+        raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a call")
+    site = service.upstream.site if isinstance(service.upstream, config.Upstream) else None
+    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=chosen.baseline)
+    return judged.summary.result(tally, _about(tally, service, chosen.budget))
+
+
+def _about(tally: Tally, service: config.Config, budget: int | None) -> summary.RunInfo:
+    listen = service.listen
+    return summary.RunInfo(
+        started=tally.first or 0.0,
+        ended=tally.last or 0.0,
+        source=SOURCE,
+        old=http_side.base_url(service.shadow.old_url) if service.shadow.old_url else "the old service",
+        new=http_side.base_url(f"http://{listen.host}:{listen.port}"),
+        budget=budget,
+    )

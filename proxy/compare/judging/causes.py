@@ -1,0 +1,223 @@
+"""Why a difference comes about, as far as it can be known: by its own kind, and by what the service has for the field.
+
+The list of fields is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is field `id` of
+the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields around v3's objects
+(hits, facets, the echo of the request) are not in the list; nothing is known of them.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from proxy import endpoints
+from proxy.compare.judging import paths, unknown_uids, v3_fields
+from proxy.compare.judging.findings import ABSENT, Cause, Difference, Kind
+
+KNOWN_PATHS = 2000  # whose fields are remembered; paths come from anybody's data
+ROOTS = {
+    "match": ("results", "[*]", "items", "[*]"),
+    "search": ("results", "[*]", "item"),
+    "get_multi": ("[*]",),
+    "get": (),
+}
+COUNTS = ("hits", "count")  # of parts: of a query, and of those that have a facet's value
+FOUND, NOT_FOUND = 200, 404
+EXPLANATIONS: dict[Cause, str] = {
+    "moved": "the data has moved: asked again, the sides agree, or neither says what it said",
+    "order": "the same elements in another order",
+    "format": "the same value, written in another way",
+    "error shape": "both sides refuse the request, each in its own words",
+    "missing part": "the old side returns parts that the new one does not",
+    "extra part": "the new side returns parts that the old one does not",
+    "status": "the sides answer with different HTTP statuses",
+    "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
+    "unknown uid requested": "the request is by a uid that one side cannot know; `v3bridge uids learn` makes a table",
+    "latency": "the new side takes longer than the settings allow",
+}
+
+
+class FieldEntry(NamedTuple):
+    """A field of the list."""
+
+    object: str
+    field: str
+    entry: v3_fields.V3Field
+
+    @property
+    def name(self) -> str:
+        """`PartOffer.sku`."""
+        return f"{self.object}.{self.field}"
+
+
+class LocatedField(NamedTuple):
+    """A field of v3's objects, and the steps from it down to where something differs. `above` is the nearest field on
+    the way to it that is not the service's own, where there is one.
+    """
+
+    row: FieldEntry
+    rest: tuple[str, ...]
+    above: FieldEntry | None
+
+
+class Causes:
+    """Knows the list of fields as one site names them."""
+
+    def __init__(self, objects: v3_fields.Objects) -> None:
+        self._objects = objects
+        self._fields = lru_cache(KNOWN_PATHS)(self._field)
+
+    def rows(self) -> list[FieldEntry]:
+        """The whole list."""
+        return [
+            FieldEntry(name, field, entry) for name, fields in self._objects.items() for field, entry in fields.items()
+        ]
+
+    def field(self, endpoint: str, path: str) -> LocatedField | None:
+        """The field that a path of an endpoint's reply is in."""
+        return self._fields(endpoint, path)
+
+    def _field(self, endpoint: str, path: str) -> LocatedField | None:
+        found = _endpoint(endpoint)
+        below = _below(found, paths.steps(path))
+        if found is None or not below or paths.is_whole(path):
+            return None
+        return self._walk(found.object, below, None)
+
+    def _walk(self, name: str, steps: tuple[str, ...], above: FieldEntry | None) -> LocatedField | None:
+        entry = self._objects[name].get(steps[0])
+        if entry is None:
+            return None
+        row, rest = FieldEntry(name, steps[0], entry), steps[1:]
+        below = rest[1:] if entry.each or entry.keyed else rest
+        if entry.target and below:
+            inner = self._walk(entry.target, below, above if entry.kind == "exact" else row)
+            if inner is not None:
+                return inner
+        return LocatedField(row, rest, above)
+
+    def without_source(self, endpoint: str, difference: Difference) -> FieldEntry | None:
+        """The field, where the service has nothing for it and the new side shows just what the list says then."""
+        found = self.field(endpoint, difference.path)
+        if found is None or found.row.entry.kind != "no source":
+            return None
+        shown = _inside(found.row.entry.none, found.rest)
+        return found.row if _same(shown, difference.new) else None
+
+    def derived(self, endpoint: str, difference: Difference) -> FieldEntry | None:
+        """The field, or the one around it, where it is made of something else."""
+        found = self.field(endpoint, difference.path)
+        if found is None or found.row.entry.kind == "no source":
+            return None
+        return found.row if found.row.entry.kind == "derived" else found.above
+
+    def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
+        """The cause. `refused`: both sides answer with an error."""
+        if difference.kind in _OF_KIND:
+            return _OF_KIND[difference.kind](endpoint, difference)
+        if refused:
+            return "error shape"
+        if paths.is_whole(difference.path):
+            return "unexplained"
+        if self.without_source(endpoint, difference):
+            return "no source"
+        return (
+            self._of_kind(endpoint, difference)
+            or ("derived" if self.derived(endpoint, difference) else None)
+            or ("unexplained")
+        )
+
+    def _of_kind(self, endpoint: str, difference: Difference) -> Cause | None:
+        match difference.kind:
+            case "order":
+                return "order"
+            case "format":
+                return "format"
+            case "missing" if _is_part(endpoint, difference.path):
+                return "missing part"
+            case "extra" if _is_part(endpoint, difference.path):
+                return "extra part"
+            case "value" if _is_count(endpoint, difference):
+                return "missing part" if difference.old > difference.new else "extra part"
+        return None
+
+    def why(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> str:
+        """The cause in a sentence, for people."""
+        if cause in EXPLANATIONS:
+            return EXPLANATIONS[cause]
+        if kind == "unreadable":
+            return "one side's body is no JSON"
+        found = self.field(endpoint, path)
+        if found is None:
+            return "the field stands around v3's objects, or v3 had none of that name"
+        row, entry = found.row, found.row.entry
+        if cause == "derived" and entry.kind != "derived" and found.above:
+            row, entry = found.above, found.above.entry
+        if entry.kind != "exact":
+            return f"{row.name} ({entry.kind}): {entry.note}"
+        plan = f", and is empty where the plan lacks {entry.plan}" if entry.plan else ""
+        return f"{row.name} is read from {entry.source}{plan}"
+
+
+def _endpoint(endpoint: str) -> endpoints.Endpoint | None:
+    return next((each for each in endpoints.ENDPOINTS if each.path == endpoint), None)
+
+
+def _below(found: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
+    """The steps from the object that the endpoint answers with."""
+    if found is None:
+        return ()
+    root = ROOTS[found.action]
+    return steps[len(root) :] if steps[: len(root)] == root else ()
+
+
+def _is_part(endpoint: str, path: str) -> bool:
+    """Whether it is a whole part that differs, be it in its place in a search or that place itself."""
+    found = _endpoint(endpoint)
+    if found is None or found.object != "Part":
+        return False
+    root, steps = ROOTS[found.action], paths.steps(path)
+    return bool(steps) and steps in (root, root[:-1] if found.action == "search" else root)
+
+
+def _is_count(endpoint: str, difference: Difference) -> bool:
+    """Whether it is how many parts there are: more or fewer of them than a page may show."""
+    found = _endpoint(endpoint)
+    counted = type(difference.old) is int and type(difference.new) is int
+    return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
+
+
+def _of_uid(_: str, difference: Difference) -> Cause:
+    return "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
+
+
+def _of_status(endpoint: str, difference: Difference) -> Cause:
+    """One part that only one side knows is a part that is missing, or that is extra."""
+    found = _endpoint(endpoint)
+    if found is not None and found.object == "Part" and found.action == "get":
+        statuses = difference.old, difference.new
+        if statuses in ((FOUND, NOT_FOUND), (NOT_FOUND, FOUND)):
+            return "missing part" if difference.old == FOUND else "extra part"
+    return "status"
+
+
+def _inside(value: Any, steps: tuple[str, ...]) -> Any:
+    """What a constant has at a path of its own, ABSENT where it has nothing."""
+    for step in steps:
+        if step == paths.ELEMENT and isinstance(value, list) and value:
+            value = value[0]
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
+        else:
+            return ABSENT
+    return value
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (one is not ABSENT and other is not ABSENT and type(one) is type(other) and one == other)
+
+
+_OF_KIND: dict[Kind, Callable[[str, Difference], Cause]] = {
+    "latency": lambda *_: "latency",
+    "uid not known": _of_uid,
+    "status": _of_status,
+}

@@ -1,0 +1,186 @@
+"""The rules of compare.yaml at work: what each hides, which have expired, and which were of no use.
+
+The first rule that fits a difference takes it. A rule for what has no source is one for each such field of the list in
+v3_fields.yaml, with the list's own reason, and hides a difference only where the new side shows what the list says. A
+rule with forms hides only what has one of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from proxy import errors
+from proxy.compare.judging import paths, tolerances
+from proxy.compare.judging.causes import KNOWN_PATHS, Causes, FieldEntry
+from proxy.compare.judging.findings import ABSENT, Difference
+from proxy.compare.judging.settings import IgnoreRule, ShippedRule
+from proxy.compare.results import ComparisonResult, RuleUse
+
+BOTH = ("value", "type", "format")  # kinds where both sides have something
+
+
+class RuleOutcome(NamedTuple):
+    """What rules leave, and how many differences each has hidden, by its name."""
+
+    left: list[Difference]
+    hidden: dict[str, int]
+
+
+class RuleSet:
+    """Rules as of a day; those that have expired by then hide nothing."""
+
+    def __init__(self, rules: Sequence[IgnoreRule], causes: Causes, today: date) -> None:
+        self._all = tuple(rules)
+        self._causes = causes
+        self._today = today
+        self._standing = tuple(rule for rule in rules if not self._expired(rule))
+        self._patterns = {rule.path: paths.PathPattern(rule.path) for rule in rules if rule.path is not None}
+        self._at = lru_cache(KNOWN_PATHS)(self._rules_at)
+
+    @property
+    def varying(self) -> frozenset[str]:
+        """The names of rules that hide more in one run and less in another, whatever the services do."""
+        return frozenset(rule.name or "" for rule in self._all if rule.varies)
+
+    @property
+    def expired(self) -> tuple[IgnoreRule, ...]:
+        """The rules that are not to be relied on any more."""
+        return tuple(rule for rule in self._all if self._expired(rule))
+
+    def apply(
+        self, endpoint: str, differences: Sequence[Difference], asked: frozenset[str] = frozenset()
+    ) -> RuleOutcome:
+        """Take out what rules hide in a reply of an endpoint. `asked` are the uids that the call asks for."""
+        left: list[Difference] = []
+        hidden: Counter[str] = Counter()
+        for difference in differences:
+            name = self._hides(endpoint, difference, asked)
+            if name is None:
+                left.append(difference)
+            else:
+                hidden[name] += 1
+        return RuleOutcome(left, dict(hidden))
+
+    def uses(self, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
+        """What each rule has hidden in all, fields without a source one by one. Of the shipped rules only those that
+        have."""
+        found = [
+            use
+            for rule in self._all
+            for use in (self._fields(rule, hidden) or (self._use(rule, hidden),))
+            if use.hidden or not isinstance(rule, ShippedRule)
+        ]
+        known = {use.name for use in found}
+        gone = (RuleUse(name, "a rule that is not there any more", None, hidden[name], False) for name in hidden)
+        return (*found, *(use for use in gone if use.name not in known))
+
+    def _expired(self, rule: IgnoreRule) -> bool:
+        return rule.expires is not None and rule.expires < self._today
+
+    def _rules_at(self, endpoint: str, path: str) -> tuple[IgnoreRule, ...]:
+        return tuple(
+            rule
+            for rule in self._standing
+            if (not rule.endpoint or endpoint in rule.endpoint)
+            and (rule.path is None or self._patterns[rule.path].matches(path))
+        )
+
+    def _hides(self, endpoint: str, difference: Difference, asked: frozenset[str]) -> str | None:
+        """The name of the rule that hides a difference."""
+        for rule in self._at(endpoint, difference.path):
+            if not (_lets_pass(rule, difference) and _has_form(rule, difference, asked)):
+                continue
+            if rule.cause is None:
+                return rule.name or ""
+            row = self._row(rule, endpoint, difference)
+            if row is not None:
+                return _name(rule, row)
+        return None
+
+    def _row(self, rule: IgnoreRule, endpoint: str, difference: Difference) -> FieldEntry | None:
+        of = self._causes.without_source if rule.cause == "no source" else self._causes.derived
+        return of(endpoint, difference)
+
+    def _fields(self, rule: IgnoreRule, hidden: Mapping[str, int]) -> tuple[RuleUse, ...]:
+        if rule.cause is None:
+            return ()
+        rows = {_name(rule, row): row for row in self._causes.rows()}
+        return tuple(self._use(rule, hidden, name, row.entry.note) for name, row in rows.items() if name in hidden)
+
+    def _use(
+        self, rule: IgnoreRule, hidden: Mapping[str, int], name: str | None = None, reason: str | None = None
+    ) -> RuleUse:
+        name = name or rule.name or ""
+        expires = rule.expires.isoformat() if rule.expires else None
+        return RuleUse(name, reason or rule.reason, expires, hidden.get(name, 0), self._expired(rule))
+
+
+def _name(rule: IgnoreRule, row: FieldEntry) -> str:
+    return f"{rule.name}: {row.name}"
+
+
+def _lets_pass(rule: IgnoreRule, difference: Difference) -> bool:
+    """Whether a difference is one that the rule does not mind, wherever it is."""
+    if rule.tolerate is not None:
+        return difference.kind in BOTH and rule.tolerate.allows(difference.old, difference.new)
+    if rule.normalise:
+        return _reads_the_same(rule, difference)
+    return rule.ignore == "all" or difference.kind in rule.ignore
+
+
+def _has_form(rule: IgnoreRule, difference: Difference, asked: frozenset[str]) -> bool:
+    """Whether what the new side shows has a form that the rule asks for; of what a rule lets be missing, the old."""
+    if not rule.form:
+        return True
+    missing = difference.kind == "missing" and "missing" in rule.ignore
+    return tolerances.has_form(difference.old if missing else difference.new, rule.form, difference.place, asked)
+
+
+def _reads_the_same(rule: IgnoreRule, difference: Difference) -> bool:
+    if difference.kind == "order":
+        return "sorted" in rule.normalise
+    if difference.kind not in (*BOTH, "missing", "extra"):
+        return False
+    old, new = (tolerances.normalised(value, rule.normalise) for value in (difference.old, difference.new))
+    return old is not ABSENT and new is not ABSENT and bool(old == new)
+
+
+class HiddenCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Compared calls, and how many differences each rule hid in them, by its name."""
+
+    calls: int
+    hidden: dict[str, int]
+
+    def exceeded(self, hidden: Mapping[str, int], calls: int, margin: float) -> Iterator[str]:
+        """The rules that hide more a call than then, in words. `margin` is the share by which they may."""
+        for name, times in sorted(hidden.items()):
+            before = self.hidden.get(name, 0)
+            if times * self.calls > before * calls * (1 + margin):
+                yield (
+                    f"the rule {name} hides {times} differences of {calls} calls, more than the baseline: "
+                    f"{before} of {self.calls}"
+                )
+
+
+def read_hidden_counts(path: Path) -> HiddenCounts:
+    """The file of an earlier run. Raises ConfigError, which says how to make one."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=HiddenCounts)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}"
+    except msgspec.DecodeError as error:
+        reason = f"is no baseline: {error}"
+    raise errors.ConfigError(f"the baseline {path} {reason}; --save-hidden FILE writes one")
+
+
+def render_hidden_counts(result: ComparisonResult) -> str:
+    """The file of a run."""
+    found = HiddenCounts(
+        sum(row.calls for row in result.rows), {rule.name: rule.hidden for rule in result.rules if rule.hidden}
+    )
+    return msgspec.json.format(msgspec.json.encode(found, order="sorted"), indent=2).decode() + "\n"

@@ -1,0 +1,92 @@
+"""What compare.yaml may say: every setting with its type, default, unit and limits. Read by loader.py.
+
+A description completes the words "it accepts" of an error message.
+"""
+
+from datetime import date
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from proxy import endpoints
+from proxy.compare.judging.findings import KINDS, Kind
+from proxy.compare.judging.thresholds import Threshold
+from proxy.compare.judging.tolerances import FORMS, NORMAL_FORMS, Form, NormalForm, Tolerance
+from proxy.config.secret import Digest, Secret
+from proxy.config.settings import Settings as Block
+
+ENDPOINTS = tuple(each.path for each in endpoints.ENDPOINTS if each.alias_of is None)
+
+CoveredCause = Literal["no source", "derived"]
+EndpointName = Annotated[str, Meta(pattern="^(" + "|".join(each.replace("{", r"\{") for each in ENDPOINTS) + r")\Z")]
+
+
+class ClientKeys(Block, frozen=True):
+    """A client: its apikey in the source, by which its calls get a name, and the keys to ask either side with."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
+    source: Annotated[
+        Digest | None,
+        Meta(description="an apikey in quotes, sha256: with 64 hex digits, env:NAME or file:PATH"),
+    ] = None
+    old: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+    new: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+
+
+class IgnoreRule(Block, frozen=True):
+    """Differences that are not to count. Which: those at `path`, or with a `cause`, or both. `name` is the rule's place
+    in its file unless it is given.
+    """
+
+    reason: Annotated[str, Meta(pattern=r"\S", description="why this may differ, in words")]
+    expires: Annotated[date | None, Meta(description="the last day that it holds, such as 2027-01-31, or never")]
+    path: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(description="a path such as results[*].items[*].mpn; * is any key, ** any number of steps"),
+    ] = None
+    cause: Annotated[CoveredCause | None, Meta(description="no source or derived")] = None
+    endpoint: Annotated[tuple[EndpointName, ...], Meta(description=f"one of, or a list of {', '.join(ENDPOINTS)}")] = ()
+    ignore: Annotated[Literal["all"] | tuple[Kind, ...], Meta(description=f"all, or a list of {', '.join(KINDS)}")] = ()
+    tolerate: Annotated[Tolerance | None, Meta(description="a block with absolute, relative or seconds")] = None
+    normalise: Annotated[
+        tuple[NormalForm, ...], Meta(description=f"one of, or a list of {', '.join(NORMAL_FORMS)}")
+    ] = ()
+    varies: Annotated[bool, Meta(description="true or false")] = False
+    form: Annotated[tuple[Form, ...], Meta(description=f"one of, or a list of {', '.join(FORMS)}")] = ()
+    name: Annotated[
+        Annotated[str, Meta(pattern=r"\S")] | None, Meta(description="words that stand for it in reports")
+    ] = None
+
+
+class ShippedRule(IgnoreRule, frozen=True):
+    """One that comes with the program: nobody need hear that it hid nothing."""
+
+
+class NoiseSettings(Block, frozen=True):
+    """How the old side's own unrest is measured."""
+
+    share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.2
+    least_calls: Annotated[int, Meta(ge=1, le=1_000_000, description="calls, 1 to 1000000")] = 30
+
+
+class ReadinessSettings(Block, frozen=True):
+    """When a client's calls to an endpoint may be sent to the new side."""
+
+    share: Annotated[float, Meta(gt=0, le=1, description="a share of equivalent calls, above 0 up to 1")] = 0.99
+    least_calls: Annotated[int, Meta(ge=1, le=1_000_000, description="calls, 1 to 1000000")] = 100
+
+
+class ComparisonSettings(Block, frozen=True):
+    """All of it. `rules` holds those of the file first, then the shipped ones where they are used."""
+
+    keys: Annotated[tuple[ClientKeys, ...], Meta(description="a list of blocks with name, source, old and new")] = ()
+    rules: Annotated[tuple[IgnoreRule, ...], Meta(description="a list of blocks with path, reason and expires")] = ()
+    shipped_rules: Annotated[bool, Meta(description="true or false")] = True
+    fail_on: Annotated[tuple[Threshold, ...], Meta(description="a list of thresholds such as missing-part")] = ()
+    noise: NoiseSettings = NoiseSettings()
+    ready: ReadinessSettings = ReadinessSettings()
+    hidden_margin: Annotated[float, Meta(ge=0, le=10, description="a share, 0 to 10")] = 0.0
+    latency: Annotated[Annotated[float, Meta(ge=0, le=3600)] | None, Meta(description="seconds, 0 to 3600")] = None
+    budget: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000_000_000)] | None, Meta(description="a number of parts")
+    ] = None

@@ -1,0 +1,238 @@
+"""From a tally to the result that reports read: shares with their intervals, groups with their reasons, a verdict.
+
+Pure. A run and a shadow hand in what only they know: where the sides are, what the source holds, how it ended.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from proxy.compare.judging import counting, verdict
+from proxy.compare.judging.causes import Causes
+from proxy.compare.judging.counting import ClientEndpoint, GroupCount, KeptSample, RowCount, SourceCount
+from proxy.compare.judging.rules import HiddenCounts, RuleSet
+from proxy.compare.judging.settings import ComparisonSettings
+from proxy.compare.judging.tally import Tally
+from proxy.compare.judging.thresholds import Subject, Threshold
+from proxy.compare.results import (
+    ComparisonCost,
+    ComparisonResult,
+    DifferenceGroup,
+    DifferenceSample,
+    EndpointResult,
+    FailedRequests,
+    LatencyDistribution,
+    SideInfo,
+    UnnamedKey,
+)
+from proxy.kit.wording import counted
+
+DAY = 86_400.0
+UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are shown and count against nobody
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tally does not know. `old` and `new` are where the sides are: an address up to `/v3`, of which curl lines
+    are made, or a file. `asked` is what the source holds, `seconds` over what time; `complete` that nothing is left.
+    """
+
+    started: float
+    ended: float
+    source: str
+    old: str
+    new: str
+    asked: Mapping[ClientEndpoint, SourceCount] | None = None
+    seconds: float | None = None
+    budget: int | None = None
+    notes: tuple[str, ...] = ()
+    keys: tuple[UnnamedKey, ...] = ()
+    complete: bool = True
+
+
+class Summary:
+    """Makes results by the settings of a run. `subject` is what a path is about, `baseline` how much rules may hide."""
+
+    def __init__(
+        self,
+        settings: ComparisonSettings,
+        rules: RuleSet,
+        causes: Causes,
+        subject: Subject,
+        baseline: HiddenCounts | None = None,
+    ) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._causes = causes
+        self._subject = subject
+        self._baseline = baseline
+
+    def result(self, tally: Tally, run: RunInfo) -> ComparisonResult:
+        """All of it."""
+        counting_groups = self._counting(tally)
+        rows = self._rows(tally, run, counting_groups)
+        failed = (*self._broken(tally, counting_groups), *self._expired(), *self._hiding(tally))
+        return ComparisonResult(
+            started=run.started,
+            ended=run.ended,
+            source=run.source,
+            sides=(SideInfo("old", run.old), SideInfo("new", run.new)),
+            verdict=verdict.run_verdict(rows, failed, complete=run.complete, single=_single(run)),
+            rows=rows,
+            groups=self._groups(tally, run, counting_groups),
+            rules=self._rules.uses(tally.hidden),
+            times=tuple(_times(tally)),
+            cost=ComparisonCost(
+                tally.spent, run.budget, counting.monthly_parts(tally.rows.values(), run.asked, run.seconds)
+            ),
+            troubles=tuple(
+                FailedRequests(each.reason, each.calls, each.origin)
+                for each in sorted(tally.troubles.values(), key=lambda each: (-each.calls, each.reason))
+            ),
+            keys=run.keys,
+            failed=failed,
+            notes=(*run.notes, *_notes(tally, run)),
+            complete=run.complete,
+        )
+
+    def _counting(self, tally: Tally) -> frozenset[str]:
+        """The groups that count against their calls: not what has moved, what is noise, or uids that are not known."""
+        compared = _compared(tally)
+        return frozenset(
+            key
+            for key, group in tally.groups.items()
+            if group.cause not in UNCOUNTED and self._exceeds(tally, group, compared[group.endpoint])
+        )
+
+    def _exceeds(self, tally: Tally, group: GroupCount, compared: int) -> bool:
+        waver = tally.wavers.get(counting.digest(group.endpoint, group.path))
+        twice, least = tally.twice.get(group.endpoint, 0), self._settings.noise.least_calls
+        return verdict.exceeds_noise(group.calls, compared, waver.calls if waver else 0, twice, least)
+
+    def _rows(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[EndpointResult, ...]:
+        found = {(row.client, row.endpoint): row for row in tally.rows.values()}
+        for client, endpoint in run.asked or ():
+            found.setdefault((client, endpoint), RowCount(client, endpoint))
+        rows = (self._row(row, run, tally, counts) for _, row in sorted(found.items()))
+        return tuple(rows)
+
+    def _row(self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str]) -> EndpointResult:
+        excused = sum(
+            pattern.calls
+            for pattern in row.patterns.values()
+            if not any(key in counts or key not in tally.groups for key in pattern.groups)
+        )
+        equivalent = row.compared - row.differing + excused
+        asked = (run.asked or {}).get((row.client, row.endpoint))
+        whole = asked is not None and asked.calls == row.compared
+        return EndpointResult(
+            row.client,
+            row.endpoint,
+            row.compared,
+            row.asked,
+            equivalent,
+            row.troubled,
+            equivalent / row.compared if row.compared else None,
+            verdict.wilson_interval(equivalent, row.compared) if row.compared else None,
+            verdict.row_verdict(equivalent, row.compared, self._settings.ready, whole=whole),
+        )
+
+    def _groups(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[DifferenceGroup, ...]:
+        """Those that count first, then by the number of their calls."""
+        ordered = sorted(
+            tally.groups.items(),
+            key=lambda item: (item[0] not in counts, -item[1].calls, item[1].endpoint, item[1].path, item[0]),
+        )
+        return tuple(self._group(group, run, tally, key in counts) for key, group in ordered)
+
+    def _group(self, group: GroupCount, run: RunInfo, tally: Tally, counts: bool) -> DifferenceGroup:
+        twice = tally.twice.get(group.endpoint, 0)
+        waver = tally.wavers.get(counting.digest(group.endpoint, group.path))
+        return DifferenceGroup(
+            group.endpoint,
+            group.path,
+            group.kind,
+            group.cause,
+            self._causes.why(group.endpoint, group.path, group.kind, group.cause),
+            group.calls,
+            group.differences,
+            (waver.calls if waver else 0) / twice if twice else None,
+            counts,
+            group.first_seen,
+            group.last_seen,
+            tuple(sorted(group.clients.values())),
+            tuple(_sample(kept, run) for kept in group.samples.values()),
+        )
+
+    def _broken(self, tally: Tally, counts: frozenset[str]) -> Iterable[str]:
+        """The thresholds that are not kept, in words."""
+        compared = sum(_compared(tally).values())
+        for threshold in self._settings.fail_on:
+            broken = threshold.broken(self._calls(threshold, tally, counts), compared)
+            if broken:
+                yield broken
+
+    def _calls(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
+        """Calls with a difference that a threshold is about. A call with several of them counts once."""
+        looked_at = counts | {key for key, group in tally.groups.items() if group.cause == threshold.uncounted}
+        about = {key for key in looked_at if self._is_about(threshold, tally.groups[key])}
+        patterns = (pattern for row in tally.rows.values() for pattern in row.patterns.values())
+        known = sum(pattern.calls for pattern in patterns if about.intersection(pattern.groups))
+        return max([known, *(tally.groups[key].calls for key in about)])
+
+    def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
+        return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
+
+    def _hiding(self, tally: Tally) -> Iterable[str]:
+        """The rules that hide more than the baseline allows."""
+        if self._baseline is None:
+            return ()
+        hidden = {name: times for name, times in tally.hidden.items() if name not in self._rules.varying}
+        compared = sum(_compared(tally).values())
+        return self._baseline.exceeded(hidden, compared, self._settings.hidden_margin)
+
+    def _expired(self) -> Iterable[str]:
+        return (f"the rule {rule.name} has expired: it held until {rule.expires}" for rule in self._rules.expired)
+
+
+def _compared(tally: Tally) -> Counter[str]:
+    """Compared calls by endpoint."""
+    calls: Counter[str] = Counter()
+    for row in tally.rows.values():
+        calls[row.endpoint] += row.compared
+    return calls
+
+
+def _single(run: RunInfo) -> frozenset[ClientEndpoint]:
+    """Clients and endpoints that have a single call in the source."""
+    return frozenset(place for place, asked in (run.asked or {}).items() if asked.calls == 1)
+
+
+def _sample(kept: KeptSample, run: RunInfo) -> DifferenceSample:
+    call = kept.call
+    old, new = (call.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.old, run.new))
+    return DifferenceSample(call.target(), call.origin, kept.place, kept.old, kept.new, old, new, kept.said)
+
+
+def _times(tally: Tally) -> Iterable[LatencyDistribution]:
+    for count in sorted(tally.times.values(), key=lambda each: (each.endpoint, each.side != "old")):
+        p50, p95, p99 = (count.quantile(share) for share in (0.5, 0.95, 0.99))
+        yield LatencyDistribution(
+            count.endpoint, count.side, sum(count.buckets), p50, p95, p99, counting.BOUNDS, count.buckets
+        )
+
+
+def _notes(tally: Tally, run: RunInfo) -> Iterable[str]:
+    if run.seconds and run.seconds < DAY:
+        yield f"the source covers {run.seconds / 3600:.1f} hours: a month's cost is a guess until it covers days"
+    unknown = [group for group in tally.groups.values() if group.cause == "uid not known"]
+    if unknown:
+        differences, calls = sum(group.differences for group in unknown), max(group.calls for group in unknown)
+        yield (
+            f"{differences} uids are not known (in {calls} calls or more): v3bridge sends others for the same objects. "
+            "This does not count; programs that store uids need a table of them, which v3bridge uids learn writes"
+        )
+    if tally.rest:
+        one = "difference of further sorts is counted against its call"
+        many = "differences of further sorts are counted against their calls"
+        yield f"{counted(tally.rest, one, many)}, and not listed"

@@ -1,0 +1,211 @@
+"""What a run, or a shadow over weeks, has come to so far: a value of bounded size that can be kept and added up.
+
+Adding is in any order and in any grouping the same, so workers count side by side. summary.py makes a result of it.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from proxy.compare.judging import counting
+from proxy.compare.judging.counting import (
+    FailureCount,
+    FlakyFieldCount,
+    GroupCombination,
+    GroupCount,
+    KeptSample,
+    LatencyCount,
+    RowCount,
+    added,
+    digest,
+    smallest,
+)
+from proxy.compare.judging.findings import ABSENT, Comparison, Finding
+from proxy.compare.responses import SideName
+
+ROWS, GROUPS, GROUPS_OF_A_SORT, WAVERS, TROUBLES = 500, 1000, 100, 1000, 100
+LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # v3 refused longer requests
+OTHERS = "others"  # clients beyond ROWS
+
+_json = msgspec.json.Encoder(decimal_format="number")
+
+
+class Tally(msgspec.Struct):
+    """Counts by digest. `rest` are the differences of groups that there was no room for.
+
+    `twice` says of how many calls of an endpoint the old side was asked twice. `first` and `last` are when the first
+    and the last call was asked, in seconds since 1970.
+    """
+
+    rows: dict[str, RowCount] = {}
+    groups: dict[str, GroupCount] = {}
+    rest: int = 0
+    hidden: dict[str, int] = {}
+    troubles: dict[str, FailureCount] = {}
+    twice: dict[str, int] = {}
+    wavers: dict[str, FlakyFieldCount] = {}
+    times: dict[str, LatencyCount] = {}
+    spent: int = 0
+    first: float | None = None
+    last: float | None = None
+
+    def add(self, comparison: Comparison) -> None:
+        """Count one more."""
+        self.merge(_one(comparison))
+
+    def merge(self, other: "Tally") -> None:
+        """Count all that another has counted."""
+        self.rows = _rows(added(self.rows, other.rows, RowCount.__add__))
+        self._take_groups(added(self.groups, other.groups, GroupCount.__add__))
+        self.rest += other.rest
+        self.hidden = _sum(self.hidden, other.hidden)
+        self.troubles = _troubles(added(self.troubles, other.troubles, FailureCount.__add__))
+        self.twice = _sum(self.twice, other.twice)
+        self.wavers = smallest(added(self.wavers, other.wavers, FlakyFieldCount.__add__), WAVERS)
+        self.times = added(self.times, other.times, LatencyCount.__add__)
+        self.spent += other.spent
+        self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
+        self.last = max((at for at in (self.last, other.last) if at is not None), default=None)
+
+    def _take_groups(self, groups: dict[str, GroupCount]) -> None:
+        """Keep what there is room for: of each sort, so that a flood of one leaves the others alone, and in all."""
+        if groups.keys() != self.groups.keys():
+            kept = _groups(groups)
+            self.rest += sum(groups[key].differences for key in groups.keys() - kept.keys())
+            groups = kept
+        self.groups = groups
+
+
+def _groups(groups: dict[str, GroupCount]) -> dict[str, GroupCount]:
+    sorts: Counter[tuple[str, str, str]] = Counter()
+    kept: dict[str, GroupCount] = {}
+    for key in sorted(groups):
+        group = groups[key]
+        sorts[group.endpoint, group.kind, group.cause] += 1
+        if sorts[group.endpoint, group.kind, group.cause] <= GROUPS_OF_A_SORT:
+            kept[key] = group
+    return smallest(kept, GROUPS)
+
+
+def _rows(rows: dict[str, RowCount]) -> dict[str, RowCount]:
+    """Too many clients become one, without their patterns."""
+    named = {key: row for key, row in rows.items() if not key.startswith(OTHERS)}
+    kept = smallest(named, ROWS)
+    made = {**{key: row for key, row in rows.items() if key not in named}, **kept}
+    for key in sorted(named.keys() - kept.keys()):
+        row = msgspec.structs.replace(named[key], client=OTHERS, patterns={})
+        made = added(made, {f"{OTHERS} {row.endpoint}": row}, RowCount.__add__)
+    return made
+
+
+def _troubles(troubles: dict[str, FailureCount]) -> dict[str, FailureCount]:
+    named = {key: each for key, each in troubles.items() if key != OTHERS}
+    kept = smallest(named, TROUBLES)
+    made = {**({OTHERS: troubles[OTHERS]} if OTHERS in troubles else {}), **kept}
+    for key in sorted(named.keys() - kept.keys()):
+        other = msgspec.structs.replace(named[key], reason="other reasons")
+        made = added(made, {OTHERS: other}, FailureCount.__add__)
+    return made
+
+
+def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return added(one, other, int.__add__)
+
+
+def _one(comparison: Comparison) -> Tally:
+    """The tally of a single comparison."""
+    call, endpoint = comparison.call, comparison.call.endpoint
+    if comparison.trouble is not None:
+        row = RowCount(call.client, endpoint, troubled=1)
+        trouble = FailureCount(comparison.trouble, 1, comparison.at, call.origin)
+        troubles = {digest(trouble.reason): trouble}
+        rows = {_row_key(row): row}
+        return Tally(rows, troubles=troubles, spent=comparison.parts, first=comparison.at, last=comparison.at)
+    groups = _grouped(comparison, comparison.findings)
+    row = _row(comparison, tuple(sorted(groups)))
+    tally = Tally(
+        rows={_row_key(row): row},
+        hidden=dict(comparison.hidden),
+        times=_times(endpoint, comparison),
+        spent=comparison.parts,
+        first=comparison.at,
+        last=comparison.at,
+    )
+    tally._take_groups({**groups, **_grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
+    if comparison.wavers is not None:
+        tally.twice = {endpoint: 1}
+        wavers = {digest(endpoint, path): FlakyFieldCount(endpoint, path, 1) for path in comparison.wavers}
+        tally.wavers = smallest(wavers, WAVERS)
+    return tally
+
+
+def _row_key(row: RowCount) -> str:
+    return digest(row.client, row.endpoint)
+
+
+def _row(comparison: Comparison, groups: tuple[str, ...]) -> RowCount:
+    call, price = comparison.call, comparison.price
+    fits = 0 < len(groups) <= counting.IN_PATTERN
+    return RowCount(
+        call.client,
+        call.endpoint,
+        compared=1,
+        asked=call.times,
+        differing=1 if groups else 0,
+        paid=(price or 0) * call.times,
+        priced=0 if price is None else call.times,
+        patterns={digest(*groups): GroupCombination(groups, 1)} if fits else {},
+    )
+
+
+def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, GroupCount]:
+    """The groups of a call's findings, a sample of each."""
+    counts: Counter[str] = Counter()
+    first: dict[str, Finding] = {}
+    for finding in findings:
+        each = finding.difference
+        key = digest(comparison.call.endpoint, each.path, each.kind, finding.cause)
+        counts[key] += 1
+        first.setdefault(key, finding)
+    shown = bool(first) and len(comparison.call.target()) <= LONGEST_TARGET
+    return {key: _group(comparison, finding, key, counts[key], shown) for key, finding in first.items()}
+
+
+def _group(comparison: Comparison, finding: Finding, key: str, differences: int, shown: bool) -> GroupCount:
+    difference, call, at = finding.difference, comparison.call, comparison.at
+    kept = KeptSample(call, at, difference.place, _text(difference.old), _text(difference.new), difference.said)
+    return GroupCount(
+        call.endpoint,
+        difference.path,
+        difference.kind,
+        finding.cause,
+        calls=1,
+        differences=differences,
+        first_seen=at,
+        last_seen=at,
+        clients={digest(call.client): call.client},
+        samples={digest(key, call.id): kept} if shown else {},
+    )
+
+
+def _text(value: Any) -> str | None:
+    """JSON text, cut where it is long."""
+    if value is ABSENT:
+        return None
+    text = _json.encode(value).decode()
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
+
+
+def _times(endpoint: str, comparison: Comparison) -> dict[str, LatencyCount]:
+    sides: tuple[tuple[SideName, float | None], ...]
+    sides = (("old", comparison.old_seconds), ("new", comparison.new_seconds))
+    return {f"{endpoint} {side}": _time(endpoint, side, seconds) for side, seconds in sides if seconds is not None}
+
+
+def _time(endpoint: str, side: SideName, seconds: float) -> LatencyCount:
+    buckets = [0] * (len(counting.BOUNDS) + 1)
+    buckets[bisect_left(counting.BOUNDS, seconds)] = 1
+    return LatencyCount(endpoint, side, tuple(buckets))

@@ -1,0 +1,91 @@
+"""What makes a run fail: `missing-part`, `price>1%`, `latency`. Written in compare.yaml and after `--fail-on`.
+
+A threshold is about differences that count: what rules hide, what has moved and what is noise is out before.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from proxy import endpoints
+from proxy.compare.judging.findings import CAUSES, KINDS, Cause, Kind
+from proxy.kit.wording import counted
+
+Subject = Callable[[str], str]  # of a path: "price" of `results[*].items[*].offers[*].prices.USD[*]`
+
+OBJECTS = ("part", "brand", "category", "seller")
+SUBJECTS = (
+    *OBJECTS,
+    *("offer", "price", "stock", "spec", "datasheet", "description", "facet", "hits", "envelope", "other"),
+)
+WORDS = tuple(dict.fromkeys(word.replace(" ", "-") for word in (*KINDS, *CAUSES) if word != "moved"))
+UNKNOWN_UIDS: Cause = "uid not known"
+
+_SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+
+
+class Threshold(msgspec.Struct, frozen=True):
+    """More than `share` of the compared calls may not have it; 0: not a single one. `name` is one of what `parse`
+    takes.
+    """
+
+    text: str
+    name: str
+    share: float = 0.0
+
+    def is_about(self, endpoint: str, path: str, kind: Kind, cause: Cause, subject: Subject) -> bool:
+        """Whether differences of this sort are what it is about."""
+        about = subject_of(endpoint, path, subject)
+        kind_, cause_ = (word.replace(" ", "-") for word in (kind, cause))
+        return self.name in (about, kind_, f"{kind_}-{about}", cause_)
+
+    @property
+    def uncounted(self) -> Cause | None:
+        """The cause that it is about although differences of it do not count, where it names it."""
+        return UNKNOWN_UIDS if self.name == UNKNOWN_UIDS.replace(" ", "-") else None
+
+    def broken(self, calls: int, of: int) -> str | None:
+        """What to say where too many calls have it."""
+        if calls == 0 or calls <= self.share * of:
+            return None
+        return f"{self.text}: {calls} of {counted(of, 'call has', 'calls have')} it ({calls / of:.2%})"
+
+
+def subject_of(endpoint: str, path: str, subject: Subject) -> str:
+    """What a path is about; in replies that hold no parts, their object stands where the part would."""
+    about = subject(path)
+    if about != "part":
+        return about
+    found = next((each.object for each in endpoints.ENDPOINTS if each.path == endpoint), "Part")
+    return found.lower()
+
+
+def parse(text: str) -> Threshold:
+    """One threshold. Raises ValueError, which lists the names where it is the name that is unknown."""
+    name, mark, share = text.partition(">")
+    name = name.strip()
+    if not mark:
+        return Threshold(text.strip(), _known(name))
+    read = _SHARE.fullmatch(share)
+    if read is None or float(read[1]) > 100:
+        raise ValueError(f"{text.strip()!r} has no share such as 1% after its >, from 0% to 100%")
+    return Threshold(text.strip(), _known(name), float(read[1]) / 100)
+
+
+def parse_list(text: str) -> tuple[Threshold, ...]:
+    """Several, between commas."""
+    return tuple(parse(each) for each in text.split(",") if each.strip())
+
+
+def _known(name: str) -> str:
+    kind, _, about = name.partition("-")
+    if name in SUBJECTS or name in WORDS or (kind in KINDS and about in SUBJECTS):
+        return name
+    near = difflib.get_close_matches(name, [*SUBJECTS, *WORDS, *(f"{k}-{s}" for k in KINDS for s in SUBJECTS)], 1)
+    guess = f"did you mean {near[0]}? " if near else ""
+    raise ValueError(
+        f"{name!r} is no name of a threshold; {guess}There are {', '.join(SUBJECTS)}; {', '.join(WORDS)}; "
+        "and a kind with one of the first after a dash, such as missing-part"
+    )

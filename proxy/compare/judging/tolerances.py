@@ -1,0 +1,234 @@
+"""Spellings that a rule may take for the same. Pure; used by rules.py.
+
+A function makes of a value what is compared in its place. What it cannot read it leaves as it is.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+from msgspec import Meta
+
+from proxy.compare.judging.findings import ABSENT
+from proxy.config.settings import Settings
+
+NormalForm = Literal[
+    "lower-case",  # text in any case of letters
+    "trim",  # text with blanks around it, or several in a row
+    "number",  # "1.50", "1.5" and 1.5
+    "moment",  # 2026-01-31T12:00:00Z and 2026-01-31T13:00:00.000+01:00; without a zone it is UTC
+    "day",  # moments of one day, in UTC
+    "url",  # an address without its scheme, its query, what follows #, and the slash at its end
+    "sorted",  # a list in any order
+    "empty",  # null, "", [], {} and nothing at all
+]
+NORMAL_FORMS: tuple[NormalForm, ...] = get_args(NormalForm)
+
+_NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][-+]?[0-9]{1,3})?")
+_BLANKS = re.compile(r"\s+")
+
+
+def normalised(value: Any, spellings: tuple[NormalForm, ...]) -> Any:
+    """A value in all of these spellings, one after the other."""
+    for spelling in spellings:
+        value = _FUNCTIONS[spelling](value)
+    return value
+
+
+def number(value: Any) -> Decimal | None:
+    """The number that a JSON value is, or that its text is."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | float | str):
+        return None
+    text = str(value)
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
+
+
+def timestamp(value: Any) -> datetime | None:
+    """The moment that a text is, in UTC."""
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        read = datetime.fromisoformat(value.strip())
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _each_text(change: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """The change for every text in a value, however deep."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return change(value)
+        if isinstance(value, list):
+            return [changed(each) for each in value]
+        if isinstance(value, dict):
+            return {name: changed(each) for name, each in value.items()}
+        return value
+
+    return changed
+
+
+def _number(value: Any) -> Any:
+    read = number(value)
+    return value if read is None else read
+
+
+def _moment(value: Any) -> Any:
+    read = timestamp(value)
+    return value if read is None else read
+
+
+def _day(value: Any) -> Any:
+    read = timestamp(value)
+    return value if read is None else read.date()
+
+
+def _url(text: str) -> str:
+    try:
+        read = urlsplit(text.strip())
+    except ValueError:
+        return text
+    return text if not read.netloc else read.netloc.lower() + read.path.rstrip("/")
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, list):
+        return sorted((_sorted(each) for each in value), key=_encoded)
+    if isinstance(value, dict):
+        return {name: _sorted(each) for name, each in value.items()}
+    return value
+
+
+def _encoded(value: Any) -> str:
+    return repr(sorted(value.items())) if isinstance(value, dict) else repr(value)
+
+
+def _empty(value: Any) -> Any:
+    return None if value is ABSENT or value is None or value in ("", [], {}) else value
+
+
+_FUNCTIONS: dict[NormalForm, Callable[[Any], Any]] = {
+    "lower-case": _each_text(str.casefold),
+    "trim": _each_text(lambda text: _BLANKS.sub(" ", text).strip()),
+    "number": _number,
+    "moment": _moment,
+    "day": _day,
+    "url": _each_text(_url),
+    "sorted": _sorted,
+    "empty": _empty,
+}
+
+
+Form = Literal[
+    "text",  # text with something in it
+    "blank",  # null, or text with nothing in it
+    "no-value",  # null
+    "number",  # a number from 0 up
+    "country",  # two capital letters
+    "currency",  # three capital letters
+    "uid",  # 16 hex digits
+    "other-uid",  # a uid, but not the one that was asked for
+    "link",  # an address that begins with http:// or https:// and leads further than to a home page
+    "click-link",  # the catalog site's address for clicks on an offer: https://octopart.com/…/a1?t=…
+]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+SITE = "octopart.com"  # host of click links in every recorded answer (contract graphql.md §2.6)
+_CLICK = re.compile(r"/[^/]+/a1")
+_UID = re.compile(r"[0-9a-f]{16}")
+_OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # the key that an answer of get_multi has a part under
+
+
+def has_form(value: Any, forms: tuple[Form, ...], place: str = "", asked: frozenset[str] = frozenset()) -> bool:
+    """Whether a JSON value has one of the forms. `asked` are the uids that the call asks for, `place` is where in the
+    reply the value stands.
+    """
+    if "other-uid" in forms and _matches(_UID, value):
+        own = _OWN.match(place)
+        if value not in ({own[1]} if own else asked):
+            return True
+    return any(_CHECKS[form](value) for form in forms if form != "other-uid")
+
+
+def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _address(value: Any) -> SplitResult | None:
+    """The parts of an address that leads further than to a home page."""
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        return None
+    try:
+        read = urlsplit(value)
+    except ValueError:
+        return None
+    further = read.path.strip("/") or read.query
+    return read if read.scheme in ("http", "https") and read.hostname and further else None
+
+
+def _is_click(value: Any) -> bool:
+    read = _address(value)
+    if read is None or read.scheme != "https" or read.hostname != SITE:
+        return False
+    return _CLICK.fullmatch(read.path) is not None and bool(parse_qs(read.query).get("t"))
+
+
+def _is_number(value: Any) -> bool:
+    read = None if isinstance(value, str) else number(value)
+    return read is not None and read >= 0
+
+
+_CHECKS: dict[Form, Callable[[Any], bool]] = {
+    "text": lambda value: isinstance(value, str) and bool(value.strip()),
+    "blank": lambda value: value is None or value == "",
+    "no-value": lambda value: value is None,
+    "number": _is_number,
+    "country": lambda value: _matches(re.compile("[A-Z]{2}"), value),
+    "currency": lambda value: _matches(re.compile("[A-Z]{3}"), value),
+    "uid": lambda value: _matches(_UID, value),
+    "link": lambda value: _address(value) is not None,
+    "click-link": _is_click,
+}
+
+
+Number = Annotated[float, Meta(ge=0)]
+
+
+class Tolerance(Settings, frozen=True):
+    """How far two values may be apart: numbers by `absolute`, or by `relative` of the larger; moments by `seconds`."""
+
+    absolute: Annotated[Number | None, Meta(description="a number from 0 up")] = None
+    relative: Annotated[Number | None, Meta(description="a share of the larger number, such as 0.01")] = None
+    seconds: Annotated[Number | None, Meta(description="seconds from 0 up")] = None
+
+    def allows(self, old: Any, new: Any) -> bool:
+        """Whether two values are near enough, element by element."""
+        if isinstance(old, list) and isinstance(new, list):
+            return len(old) == len(new) and all(self.allows(*pair) for pair in zip(old, new, strict=True))
+        if isinstance(old, dict) and isinstance(new, dict):
+            return old.keys() == new.keys() and all(self.allows(old[name], new[name]) for name in old)
+        return (type(old) is type(new) and old == new) or self._number(old, new) or self._moment(old, new)
+
+    def _number(self, old: Any, new: Any) -> bool:
+        one, other = number(old), number(new)
+        if one is None or other is None:
+            return False
+        apart, larger = abs(one - other), max(abs(one), abs(other))
+        if self.absolute is not None and apart <= Decimal(str(self.absolute)):
+            return True
+        return self.relative is not None and apart <= Decimal(str(self.relative)) * larger
+
+    def _moment(self, old: Any, new: Any) -> bool:
+        if self.seconds is None:
+            return False
+        one, other = timestamp(old), timestamp(new)
+        return one is not None and other is not None and abs((one - other).total_seconds()) <= self.seconds

@@ -1,0 +1,147 @@
+"""Uids that the sides cannot share: v3's own of companies and categories that nobody recorded. Pure.
+
+Where no v3 uid is on record, v3bridge computes one that says whose it is (docs/reference/uids.md). Two objects at the
+same place, with the same id and name, and such a uid on the new side are the same object; that their uids differ is a
+kind of difference of its own. So is a request by a uid that only one side can know. The tags and the uids on
+record are this package's own: what mappings/ holds must not decide what counts.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proxy.compare.judging import paths
+from proxy.compare.judging.findings import Difference, Kind
+from proxy.compare.requests import V3Request
+
+KIND: Kind = "uid not known"
+FOUND, NOT_FOUND = 200, 404
+HITS, KEYS = "hits", "[*]"
+REQUESTED = frozenset((paths.STATUS, HITS, KEYS))  # paths of differences that come of the uid in a request
+LISTS = frozenset(("category_uids", "children_uids", "ancestor_uids"))
+FACETS = {
+    "brand.uid": "Brand",
+    "manufacturer.uid": "Manufacturer",
+    "offers.seller.uid": "Seller",
+    "category_uids": "Category",
+}
+OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
+NAMES = ("id", "name", "ancestor_names")  # what two objects have to have in common, where they have it
+
+TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
+RECORDED = Path(__file__).with_name("recorded_uids.txt")
+_UID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16}(?![0-9A-Za-z])")
+_CLAUSE = re.compile(r"([\w.]*uids?):(\([^)]*\)|\"[^\"]*\"|\S+)")
+_FILTER = re.compile(r"filter\[fields\]\[([\w.]*uids?)\]")
+
+
+@cache
+def recorded() -> frozenset[str]:
+    """The uids on record."""
+    return frozenset(line for line in RECORDED.read_text("utf-8").splitlines() if not line.startswith("#"))
+
+
+def computed(kind: str | None, uid: Any) -> bool:
+    """Whether a value is a uid that v3bridge computes for objects of a kind, of any kind where that is not known."""
+    if type(uid) is not str or not _UID.fullmatch(uid):
+        return False
+    return uid[:6] in TAGS.values() if kind is None else uid[:6] == TAGS.get(kind)
+
+
+def same_object(field: str, old: Mapping[str, Any], new: Mapping[str, Any], within: str) -> bool:
+    """Whether two objects in the field `within` are one, and their uids in `field` differ because v3's is not known."""
+    kind = "Category" if field == "parent_uid" else old.get("__class__") or OBJECTS.get(within)
+    if type(old.get(field)) is not str or not computed(kind, new.get(field)):
+        return False
+    if any(old[name] != new[name] for name in NAMES if name in old and name in new):
+        return False
+    if kind != "Seller" or "id" not in new:
+        return True
+    return str(new["id"]).isdecimal() and f"{TAGS[kind]}{int(new['id']):010x}" == new[field]
+
+
+def same_list(name: str, within: str, old: Mapping[int, Any], new: Mapping[int, Any]) -> bool:
+    """Whether what is left of two lists, by its place in them, are the uids of the same objects: at the same places,
+    or, of a facet, with the same counts."""
+    if not old or len(old) != len(new):
+        return False
+    if name in LISTS:
+        return old.keys() == new.keys() and all(computed("Category", uid) for uid in new.values())
+    kind = FACETS.get(within) if name == "facets" else None
+    if kind is None or not all(type(each) is dict and "value" in each for each in (*old.values(), *new.values())):
+        return False
+    counts = (Counter(str(each.get("count")) for each in side.values()) for side in (old, new))
+    return next(counts) == next(counts) and all(computed(kind, each["value"]) for each in new.values())
+
+
+def requested(call: V3Request) -> frozenset[str]:
+    """The uids of companies and categories that a request asks for or filters by."""
+    of_parts = call.endpoint.startswith("/parts")
+    found: set[str] = set()
+    if not of_parts:
+        found.update((call.path.rpartition("/")[2], *call.values("uid")))
+    for name, value in call.query:
+        if field := _FILTER.match(name):
+            found.update(_uids(of_parts, field[1], value))
+        elif name.startswith("filter[queries]"):
+            for clause in _CLAUSE.finditer(value):
+                found.update(_uids(of_parts, clause[1], clause[2]))
+    return frozenset(uid for uid in found if _UID.fullmatch(uid))
+
+
+def _uids(of_parts: bool, field: str, text: str) -> Sequence[str]:
+    """The uids in the value of a filter. Those of parts themselves are the service's own."""
+    return () if of_parts and field == "uid" else _UID.findall(text)
+
+
+class UnknownUids:
+    """Knows which uids are on record. `own` are those of a site's own table."""
+
+    def __init__(self, own: frozenset[str] = frozenset()) -> None:
+        self._uids = recorded() | own
+
+    def explained(self, found: Iterable[Difference], asked: frozenset[str]) -> list[Difference]:
+        """The differences of two responses to a request for the uids `asked`: those are of the kind of their own that
+        come of a uid only one side can know, and those are not that are of a uid on record."""
+        left = [self._checked(each) for each in found]
+        unknown = [uid for uid in asked if not self._on_record(uid)]
+        if not unknown:
+            return left
+        ours = frozenset(uid for uid in unknown if computed(None, uid))
+        theirs = frozenset(unknown) - ours
+        for each in left:
+            if each.kind == "value" and each.path == HITS and _is_lower(each, bool(theirs), bool(ours)):
+                return [msgspec.structs.replace(each, kind=KIND)]
+        return [_of_request(each, theirs, ours) for each in left]
+
+    def _checked(self, difference: Difference) -> Difference:
+        if difference.kind != KIND:
+            return difference
+        old = difference.old if type(difference.old) is list else [difference.old]
+        values = (each.get("value") if type(each) is dict else each for each in old)
+        known = any(type(uid) is str and self._on_record(uid) for uid in values)
+        return msgspec.structs.replace(difference, kind="value") if known else difference
+
+    def _on_record(self, uid: str) -> bool:
+        return uid in self._uids
+
+
+def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:
+    """Whether the side that cannot know a uid of a filter is the one that finds less."""
+    if type(hits.old) is not int or type(hits.new) is not int:
+        return False
+    return theirs if hits.new < hits.old else ours
+
+
+def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:
+    """The difference as one of a uid that was asked for, where it is."""
+    statuses = (each.old, each.new) if each.kind == "status" else ()
+    lacking = (theirs and statuses == (FOUND, NOT_FOUND)) or (ours and statuses == (NOT_FOUND, FOUND))
+    if each.path == KEYS and each.kind in ("missing", "extra"):
+        lacking = each.place[1:-1] in (theirs if each.kind == "missing" else ours)
+    return msgspec.structs.replace(each, kind=KIND) if lacking else each

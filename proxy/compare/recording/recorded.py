@@ -1,0 +1,223 @@
+"""Answers out of a file: a recording of this program, or JSON lines of one's own, `{"url": …, "body": …}`.
+
+`Recorded` gives what a run needs again, call by call; `RecordedSide` stands in for the old side. A line that cannot be
+read is counted and left out.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from proxy import errors
+from proxy.compare.recording.line_files import Spool, WholeLines
+from proxy.compare.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
+from proxy.compare.requests import V3Request, parse_target
+from proxy.compare.responses import ComparedSide, SideResponse
+from proxy.upstream.taped import Noted, Player
+
+
+class _UserLine(msgspec.Struct, frozen=True):
+    """A line that somebody wrote. `body` is JSON, or text that holds it."""
+
+    body: msgspec.Raw
+    url: str | None = None
+    path: str | None = None
+    status: int = 200
+
+
+class UnreadableLines(msgspec.Struct):
+    """Lines that are no answers: how many, and which is the first."""
+
+    lines: int = 0
+    first: int = 0
+
+    def add(self, number: int) -> None:
+        """One more."""
+        self.first = self.first or number
+        self.lines += 1
+
+
+class Recording:
+    """A file of answers, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
+
+    `upstream` counts the answers of the GraphQL service in it; `keys` are the apikeys of a file of one's own, which its
+    answers may hold.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises ConfigError where the file cannot be read or holds no answer."""
+        self.path = path
+        self.header: RecordingHeader | None = None
+        self.junk = UnreadableLines()
+        self.shared: list[Noted] = []
+        self.upstream = 0
+        self.keys: set[str] = set()
+        self._documents: dict[str, str] = {}
+        self._spool = Spool()
+        self._any: dict[str, str] = {}
+        try:
+            self.cut = self._read_all()
+        except BaseException:
+            self._spool.close()
+            raise
+
+    def calls(self) -> Iterator[V3Request]:
+        """What was asked, in the order of the file."""
+        for text in self._spool:
+            line = msgspec.json.decode(text, type=RecordingLine)
+            if line.call is not None:
+                yield line.call
+
+    def line(self, call: V3Request) -> RecordingLine | None:
+        """What is recorded for a call: of its client, else of anybody who asked the same."""
+        exact = _key(call, call.client)
+        found = self._spool.get(exact) or self._spool.get(self._any.get(_key(call, ""), ""))
+        return None if found is None else msgspec.json.decode(found, type=RecordingLine)
+
+    def notes(self, line: RecordingLine) -> tuple[Noted, ...]:
+        """What the GraphQL service said for it."""
+        return tuple(each.noted(self._documents) for each in line.upstream)
+
+    def close(self) -> None:
+        """Forget what was read."""
+        self._spool.close()
+
+    def _read_all(self) -> bool:
+        """Whether the file is cut."""
+        lines = WholeLines(self.path)
+        try:
+            for number, line in enumerate(lines, 1):
+                self._read(number, line)
+        except FileNotFoundError as error:
+            words = "there is no such file, and an address begins with http:// or https://"
+            raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {words}") from error
+        except OSError as error:
+            raise errors.ConfigError(f"the file of answers {self.path} cannot be read: {error.strerror}") from error
+        if not len(self._spool):
+            first = f" (line {self.junk.first} is none, for one)" if self.junk.first else ""
+            raise errors.ConfigError(f"{self.path} holds no answer{first}")
+        return lines.cut
+
+    def _read(self, number: int, text: bytes) -> None:
+        if not text.strip():
+            return
+        if number == 1 and text.startswith(b'{"v3bridge-recording"'):
+            self.header = self._checked(text)
+            return
+        try:
+            line = self._own(text) if self.header is None else msgspec.json.decode(text, type=RecordingLine)
+            self._take(line)
+        except (ValueError, KeyError, msgspec.MsgspecError):
+            self.junk.add(number)
+
+    def _take(self, line: RecordingLine) -> None:
+        if line.document is not None:
+            self._documents[line.document.id] = line.document.text
+        if line.shared is not None:
+            self.shared.append(line.shared.noted(self._documents))
+        if line.call is not None:
+            self.notes(line)  # what they need stands before them, or the line is of no use
+            exact = _key(line.call, line.call.client)
+            self._any[_key(line.call, "")] = exact
+            self.upstream += len(line.upstream)
+            self._spool.add(exact, msgspec.json.encode(line))
+
+    def _own(self, text: bytes) -> RecordingLine:
+        """A line of somebody's own as one of ours. Raises ValueError or MsgspecError."""
+        own = msgspec.json.decode(text, type=_UserLine)
+        target = own.url or own.path or ""
+        path, query, key = parse_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
+        if key is not None:
+            self.keys.add(key)
+        raw = bytes(own.body)
+        body = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
+        return RecordingLine(call=V3Request(path, query, client=""), old=RecordedResponse(own.status, body))
+
+    def _checked(self, text: bytes) -> RecordingHeader:
+        try:
+            header = msgspec.json.decode(text, type=RecordingHeader)
+        except msgspec.MsgspecError:
+            raise errors.ConfigError(f"the header of {self.path} cannot be read") from None
+        if header.format != FORMAT:
+            raise errors.ConfigError(
+                f"{self.path} is a recording of format {header.format}; this program reads {FORMAT}"
+            )
+        return header
+
+
+class RecordedSide:
+    """The old side out of a file."""
+
+    live = False
+
+    def __init__(self, recorded: Recording) -> None:
+        self.place = recorded.path.name
+        self._recorded = recorded
+
+    async def ask(self, call: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - it is asked for nothing
+        """The recorded answer, or trouble where there is none."""
+        line = self._recorded.line(call)
+        if line is None or line.old is None:
+            return SideResponse(0, b"", 0.0, parts=0, trouble="has no answer to this call in its file")
+        return line.old.reply()
+
+
+def _has_prefix(target: str) -> bool:
+    return target.startswith(("/v3/", "/api/"))
+
+
+def _key(call: V3Request, client: str) -> str:
+    """The same for the same question, in whatever order its parameters stand."""
+    asked = msgspec.json.encode((client, call.path, sorted(call.query)))
+    return hashlib.blake2b(asked, digest_size=16).hexdigest()
+
+
+class ReplayedSide:
+    """Asks `service` with what is recorded for each call loaded. `applications` are those that it has; a call goes to
+    the one that answered it then, or to the only one there is. `service` is asked with the application as client.
+    """
+
+    live = False
+
+    def __init__(
+        self, recorded: Recording, service: ComparedSide, player: Player, applications: Mapping[str, str]
+    ) -> None:
+        """Raises ConfigError for a recording without answers of the GraphQL service."""
+        if not recorded.upstream and not recorded.shared:
+            raise errors.ConfigError(
+                f"{recorded.path} holds no answers of the GraphQL service, so there is nothing to map again: "
+                "they are recorded where the new side is started here, with --config"
+            )
+        self.place = f"{recorded.path.name}, mapped again"
+        self._recorded = recorded
+        self._service = service
+        self._player = player
+        self._applications = applications
+        for noted in recorded.shared:
+            player.share(noted)
+
+    async def ask(self, call: V3Request, request_id: str) -> SideResponse:
+        """The answer that the mappings of today make, or trouble where more is asked for than was recorded."""
+        line = self._recorded.line(call)
+        if line is None or (line.new is None and not line.upstream):
+            return _trouble("has no recorded answer to this call")
+        application = self._application(line.application)
+        if application is None:
+            return _trouble(f"has no application {line.application}, which answered when this was recorded")
+        self._player.load(request_id, self._recorded.notes(line))
+        try:
+            reply = await self._service.ask(msgspec.structs.replace(call, client=application), request_id)
+        finally:
+            lacking = self._player.unload(request_id)
+        return _trouble(f"has no answer: {lacking}") if lacking else msgspec.structs.replace(reply, parts=0)
+
+    def _application(self, name: str | None) -> str | None:
+        if name in self._applications:
+            return name
+        return next(iter(self._applications)) if len(self._applications) == 1 else None
+
+
+def _trouble(words: str) -> SideResponse:
+    return SideResponse(0, b"", 0.0, parts=0, trouble=words)

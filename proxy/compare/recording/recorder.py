@@ -1,0 +1,193 @@
+"""A recording: what both sides and the GraphQL service said to each call, redacted, as JSON lines in zstd.
+
+Its first line is a header. Then, each in a line (and a zstd frame) of its own, so that a file that is cut loses
+nothing but its last line: the calls; and, before the first call that needs them, GraphQL documents by their digest and
+answers that are the same for every call. Written by runs; recorded.py reads it.
+"""
+
+import base64
+import contextlib
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+import proxy
+from proxy import errors
+from proxy.compare import redaction
+from proxy.compare.recording import line_files
+from proxy.compare.redaction import Redaction
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse
+from proxy.upstream.taped import Noted
+
+FORMAT = 1
+
+
+class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """What was recorded. `made` is seconds since 1970; a side that was not asked is None."""
+
+    format: int = msgspec.field(default=FORMAT, name="v3bridge-recording")
+    by: str = f"v3bridge {proxy.__version__}"
+    made: float
+    old: str | None
+    new: str | None
+    source: str
+
+
+class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer of a side. `body` is its text, or base64 where it is no UTF-8."""
+
+    status: int
+    body: str
+    seconds: float = 0.0
+    content_type: str = ""
+    base64: bool = False
+
+    def reply(self) -> SideResponse:
+        """The answer as it came, but for keys. To read it costs nothing."""
+        body = base64.b64decode(self.body) if self.base64 else self.body.encode()
+        return SideResponse(self.status, body, self.seconds, self.content_type, 0)
+
+
+class RecordedOperation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer of the GraphQL service; `document` is the digest of the query's text."""
+
+    operation: str
+    variables: msgspec.Raw
+    document: str
+    body: str
+    status: int = 200
+
+    def noted(self, documents: dict[str, str]) -> Noted:
+        """The note. Raises KeyError where the document is in no line before."""
+        variables = bytes(self.variables).decode()
+        return Noted(self.operation, variables, documents[self.document], self.status, self.body.encode())
+
+
+class RecordedDocument(msgspec.Struct, frozen=True):
+    """A GraphQL document."""
+
+    id: str
+    text: str
+
+
+class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line: a call with its answers, or a document, or an answer that is `shared` by all calls.
+
+    `application` is the name of the one that answered the call, where the service ran beside the recorder.
+    """
+
+    call: V3Request | None = None
+    application: str | None = None
+    old: RecordedResponse | None = None
+    new: RecordedResponse | None = None
+    upstream: tuple[RecordedOperation, ...] = ()
+    document: RecordedDocument | None = None
+    shared: RecordedOperation | None = None
+
+
+class RecordedExchange(msgspec.Struct, frozen=True):
+    """What was said to one call, by whom it was asked of."""
+
+    call: V3Request
+    old: SideResponse | None = None
+    new: SideResponse | None = None
+    notes: tuple[Noted, ...] = ()
+    application: str | None = None
+
+
+class Recorder:
+    """Writes a recording. `known` are the calls (by id) that are in it already."""
+
+    def __init__(self, path: Path, header: RecordingHeader, redaction: Redaction) -> None:
+        """Raises ConfigError where the file holds something else; one that was cut goes on after its last line."""
+        self._redaction = redaction
+        self._compressor = zstandard.ZstdCompressor(level=6)
+        self._documents: set[str] = set()
+        self.known: set[str] = set()
+        try:
+            self._file = line_files.open_locked(path)
+        except OSError as error:
+            raise errors.ConfigError(f"the recording {path} cannot be written: {error.strerror}") from error
+        with contextlib.ExitStack() as if_refused:
+            if_refused.enter_context(self._file)
+            if path.stat().st_size:
+                self._go_on(path, header)
+            else:
+                self._write(header)
+            if_refused.pop_all()
+
+    def keep(self, answers: RecordedExchange, shared: Sequence[Noted] = ()) -> None:
+        """Write down a call. It is in the file when this returns."""
+        for note in shared:
+            self._write(RecordingLine(shared=self._note(note)))
+        line = RecordingLine(
+            call=redaction.redact_request(answers.call, self._redaction),
+            application=answers.application,
+            old=self._reply(answers.old),
+            new=self._reply(answers.new),
+            upstream=tuple(self._note(each) for each in answers.notes),
+        )
+        self._write(line)
+        self.known.add(answers.call.id)
+
+    def close(self) -> None:
+        """Nothing more is kept."""
+        self._file.close()
+
+    def _go_on(self, path: Path, header: RecordingHeader) -> None:
+        lines = iter(line_files.WholeLines(path))
+        try:
+            begun = msgspec.json.decode(next(lines, b""), type=RecordingHeader)
+        except msgspec.MsgspecError:
+            raise _left(path, "is no recording") from None
+        same = (begun.format, begun.old, begun.new, begun.source) == (FORMAT, header.old, header.new, header.source)
+        if not same:
+            raise _left(path, "holds the recording of another run")
+        try:
+            for text in lines:
+                self._know(msgspec.json.decode(text, type=RecordingLine))
+        except msgspec.MsgspecError:
+            raise _left(path, "holds a line that cannot be read") from None
+        whole = line_files.whole_frames(path)
+        if not whole:
+            raise _left(path, "was packed anew, and cannot be gone on with")
+        self._file.truncate(whole)
+
+    def _know(self, line: RecordingLine) -> None:
+        """What is in the file is not written again."""
+        if line.call is not None:
+            self.known.add(line.call.id)
+        if line.document is not None:
+            self._documents.add(line.document.id)
+
+    def _reply(self, reply: SideResponse | None) -> RecordedResponse | None:
+        if reply is None:
+            return None
+        body = self._redaction.body(reply.body)
+        try:
+            return RecordedResponse(reply.status, body.decode(), reply.seconds, reply.content_type)
+        except UnicodeDecodeError:
+            text = base64.b64encode(body).decode()
+            return RecordedResponse(reply.status, text, reply.seconds, reply.content_type, True)
+
+    def _note(self, noted: Noted) -> RecordedOperation:
+        digest = hashlib.blake2b(noted.document.encode(), digest_size=8).hexdigest()
+        if digest not in self._documents:
+            self._write(RecordingLine(document=RecordedDocument(digest, noted.document)))
+            self._documents.add(digest)
+        body = self._redaction.body(noted.body).decode("utf-8", "replace")
+        variables = msgspec.Raw(self._redaction.body(noted.variables.encode()))
+        return RecordedOperation(noted.name, variables, digest, body, noted.status)
+
+    def _write(self, line: Any) -> None:
+        self._file.write(self._compressor.compress(msgspec.json.encode(line) + b"\n"))
+        self._file.flush()
+
+
+def _left(path: Path, why: str) -> errors.ConfigError:
+    return errors.ConfigError(f"{path} {why}, and is left as it is: name another file")

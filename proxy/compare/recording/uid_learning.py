@@ -1,0 +1,163 @@
+"""v3 uids out of recorded responses, as lines of a table for the setting `uids`. Pure.
+
+An object of the old side and one of the new side are the same where they stand at the same place of two responses to
+one request: in the part of the same number and maker, the offer of the same seller and SKU. From the new one comes the
+service's numeric id. Where only the old side was recorded, an object is known by its own id, else by its name.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from proxy.compare.judging import identity, matching
+from proxy.mapping.uids import KINDS, KnownUid, Uids
+
+OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
+NOBODY = str(2**40 - 1)  # the id of no object
+
+_UID = re.compile(r"[0-9a-f]{16}")
+
+
+class SeenObject(NamedTuple):
+    """An object of the old side, and the service's id where it is known. `matched`: the new side has it, too."""
+
+    kind: str
+    uid: str
+    name: str
+    id: str | None
+    matched: bool
+
+
+class LearnedUids(NamedTuple):
+    """`lines` by kind are what is new; `conflicts` say in words what stands for two things at once."""
+
+    lines: dict[str, list[KnownUid]]
+    known: int
+    conflicts: list[str]
+    unmatched: int
+
+    @property
+    def learnt(self) -> int:
+        """How many uids are new."""
+        return sum(map(len, self.lines.values()))
+
+
+class UidLearner:
+    """Takes responses one after the other. `known` are the uids on record, by kind."""
+
+    def __init__(self, known: Mapping[str, Uids]) -> None:
+        self._known = known
+        self._seen: dict[tuple[str, str, str], set[tuple[str, str | None, bool]]] = defaultdict(set)
+
+    def take(self, old: Any, new: Any = None) -> None:
+        """The bodies of two responses to one request; of the old side alone where there is no other."""
+        for seen in _alone(old) if new is None else (*_alone(old), *_pairs(old, new, self._known)):
+            # Sources share uids, so that each name has one of its own.
+            key = (seen.kind, seen.uid, seen.name if seen.kind == "Source" else "")
+            self._seen[key].add((seen.name, seen.id, seen.matched))
+
+    def learnt(self, *, both: bool) -> LearnedUids:
+        """What came of it. `both`: the new side was recorded, and what it does not have is left out."""
+        lines: dict[str, list[KnownUid]] = {}
+        conflicts, known, unmatched = list(self._conflicts()), 0, 0
+        doubtful = {key for key, _ in conflicts}
+        for key, seen in sorted(self._seen.items()):
+            kind, uid, _ = key
+            line = _line(uid, seen)
+            if key in doubtful:
+                continue
+            if both and not any(matched for *_, matched in seen):
+                unmatched += 1
+            elif self._sent(kind, line) == uid:
+                known += 1
+            else:
+                lines.setdefault(kind, []).append(line)
+        return LearnedUids(lines, known, [words for _, words in conflicts], unmatched)
+
+    def _sent(self, kind: str, line: KnownUid) -> str:
+        """The uid that is sent for the object of a line without it."""
+        known = self._known[kind]
+        return known.source(line.name) if kind == "Source" else known.uid(line.id or NOBODY, line.name)
+
+    def _conflicts(self) -> Iterator[tuple[tuple[str, str, str], str]]:
+        """Uids of two objects, and objects of two uids."""
+        holders: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
+        for key, seen in sorted(self._seen.items()):
+            ids = sorted({id_ for _, id_, _ in seen if id_})
+            if len(ids) > 1:
+                yield key, f"{key[0]} uid {key[1]} is of the ids {', '.join(ids)}"
+            line = _line(key[1], seen)
+            holders[key[0], line.id or line.name.casefold()].append(key)
+        for (kind, holder), keys in holders.items():
+            for key in keys if len(keys) > 1 else ():
+                yield key, f"{kind} {holder} has the uids {', '.join(uid for _, uid, _ in keys)}"
+
+
+def _line(uid: str, seen: Iterable[tuple[str, str | None, bool]]) -> KnownUid:
+    names = sorted({name for name, *_ in seen})
+    ids = sorted(id_ for _, id_, _ in seen if id_)
+    return KnownUid(uid, names[0], ids[0] if ids else None, tuple(names[1:]), source="learnt")
+
+
+def _alone(value: Any, name: str = "") -> Iterator[SeenObject]:
+    """All objects of one side."""
+    if type(value) is list:
+        for each in value:
+            yield from _alone(each, name)
+    elif type(value) is dict:
+        yield from _objects(value, name, None, {})
+        for key, below in value.items():
+            yield from _alone(below, key)
+
+
+def _pairs(old: Any, new: Any, known: Mapping[str, Uids], name: str = "", within: str = "") -> Iterator[SeenObject]:
+    """All objects of the old side that the new side has, too."""
+    if type(old) is list and type(new) is list:
+        matched = matching.match(old, new, identity.for_list(name, within, (*old[:1], *new[:1])))
+        for was, now in (*matched.same, *matched.changed):
+            yield from _pairs(old[was], new[now], known, name, within)
+    elif type(old) is dict and type(new) is dict:
+        yield from _objects(old, name, new, known)
+        for key in old.keys() & new.keys():
+            yield from _pairs(old[key], new[key], known, key, name)
+
+
+def _objects(
+    old: Mapping[str, Any], name: str, new: Mapping[str, Any] | None, known: Mapping[str, Uids]
+) -> Iterator[SeenObject]:
+    """The object itself, and the categories above it, whose names it tells."""
+    kind = old.get("__class__") or OBJECTS.get(name)
+    if kind not in KINDS:
+        return
+    matched = new is not None and _agree(old, new)
+    for uid, called, other in ((old.get("uid"), old.get("name"), (new or {}).get("uid")), *_above(old, new)):
+        if type(uid) is str and _UID.fullmatch(uid) and type(called) is str and called.strip():
+            number = _number(old.get("id")) if kind == "Seller" else None
+            yield SeenObject(kind, uid, called, number or (_id(kind, other, known) if matched else None), matched)
+
+
+def _agree(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two objects at one place are the same: by their ids, else by their names."""
+    field = "id" if "id" in old and "id" in new else "name"
+    one, other = old.get(field), new.get(field)
+    return type(one) is str and type(other) is str and one.casefold() == other.casefold()
+
+
+def _above(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> Iterator[tuple[Any, Any, Any]]:
+    names, uids = old.get("ancestor_names") or [], old.get("ancestor_uids") or []
+    if not (type(names) is type(uids) is list and len(names) == len(uids)):
+        return
+    same = new is not None and new.get("ancestor_names") == names
+    others = (new or {}).get("ancestor_uids") if same else None
+    yield from zip(uids, names, others if type(others) is list and len(others) == len(uids) else uids, strict=True)
+
+
+def _id(kind: str, uid: Any, known: Mapping[str, Uids]) -> str | None:
+    """The numeric id that a uid of the new side stands for."""
+    found = known[kind].target(uid) if type(uid) is str and kind != "Source" else None
+    return found.id if found else None
+
+
+def _number(value: Any) -> str | None:
+    return value if type(value) is str and re.fullmatch(r"[0-9]{1,12}", value) else None

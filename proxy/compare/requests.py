@@ -1,0 +1,109 @@
+"""v3 requests as they were asked, without their keys. Made by sources, asked of both sides, shown in reports."""
+
+import hashlib
+import re
+import shlex
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from proxy import endpoints, parameters
+
+SAFE = "[]{}:,*"  # characters that v3's clients leave as they are, and that read better so
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+
+
+class V3Request(msgspec.Struct, frozen=True):
+    """One request. `path` has no prefix; `query` is its parameters, decoded, in the order sent, without the apikey.
+
+    `client` is a name that stands for the key, never the key; `times` how often the same was asked; `origin` where it
+    stands in its source, such as `access.log:17`.
+    """
+
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    client: str = "default"
+    times: int = 1
+    origin: str = ""
+
+    @property
+    def id(self) -> str:
+        """16 hex digits, equal for the same request of the same client."""
+        asked = msgspec.json.encode((self.client, self.path, self.query))
+        return hashlib.blake2b(asked, digest_size=8).hexdigest()
+
+    @property
+    def endpoint(self) -> str:
+        """The path's pattern, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
+        found = endpoints.of(self.path)
+        if found is None:
+            raise LookupError(f"{self.path[:80]} is no path of v3")
+        return found.alias_of or found.path
+
+    def values(self, name: str) -> list[str]:
+        """The values of a parameter, whatever its brackets."""
+        return [value for key, value in self.query if key.partition("[")[0] == name]
+
+    @property
+    def uids(self) -> frozenset[str]:
+        """The uids that it asks for, in its path or as parameters."""
+        return frozenset((self.path.rpartition("/")[2], *self.values("uid")))
+
+    def target(self, apikey: str | None = None) -> str:
+        """Path and query as they are sent, with a key if there is one."""
+        pairs = [*self.query, *([("apikey", apikey)] if apikey else [])]
+        text = "&".join(f"{quote(name, safe=SAFE)}={quote(value, safe=SAFE)}" for name, value in pairs)
+        path = quote(self.path, safe="/" + SAFE)
+        return f"{path}?{text}" if text else path
+
+    def curl(self, base: str) -> str:
+        """A line for a shell; the key is for people to fill in, from the environment."""
+        mark = "&" if self.query else "?"
+        return f"""curl -g {shlex.quote(base + self.target())}"{mark}apikey=$APIKEY\""""
+
+
+def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:
+    """Path without prefix, parameters without the apikey, and the apikey, of a request target or a URL.
+
+    Read as the service reads them: raw or percent-encoded, what is no UTF-8 as a question mark. A `#` begins no
+    fragment: part numbers have it, and requests never do. Raises ValueError for what is no v3 request.
+    """
+    address, _, query = _sound(target).partition("?")
+    path = _without_prefix(_without_host(address))
+    if endpoints.of(path) is None:
+        raise ValueError("its path is none of v3's")
+    pairs: list[tuple[str, str]] = []
+    keys, unread = [""], [""]  # `apikey[a]` is read by no service, and shown by nobody
+    for name, value in parameters.pairs(query):
+        if name.partition("[")[0].lower() != "apikey":
+            pairs.append((name, value))
+        elif parameters.bare(name).lower() == "apikey":
+            keys.append(value)
+        else:
+            unread.append(value)
+    return path, tuple(pairs), keys[-1] or unread[-1] or None
+
+
+def _sound(text: str) -> str:
+    """Without halves of characters, but those that stand for single bytes of the file they were read from."""
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # JSON can hold half a character
+        return text.encode("utf-8", "replace").decode()
+
+
+def _without_host(address: str) -> str:
+    """The path of `/path`, `http://host/path` and `host/path`."""
+    scheme = _SCHEME.match(address)
+    rest = address[scheme.end() :] if scheme else address
+    return rest if rest.startswith("/") and not scheme else "/" + rest.partition("/")[2]
+
+
+def _without_prefix(path: str) -> str:
+    path = unquote(path)
+    for prefix in sorted(endpoints.PREFIXES, key=len, reverse=True):
+        if path.startswith(prefix + "/"):
+            return path.removeprefix(prefix).rstrip("/")
+    raise ValueError("its path does not begin with /v3 or /api/v3")

@@ -1,0 +1,94 @@
+"""What calls can cost in parts, at worst, before anything is asked: read and planned by the service's own code.
+
+A call costs what its plan could return, with no answers kept; what the service would refuse costs nothing.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from proxy import endpoints, errors, model
+from proxy.compare.requests import V3Request
+from proxy.parameters import Parameters
+from proxy.planning import match, match_queries, mpn_search, parts
+from proxy.planning.operations import Document
+
+_NOWHERE = model.MappingContext("", "")  # where is bought changes no cost
+_DOCUMENT = Document("", "", Any)  # nor does what is shown
+_DOCUMENTS = match.Documents(_DOCUMENT, _DOCUMENT, _DOCUMENT, _DOCUMENT)
+
+
+class EndpointEstimate(msgspec.Struct, frozen=True):
+    """The calls of one endpoint; `asked` is how often they stand in the source."""
+
+    endpoint: str
+    calls: int
+    asked: int
+    parts: int
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What a run comes to if every call is asked once, at worst."""
+
+    rows: tuple[EndpointEstimate, ...]
+
+    @property
+    def calls(self) -> int:
+        """Of all endpoints."""
+        return sum(row.calls for row in self.rows)
+
+    @property
+    def asked(self) -> int:
+        """Of all endpoints."""
+        return sum(row.asked for row in self.rows)
+
+    @property
+    def parts(self) -> int:
+        """Of all endpoints."""
+        return sum(row.parts for row in self.rows)
+
+
+def estimate_requests(calls: Iterable[V3Request]) -> Estimate:
+    """Of these calls, the dearest endpoint first."""
+    rows: dict[str, EndpointEstimate] = {}
+    for call in calls:
+        known = rows.get(call.endpoint) or EndpointEstimate(call.endpoint, 0, 0, 0)
+        rows[known.endpoint] = EndpointEstimate(
+            known.endpoint, known.calls + 1, known.asked + call.times, known.parts + worst_case_parts(call)
+        )
+    return Estimate(tuple(sorted(rows.values(), key=lambda row: (-row.parts, row.endpoint))))
+
+
+def worst_case_parts(call: V3Request) -> int:
+    """The most parts that one answer can cost."""
+    endpoint = endpoints.of(call.path)
+    if endpoint is None or endpoint.object != "Part":
+        return 0
+    asked = Parameters.of(call.query)
+    try:
+        if endpoint.action == "match":
+            return _of_match(asked)
+        if endpoint.action == "search":
+            return _of_search(asked)
+    except errors.BadRequest:
+        return 0
+    uids = asked.texts("uid") if endpoint.action == "get_multi" else [call.path.rpartition("/")[2]]
+    return len(parts.valid_uids(uids))
+
+
+def _of_search(asked: Parameters) -> int:
+    """The page; of a search by part number all candidates."""
+    start = asked.whole("start", 0, model.SEARCH_START_MAX)
+    limit = asked.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
+    count = len(set(asked.texts(f"filter[fields][{mpn_search.FIELD}]")))
+    if any(mpn_search.FIELD in text for text in asked.texts("filter[queries]")):
+        count += mpn_search.MPNS_MAX
+    return max(limit, mpn_search.candidate_limit(count, start, limit) * count)
+
+
+def _of_match(asked: Parameters) -> int:
+    raws = match_queries.decode(asked.text("queries"))
+    request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), asked.flag("exact_only"))
+    plan = match.MatchPlan(request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
+    return sum(ask.parts_max for ask in plan.operations)

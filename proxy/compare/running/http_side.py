@@ -1,0 +1,190 @@
+"""How often a side may be asked: one call after another, never closer together than its rate allows.
+
+v3 held its free tier to three requests a second and answered more with 429; a burst would be answered with refusals.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import aiohttp
+import msgspec
+import yarl
+
+import proxy
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse
+from proxy.compare.running import failures
+from proxy.kit.clock import Clock
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class RequestPacer:
+    """Turns at `a_second`, evenly spread; 0 is no limit."""
+
+    def __init__(self, a_second: float, clock: Clock, sleep: Sleep) -> None:
+        self._apart = 1 / a_second if a_second else 0.0
+        self._clock = clock
+        self._sleep = sleep
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        """Wait for one's turn."""
+        now = self._clock.monotonic()
+        at = max(now, self._next)
+        self._next = at + self._apart
+        if at > now:
+            await self._sleep(at - now)
+
+    def hold(self, seconds: float) -> None:
+        """Let nobody have a turn for so long, from now on."""
+        self._next = max(self._next, self._clock.monotonic() + seconds)
+
+
+CONNECT_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0  # that a side may ask to be left alone; longer is an answer of its own
+WAITS = (1.0, 2.0, 4.0)  # seconds before a call is repeated, where the side does not say how many
+REDIRECTS = 3
+REDIRECTED = (301, 302, 303, 307, 308)
+
+
+class SideLimits(msgspec.Struct, frozen=True):
+    """Of one side: calls at once, calls a second (0: no limit), seconds for a whole answer, bytes of it."""
+
+    at_once: int = 4
+    a_second: float = 0.0
+    seconds: float = 60.0
+    bytes_max: int = 64 * 2**20
+
+
+class HttpSide:
+    """The service at `base`, whose paths begin with /v3. `key` gives the apikey of a client, by its name."""
+
+    live = True
+
+    def __init__(
+        self,
+        base: str,
+        limits: SideLimits,
+        key: Callable[[str], str | None],
+        session: aiohttp.ClientSession,
+        *,
+        clock: Clock,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.place = base
+        self._limits = limits
+        self._key = key
+        self._session = session
+        self._clock = clock
+        self._sleep = sleep
+        self._pace = RequestPacer(limits.a_second, clock, sleep)
+        self._places = asyncio.Semaphore(limits.at_once)
+
+    async def ask(self, call: V3Request, request_id: str) -> SideResponse:
+        """Its answer to a call, or trouble."""
+        url = yarl.URL(self.place + call.target(self._key(call.client)), encoded=True)
+        try:
+            async with self._places:
+                return await self._patiently(url, request_id)
+        except failures.SideError as trouble:
+            return SideResponse(0, b"", 0.0, parts=0 if trouble.free else None, trouble=str(trouble))
+
+    async def _patiently(self, url: yarl.URL, request_id: str) -> SideResponse:
+        for wait in (*WAITS, None):
+            await self._pace.turn()
+            reply, retry_after = await self._once(url, request_id)
+            pause = (
+                None if reply.parts else _pause(reply.status, retry_after, wait)
+            )  # what has cost parts is not repeated
+            if wait is None or pause is None:
+                break
+            self._pace.hold(pause)
+            await self._sleep(pause)
+        failures.check_response(reply)
+        return reply
+
+    async def _once(self, url: yarl.URL, request_id: str) -> tuple[SideResponse, str]:
+        """One answer, redirects within the side followed, and its Retry-After."""
+        started = self._clock.monotonic()
+        try:
+            for _ in range(REDIRECTS + 1):
+                async with self._session.get(
+                    url, headers={"X-Request-Id": request_id}, allow_redirects=False
+                ) as response:
+                    body = await self._read(response)
+                    if response.status not in REDIRECTED:
+                        return self._reply(response, body, started), response.headers.get("Retry-After", "")
+                    url = _next(url, response.headers.get("Location", ""))
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # a TimeoutError is an OSError
+            raise failures.from_exception(error, self._limits.seconds) from error
+        raise failures.SideError("redirects in a circle")
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        body = bytearray()
+        async for chunk in response.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > self._limits.bytes_max:
+                raise failures.SideError(f"sent an answer of more than {self._limits.bytes_max} bytes")
+        return bytes(body)
+
+    def _reply(self, response: aiohttp.ClientResponse, body: bytes, started: float) -> SideResponse:
+        cost = response.headers.get("X-Parts-Cost", "")
+        parts = int(cost) if cost.isascii() and cost.isdigit() and len(cost) < 10 else None
+        seconds = self._clock.monotonic() - started
+        return SideResponse(response.status, body, seconds, response.content_type, parts)
+
+
+@asynccontextmanager
+async def open_session(limits: SideLimits) -> AsyncIterator[aiohttp.ClientSession]:
+    """A side's own connections. No cookies, nothing from the environment."""
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=limits.at_once),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=limits.seconds, sock_connect=min(CONNECT_SECONDS, limits.seconds)),
+        headers={"User-Agent": f"v3bridge-compare/{proxy.__version__}", "Accept": "application/json, */*"},
+        max_line_size=65_536,
+        max_field_size=65_536,
+    ) as opened:
+        yield opened
+
+
+def _next(url: yarl.URL, location: str) -> yarl.URL:
+    """Where a redirect leads. A key is sent to nobody else."""
+    there = url.join(yarl.URL(location)) if location else None
+    if there is None:
+        raise failures.SideError("redirects to nowhere", free=True)
+    if there.origin() != url.origin():
+        raise failures.SideError("redirects to another server", free=True)
+    return there
+
+
+def _pause(status: int, retry_after: str, usual: float | None) -> float | None:
+    """How long to leave the side alone before the call is repeated, None where it is not.
+
+    A 503 that does not say when to come again may have been billed.
+    """
+    text = retry_after.strip()
+    said = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if status == 429 or (status == 503 and said is not None):
+        pause = usual if said is None else said
+        return pause if pause is None or pause <= PATIENCE_SECONDS else None
+    return None
+
+
+def base_url(text: str) -> str:
+    """The address that paths such as /parts/match are appended to. Raises ValueError for what is none."""
+    try:
+        url = yarl.URL(text)
+        port = url.port
+    except ValueError:
+        raise ValueError("is no address") from None
+    if url.scheme not in ("http", "https") or not url.host or port is None:
+        raise ValueError("is no http:// or https:// address")
+    if url.user is not None or url.password is not None:
+        raise ValueError("holds a name or a password, which everybody sees on a command line")
+    if url.query_string or url.fragment:
+        raise ValueError("goes on after its path")
+    base = str(url).rstrip("/")
+    return base if base.endswith("/v3") else f"{base}/v3"

@@ -1,0 +1,186 @@
+"""What a run has done so far, so that the same command goes on where it stopped, and pays nothing twice.
+
+JSON lines: a header that says which run it is, then each comparison when it is made, and before a call that may cost
+parts the most that it can. What was begun and never noted counts as spent: it may have been. For its owner alone; keys
+are not in it. A last line that is cut is left out, and what it held is asked again.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, NoReturn
+
+import msgspec
+
+from proxy import errors
+from proxy.compare.judging.findings import Comparison
+from proxy.compare.recording import line_files
+
+FORMAT = 1
+_MARK = b'{"v3bridge-progress"'  # how a header begins
+
+
+class ProgressHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run. `settings` and `calls` are digests: of what decides how answers are judged, and of what is asked."""
+
+    format: int = msgspec.field(default=FORMAT, name="v3bridge-progress")
+    old: str
+    new: str
+    source: str
+    settings: str
+    calls: str
+
+
+_WORDS = {
+    "old": "the old side was {}",
+    "new": "the new side was {}",
+    "source": "the requests were of {}",
+    "settings": "the rules were others",
+    "calls": "other calls were chosen: the file of requests has changed, or --sample, --seed or --kind",
+}
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`asking` and `parts`: a call by its id, and the most that it can cost. `done` and `comparison`: its end."""
+
+    asking: str | None = None
+    parts: int = 0
+    done: str | None = None
+    comparison: Comparison | None = None
+
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_decode = msgspec.json.Decoder(_Line, float_hook=Decimal).decode
+
+
+class ProgressFile:
+    """`done` are the calls (by id) that were compared; `spent` what the run has cost so far, in parts.
+
+    Calls that met with trouble are not done: they are asked again.
+    """
+
+    def __init__(self, path: Path, header: ProgressHeader, *, fresh: bool = False) -> None:
+        """Begin a file, or go on with it unless it is to be `fresh`. Raises ConfigError where it is that of another
+        run, or no such file: that is left as it is.
+        """
+        self.path = path
+        self.done: set[str] = set()
+        self.spent = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = line_files.open_locked(path)
+        except OSError as error:
+            raise errors.ConfigError(f"the progress file {path} cannot be written: {error.strerror}") from error
+        with contextlib.ExitStack() as if_refused:
+            if_refused.enter_context(self._file)
+            if _begun(path) and not (fresh and self._may_go()):
+                self._go_on(header)
+            else:
+                self._file.truncate(0)
+                self._write(header)
+            if_refused.pop_all()
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """What was compared before. To be read before anything is noted."""
+        seen: set[str] = set()
+        for line in self._lines():
+            if line.done is None or line.comparison is None or line.done in seen:
+                continue
+            if line.comparison.trouble is None:
+                seen.add(line.done)
+                yield line.comparison
+
+    def asking(self, call_id: str, parts: int) -> None:
+        """A call that may cost so many parts is about to be asked."""
+        self._write(_Line(asking=call_id, parts=parts))
+
+    def note(self, call_id: str, comparison: Comparison) -> None:
+        """A call is at its end. It is in the file when this returns."""
+        self._write(_Line(done=call_id, comparison=comparison))
+
+    def close(self) -> None:
+        """Nothing more is noted."""
+        self._file.close()
+
+    def remove(self) -> None:
+        """The run is over, and nothing is left to go on with."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+    def _go_on(self, header: ProgressHeader) -> None:
+        self._check(header)
+        held: dict[str, int] = {}
+        for line in self._lines():
+            if line.asking is not None:
+                held[line.asking] = held.get(line.asking, 0) + line.parts
+            if line.done is not None and line.comparison is not None:
+                held.pop(line.done, None)
+                self.spent += line.comparison.parts
+                if line.comparison.trouble is None:
+                    self.done.add(line.done)
+        self.spent += sum(held.values())
+        self._mend()
+
+    def _lines(self) -> Iterator[_Line]:
+        lines = iter(line_files.WholeLines(self.path))
+        next(lines, None)
+        for text in lines:
+            try:
+                yield _decode(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                self._other("has a line that cannot be read")
+
+    def _check(self, header: ProgressHeader) -> None:
+        first = next(iter(line_files.WholeLines(self.path)), b"")
+        try:
+            found = msgspec.json.decode(first, type=ProgressHeader)
+        except msgspec.MsgspecError:
+            self._other("is no progress file")
+        if found.format != FORMAT:
+            self._other(f"is of format {found.format}; this program writes {FORMAT}")
+        for name, words in _WORDS.items():
+            if getattr(found, name) != getattr(header, name):
+                self._other(f"belongs to another run: {words.format(getattr(found, name))}")
+
+    def _may_go(self) -> bool:
+        """Whether it is the progress of some run."""
+        with self.path.open("rb") as file:
+            if file.read(len(_MARK)) == _MARK:
+                return True
+        raise errors.ConfigError(f"{self.path} is no progress file, and is left as it is: name another")
+
+    def _other(self, what: str) -> NoReturn:
+        raise errors.ConfigError(
+            f"{self.path} {what}. Name another file with --progress, or begin this one anew with --fresh"
+        )
+
+    def _mend(self) -> None:
+        """Take a cut line off, so that the next begins at the start of one."""
+        self._file.truncate(_end_of_lines(self.path))
+
+    def _write(self, line: ProgressHeader | _Line) -> None:
+        self._file.write(_encode(line) + b"\n")
+        self._file.flush()
+
+
+def _end_of_lines(path: Path) -> int:
+    """How many bytes of a file are whole lines."""
+    with path.open("rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        while at > 0:
+            start = max(0, at - line_files.CHUNK)
+            file.seek(start)
+            found = file.read(at - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            at = start
+    return 0
+
+
+def _begun(path: Path) -> bool:
+    """Whether there is more in the file than the beginning of a header."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    return b"\n" in start or not (_MARK.startswith(start) or start.startswith(_MARK))

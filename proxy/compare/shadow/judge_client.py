@@ -1,0 +1,123 @@
+"""The process that judges, as a worker has it: started with the first pair, asked one at a time, replaced when gone.
+
+A comparison takes milliseconds of CPU. In the worker's own interpreter, in whatever thread, replies would wait for it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from proxy import errors
+from proxy.compare.shadow import messages
+from proxy.kit import child_process
+
+SECONDS = 30.0  # for one answer, the start of the process with the first
+ANSWER_MAX = 64 * 2**20  # bytes; a tally is of bounded size
+END_SECONDS = 2.0  # until a process that is told to end is killed
+
+COMMAND = child_process.command("proxy.compare.shadow.judge_process")
+
+
+class JudgeClient:
+    """`order` says what each process begins with. Raises ServerError where it is gone or does not answer in time."""
+
+    def __init__(
+        self,
+        order: Callable[[], Awaitable[messages.JudgeSetup]],
+        command: tuple[str, ...] = COMMAND,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._order = order
+        self._command = command
+        self._seconds = seconds
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+        self.judged = 0  # jobs so far
+
+    async def judge(self, job: messages.JudgePair) -> messages.PairVerdict:
+        """What came of a job."""
+        answer = await self._asked(job)
+        if not isinstance(answer, messages.PairVerdict):
+            raise errors.ServerError("the judging process has answered something else")
+        return answer
+
+    async def gathered(self) -> str | None:
+        """All that it has added up, as JSON; None where no process runs."""
+        if self._process is None:
+            return None
+        answer = await self._asked(messages.TallyRequest())
+        return answer.text if isinstance(answer, messages.TallyReport) else None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that runs, if one does."""
+        return None if self._process is None else self._process.pid
+
+    async def close(self) -> None:
+        """End the process, and forget what it has gathered. A job that it is at is not judged."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None  # noqa: S101 - it is a pipe
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            await _kill(process)
+
+    async def _asked(self, message: messages.Down) -> messages.Up:
+        async with self._turn:
+            try:
+                async with asyncio.timeout(self._seconds):
+                    if self._process is None:
+                        self._process = await self._start()
+                    answer = await _exchange(self._process, message)
+            except (OSError, EOFError, ValueError) as error:  # a TimeoutError is an OSError
+                await self._give_up()
+                raise errors.ServerError(f"the judging process is gone ({type(error).__name__})") from error
+            except BaseException:  # half a message may be under way
+                await self._give_up()
+                raise
+            self.judged += isinstance(message, messages.JudgePair)
+            return answer
+
+    async def _give_up(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await _kill(process)
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        order = messages.encode(await self._order())
+        # A session of its own: Ctrl-C at a terminal is for the worker. It ends when its input does.
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=nowhere,
+            env=child_process.environment(),
+            start_new_session=True,
+        )
+        assert process.stdin is not None  # noqa: S101 - it is a pipe
+        process.stdin.write(order)
+        return process
+
+
+async def _exchange(process: asyncio.subprocess.Process, message: messages.Down) -> messages.Up:
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
+    process.stdin.write(messages.encode(message))
+    await process.stdin.drain()
+    size = int.from_bytes(await process.stdout.readexactly(messages.HEAD), "big")
+    if size > ANSWER_MAX:
+        raise ValueError("an answer of no size that there is")
+    return messages.up(await process.stdout.readexactly(size))
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,111 @@
+"""The program that judges beside a worker: takes pairs on its standard input, adds up what it finds, tells when asked.
+
+Started by judge.py. It does no I/O but with its worker, runs when nothing more urgent does, and ends with its input.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from proxy.compare import loader
+from proxy.compare.judging import diff, v3_fields
+from proxy.compare.judging.causes import Causes
+from proxy.compare.judging.findings import Comparison
+from proxy.compare.judging.judge import Judge, ResponsePair
+from proxy.compare.judging.rules import RuleSet
+from proxy.compare.judging.tally import Tally
+from proxy.compare.redaction import Redaction
+from proxy.compare.shadow import messages
+from proxy.kit import clock as clocks
+
+NICE = 10  # replies come first
+
+
+class JudgeProcess:
+    """One message in, one out. Keys that it has seen are in none of what it keeps."""
+
+    def __init__(self, order: messages.JudgeSetup, clock: clocks.Clock) -> None:
+        """Raises ConfigError."""
+        path = None if order.rules is None else Path(order.rules)
+        self._settings = loader.load(path, os.environ)
+        self._causes = Causes(v3_fields.load(order.site))
+        self._uids = frozenset(order.uids)
+        self._tally = msgspec.json.decode(order.gathered, type=Tally) if order.gathered else Tally()
+        self._clock = clock
+        self._secrets: set[str] = set()
+        self._redaction = Redaction(())
+        self._day: date | None = None
+        self._judge = self._of_today()
+
+    def answer(self, message: messages.Down) -> messages.Up:
+        """To a job or a wish."""
+        if isinstance(message, messages.JudgePair):
+            return self._judged(message)
+        return messages.TallyReport(self._redaction.body(msgspec.json.encode(self._tally)).decode())
+
+    def _judged(self, job: messages.JudgePair) -> messages.PairVerdict:
+        """Whatever anybody's data does to the judge, it is one call that could not be compared."""
+        self._learn(job.secrets)
+        try:
+            if job.may_ask_again and self._asks_again(job):
+                return messages.PairVerdict("again")
+            pair = ResponsePair(job.old, job.new)
+            found = self._of_today().compare(job.call, job.at, pair, old_again=job.old_again)
+            self._add(found)
+        except Exception as error:
+            found = Comparison(job.call, job.at, trouble=f"inside: {type(error).__name__}")
+            self._add(found)
+        if found.trouble is not None:
+            return messages.PairVerdict("trouble", found.trouble.partition(":")[0])
+        return messages.PairVerdict("equivalent" if found.equivalent else "different")
+
+    def _asks_again(self, job: messages.JudgePair) -> bool:
+        judge = self._of_today()
+        return judge.asks_twice(job.call) or bool(judge.differences(job.call, job.old, job.new))
+
+    def _of_today(self) -> Judge:
+        """Rules expire while the program runs."""
+        today = datetime.fromtimestamp(self._clock.now(), UTC).date()
+        if today != self._day:
+            self._day = today
+            rules = RuleSet(self._settings.rules, self._causes, today)
+            self._judge = Judge(self._settings, rules, self._causes, diff.diff_documents, self._hidden, uids=self._uids)
+        return self._judge
+
+    def _learn(self, secrets: tuple[str, ...]) -> None:
+        if not self._secrets.issuperset(secrets):
+            self._secrets.update(secrets)
+            self._redaction = Redaction(self._secrets)
+
+    def _hidden(self, text: str) -> str:
+        return self._redaction.text(text)
+
+    def _add(self, found: Comparison) -> None:
+        """To the tally. A client may have put its key anywhere in a call."""
+        query = tuple((self._hidden(name), self._hidden(value)) for name, value in found.call.query)
+        call = msgspec.structs.replace(found.call, path=self._hidden(found.call.path), query=query)
+        self._tally.add(msgspec.structs.replace(found, call=call))
+
+
+def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:
+    """Until the input ends."""
+    answer: Callable[[messages.Down], messages.Up] | None = None
+    while head := source.read(messages.HEAD):
+        message = messages.down(source.read(int.from_bytes(head, "big")))
+        if isinstance(message, messages.JudgeSetup):
+            answer = JudgeProcess(message, clock).answer
+        elif answer is not None:
+            sink.write(messages.encode(answer(message)))
+            sink.flush()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICE)
+    serve(sys.stdin.buffer, sys.stdout.buffer, clocks.SystemClock())

@@ -1,0 +1,112 @@
+"""What is chosen of the calls that were answered, and who compares it. No reply ever waits for anything here.
+
+A call that is offered goes into a bounded queue, or is dropped and counted. Some tasks take it from there; where the
+other side or the judge only fails, a breaker has everything dropped for a while. The switch in the store is looked at
+every second: off ends what waits and what is under way.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Protocol
+
+import structlog
+
+from proxy import config
+from proxy.compare.shadow.job import ComparisonJob
+from proxy.kit.clock import Clock
+from proxy.kit.windows import Window, Windows
+from proxy.telemetry.metrics import Metrics
+from proxy.upstream.policies import Breaker
+
+BYTES_MAX = 64 * 2**20  # of bodies that wait
+
+log = structlog.get_logger()
+
+
+class JobRunning(Protocol):
+    """Whoever compares a call that was chosen."""
+
+    async def run(self, seen: ComparisonJob) -> None:
+        """To its end."""
+
+
+class ShadowQueue:
+    """`shares` are of the applications that have any; off until `switch` says on."""
+
+    def __init__(
+        self,
+        settings: config.Shadow,
+        shares: Mapping[str, float],
+        errands: JobRunning,
+        breaker: Breaker,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics,
+    ) -> None:
+        self._at_once = settings.connections
+        self._shares = dict(shares)
+        self._errands = errands
+        self._breaker = breaker
+        self._rng = rng
+        self._metrics = metrics
+        self._rate = Windows((Window(settings.rate, 1.0),) if settings.rate else (), clock)
+        self._queue: asyncio.Queue[ComparisonJob] = asyncio.Queue(settings.queue)
+        self._bytes = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def wants(self, application: str) -> bool:
+        """Whether a call of an application is chosen."""
+        share = self._shares.get(application, 0.0)
+        return share > 0.0 and bool(self._tasks) and self._rng.random() < share
+
+    def offer(self, seen: ComparisonJob) -> None:
+        """Take a call that was chosen, or drop it."""
+        reason = self._refusal(seen)
+        if reason is not None:
+            self._metrics.shadow_dropped[seen.application, reason] += 1
+            return
+        self._queue.put_nowait(seen)
+        self._waiting(len(seen.reply.body))
+
+    async def switch(self, on: bool) -> None:
+        """On, or off: then what waits is dropped, and what is under way ends."""
+        if on and not self._tasks:
+            self._tasks = [
+                asyncio.create_task(self._work(), name=f"shadow {number}") for number in range(self._at_once)
+            ]
+        elif not on and self._tasks:
+            tasks, self._tasks = self._tasks, []
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            while not self._queue.empty():
+                self._metrics.shadow_dropped[self._next().application, "off"] += 1
+
+    def _refusal(self, seen: ComparisonJob) -> str | None:
+        """Why a call is not taken."""
+        if self._breaker.refusal() is not None:
+            return "breaker"
+        if self._queue.full() or self._bytes + len(seen.reply.body) > BYTES_MAX:
+            return "queue"
+        return "rate" if self._rate.try_take() else None
+
+    async def _work(self) -> None:
+        while True:
+            seen = await self._queue.get()
+            self._waiting(-len(seen.reply.body))
+            try:
+                await self._errands.run(seen)
+            except Exception as error:  # a call that fails must not be the last one
+                self._metrics.shadow_errors[seen.application, "inside"] += 1
+                log.error("shadow comparison failed", exc_info=error)
+
+    def _next(self) -> ComparisonJob:
+        seen = self._queue.get_nowait()
+        self._waiting(-len(seen.reply.body))
+        return seen
+
+    def _waiting(self, size: int) -> None:
+        self._bytes += size
+        self._metrics.shadow_queue_length[()] = self._queue.qsize()

@@ -1,0 +1,204 @@
+"""JSON lines: one object a line, as log shippers and servers write them (nginx with escape=json, Caddy, Traefik, load
+balancers, ECS), or answers that somebody has kept.
+
+Fields are known by many names, whatever their case and punctuation; those inside `request`, `http` and `url` too.
+"""
+
+import json
+from collections.abc import Iterator
+from io import BufferedReader
+from typing import Any
+from urllib.parse import urlencode
+
+import ijson
+import msgspec
+
+from proxy.compare.requests import V3Request
+from proxy.compare.sources import files, text_lines, timestamps
+from proxy.compare.sources.entries import Item, RequestEntry, Unreadable, request_line
+
+TARGETS = (
+    *("url", "requesturl", "urloriginal", "urlfull", "target", "requesttarget", "uri", "requesturi", "request"),
+    *("requestline", "path", "requestpath", "urlpath", "rawpath"),
+)
+QUERIES = ("querystring", "args", "query", "urlquery", "rawquery", "rawquerystring", "requestquery", "params")
+METHODS = ("method", "requestmethod", "httpmethod", "verb", "httprequestmethod")
+TIMES = (
+    *("timestamp", "time", "ts", "at", "datetime", "date", "timeiso8601", "timelocal", "msec", "starttime"),
+    *("startutc", "starteddatetime", "requesttime", "created"),
+)
+AGENTS = ("useragent", "httpuseragent", "requestuseragent", "useragentoriginal", "agent")
+_INSIDE = {"request", "req", "http", "httprequest", "url"}
+_DEPTH = 3
+
+NO_JSON = "is no JSON, or is cut"
+NO_OBJECT = "is no JSON object"
+NO_TARGET = "has no field such as url, request, target or path"
+
+
+def read_json_lines(stream: BufferedReader) -> Iterator[Item]:
+    """A request for each line."""
+    for number, line in files.read_lines(stream, files.JSON_LINE):
+        yield Unreadable(number, text_lines.LINE_TOO_LONG) if line is None else _line_entry(number, line)
+
+
+def _line_entry(number: int, line: str) -> Item:
+    try:
+        value = parsed(line)
+    except ValueError:
+        return Unreadable(number, NO_JSON)
+    if not isinstance(value, dict):
+        return Unreadable(number, NO_OBJECT)
+    fields = dict[str, Any]()
+    _gather(value, "", fields, _DEPTH)
+    asked = _asked(fields)
+    if asked is None:
+        return Unreadable(number, NO_TARGET)
+    method = _first(fields, METHODS) or asked[0]
+    at = next((at for name in TIMES if (at := timestamps.from_value(fields.get(name))) is not None), None)
+    target, key = _with_query(asked[1], fields), _first(fields, ("apikey",))
+    return RequestEntry(number, target, method.upper(), at, key, agent=_agent(fields))
+
+
+def parsed(line: str) -> Any:
+    """Any JSON. Raises ValueError."""
+    try:
+        try:
+            return msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeEncodeError):  # half a character, or NaN
+            return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: int) -> None:
+    """Names without case and punctuation; a name inside stands by itself too, where it is not taken."""
+    inner = []
+    for key, found in value.items():
+        name = "".join(filter(str.isalnum, key)).lower()
+        if isinstance(found, dict) and name in _INSIDE and depth:
+            inner.append((name, found))
+        for known in (prefix + name, name):
+            fields.setdefault(known, found)
+    for name, found in inner:
+        _gather(found, prefix + name, fields, depth - 1)
+
+
+def _asked(fields: dict[str, Any]) -> tuple[str, str] | None:
+    """Method and target: of the fields that hold one, the first with a query."""
+    texts = (fields.get(name) for name in TARGETS)
+    asked = [request_line(text) for text in texts if isinstance(text, str) and text_lines.ADDRESS.match(text)]
+    return next((each for each in asked if "?" in each[1]), asked[0] if asked else None)
+
+
+def _with_query(target: str, fields: dict[str, Any]) -> str:
+    """Some logs keep the query apart, as text or in pieces."""
+    if "?" in target:
+        return target
+    for name in QUERIES:
+        value = fields.get(name)
+        if isinstance(value, str) and "=" in value:
+            return f"{target}?{value.removeprefix('?')}"
+        if isinstance(value, dict) and value:
+            return f"{target}?{urlencode(value, doseq=True, errors='replace')}"
+    return target
+
+
+def _agent(fields: dict[str, Any]) -> str | None:
+    """The program that asked, named beside the request or among its headers."""
+    headers = fields.get("headers")
+    gathered = dict(fields)
+    if isinstance(headers, dict):
+        first = {name: value[0] if isinstance(value, list) and value else value for name, value in headers.items()}
+        _gather(first, "", gathered, 0)
+    return _first(gathered, AGENTS)
+
+
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """Text, half characters in it as question marks."""
+    found = next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
+    return None if found is None else found.encode("utf-8", "replace").decode()
+
+
+RECORDING_HEADER = "v3bridge-recording"
+RECORDING_VERSION = 1
+
+NO_RECORDED_REQUEST = "is no recorded call, or is cut"
+
+
+class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER}):
+    version: int | None = None
+    call: V3Request | None = None
+    document: msgspec.Raw = msgspec.Raw()  # these two are what calls have in common
+    shared: msgspec.Raw = msgspec.Raw()
+
+
+def read_recording(stream: BufferedReader) -> Iterator[Item]:
+    """A request for each recorded call, of the client that asked."""
+    decode = msgspec.json.Decoder(_RecordingLine).decode
+    for number, line in files.read_lines(stream, files.JSON_LINE):
+        try:
+            found = decode(line or "")
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            yield Unreadable(number, text_lines.LINE_TOO_LONG if line is None else NO_RECORDED_REQUEST)
+            continue
+        if found.call is not None:
+            yield _recorded_entry(number, found.call)
+        elif found.version != RECORDING_VERSION and not bytes(found.document) and not bytes(found.shared):
+            yield Unreadable(
+                number, NO_RECORDED_REQUEST if found.version is None else "is of another version of v3bridge"
+            )
+
+
+def _recorded_entry(number: int, call: V3Request) -> RequestEntry:
+    return RequestEntry(number, "/v3" + call.target(), client=call.client, times=max(1, call.times))
+
+
+_HAR_ENTRY = "log.entries.item"
+_HAR_FIELDS = {
+    f"{_HAR_ENTRY}.request.url": "url",
+    f"{_HAR_ENTRY}.request.method": "method",
+    f"{_HAR_ENTRY}.startedDateTime": "at",
+}
+
+NO_HAR_REQUEST = "has no request with a URL"
+
+
+def read_har(stream: BufferedReader) -> Iterator[Item]:
+    """A request for each entry."""
+    number, fields = 0, dict[str, Any]()
+    try:
+        for prefix, event, value in ijson.parse(_Unmarked(stream)):
+            if prefix in _HAR_FIELDS:
+                fields[_HAR_FIELDS[prefix]] = value
+            elif prefix == _HAR_ENTRY and event == "end_map":
+                number += 1
+                yield _har_entry(f"entry {number}", fields)
+                fields = {}
+    except ijson.IncompleteJSONError:
+        yield Unreadable(f"entry {number + 1}", "the file is cut here, or is no JSON from here on")
+    except (ijson.JSONError, UnicodeDecodeError):
+        yield Unreadable(f"entry {number + 1}", "the file is no JSON from here on")
+
+
+def _har_entry(place: str, fields: dict[str, Any]) -> Item:
+    url, method = fields.get("url"), fields.get("method", "GET")
+    if not isinstance(url, str) or not isinstance(method, str):
+        return Unreadable(place, NO_HAR_REQUEST)
+    return RequestEntry(place, url, method.upper(), timestamps.from_value(fields.get("at")))
+
+
+class _Unmarked:
+    """The stream without the mark that Windows programs put before UTF-8."""
+
+    def __init__(self, stream: BufferedReader) -> None:
+        self._stream = stream
+        self._begun = False
+
+    def read(self, size: int = -1) -> bytes:
+        """What comes next."""
+        data = self._stream.read1(size)  # read would lose what comes just before a cut
+        if size and not self._begun:
+            self._begun = True
+            return data.removeprefix(b"\xef\xbb\xbf")
+        return data

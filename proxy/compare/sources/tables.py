@@ -1,0 +1,143 @@
+"""Lists of parts as CSV, whatever stands between the cells and however it is encoded."""
+
+import csv
+import io
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import date, time, timedelta
+from io import BufferedReader
+from typing import Any
+
+from proxy.compare.sources import bom, files
+from proxy.compare.sources.entries import Item, Unreadable
+
+SIZE_MAX = 1 << 26  # bytes; a list of parts is read whole to know how it is encoded
+DELIMITERS = ",;\t|"
+SAMPLE = 30  # rows by which the delimiter is known
+
+CSV_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
+CSV_BROKEN = "is no CSV from here on: a quote may not be closed"
+
+
+def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
+    """Calls of parts/match for its rows; `named` are columns by v3's keys."""
+    data = stream.read(SIZE_MAX + 1)
+    if len(data) > SIZE_MAX:
+        yield Unreadable(1, CSV_TOO_LARGE)
+        return
+    text = decoded(data)
+    broken: list[Unreadable] = []
+    yield from bom.read(_csv_rows(text, broken, named), named)
+    yield from broken
+
+
+def _csv_rows(text: str, broken: list[Unreadable], named: bom.Names) -> Iterator[bom.TableRow]:
+    """The rows by the lines they begin in, as far as they can be told apart."""
+    begin = 1
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, named))
+    try:
+        for row in reader:
+            yield begin, row
+            begin = reader.line_num + 1
+    except csv.Error:
+        broken.append(Unreadable(begin, CSV_BROKEN))
+
+
+def decoded(data: bytes) -> str:
+    """UTF-16 where it is marked, UTF-8 where it can be, else what Excel writes in Western Europe."""
+    if files.is_utf16(data):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def delimiter(text: str, named: bom.Names = bom.NONE) -> str:
+    """The one that cuts the first rows into the most cells that make a header, or into the most cells at all."""
+    sample = "\n".join(text.splitlines()[:SAMPLE]) if len(text) < SIZE_MAX // 64 else text[: SIZE_MAX // 64]
+    return max(DELIMITERS, key=lambda each: _fitness(sample, each, named))
+
+
+def _fitness(sample: str, each: str, named: bom.Names) -> tuple[int, int]:
+    try:
+        rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=each))[:SAMPLE]
+    except csv.Error:
+        return 0, 0
+    return max((len(bom.columns(row, named)) for row in rows), default=0), max(map(len, rows), default=0)
+
+
+SIZE_MAX = 1 << 26  # bytes of the file
+UNPACKED_MAX = 1 << 28  # bytes of what is packed in it
+ROWS_MAX = 1 << 20  # as in Excel
+COLUMNS_MAX = 1 << 8
+
+WORKBOOK_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB, {UNPACKED_MAX >> 20} MiB unpacked)"
+OPENPYXL_MISSING = (
+    "is a workbook, and openpyxl, which reads them, is missing: pip install 'v3bridge[xlsx]', or save it as CSV"
+)
+WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of another program; save it as .xlsx or CSV"
+
+
+def read_workbook(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
+    """Calls of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
+    data = stream.read(SIZE_MAX + 1)
+    if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
+        yield Unreadable(1, WORKBOOK_TOO_LARGE)
+        return
+    rows, wrong = _sheet_with_parts(data, lambda rows: _has_parts(rows, named))
+    if rows or not wrong:
+        yield from bom.read(rows, named)
+    if wrong:
+        yield Unreadable(rows[-1][0] + 1 if rows else 1, wrong)
+
+
+def _unpacked(data: bytes) -> int:
+    """What it says that it comes to; 0 for what is no archive."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return 0
+
+
+def _sheet_with_parts(
+    data: bytes, has_parts: Callable[[list[bom.TableRow]], bool]
+) -> tuple[list[bom.TableRow], str | None]:
+    """The rows of the first sheet that has a column of part numbers, else of the first, and why there are no more."""
+    try:
+        import openpyxl
+    except ImportError:
+        return [], OPENPYXL_MISSING
+    sheets: list[list[bom.TableRow]] = []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of styles and extensions that nobody asked for
+            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            for sheet in book.worksheets:
+                sheets.append([])
+                _read_into(sheets[-1], sheet)
+                if has_parts(sheets[-1]):
+                    return sheets[-1], None
+    except Exception:  # whatever openpyxl, and what it is made of, raise for a file that is damaged
+        return next(filter(has_parts, sheets), []), WORKBOOK_BROKEN
+    return sheets[0] if sheets else [], None
+
+
+def _read_into(rows: list[bom.TableRow], sheet: Any) -> None:
+    """The rows that are not blank, with their numbers."""
+    sheet.reset_dimensions()  # what a sheet says of its size need not be so
+    for number, row in enumerate(sheet.iter_rows(max_row=ROWS_MAX, max_col=COLUMNS_MAX, values_only=True), 1):
+        if any(row):  # said first: a stray cell at the end of a sheet makes a million rows
+            rows.append((number, [_text(cell) for cell in row]))
+
+
+def _has_parts(rows: list[bom.TableRow], named: bom.Names) -> bool:
+    return any(bom.columns(row, named) for _, row in rows[: bom.HEADER_ROWS])
+
+
+def _text(cell: Any) -> str:
+    """Numbers as they are shown. What Excel has taken for a date is no part number any more."""
+    if cell is None or isinstance(cell, date | time | timedelta):
+        return ""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

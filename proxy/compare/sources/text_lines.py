@@ -1,0 +1,93 @@
+"""Access logs that hold the request line in quotes: nginx and Apache (common, combined and what is made of them), ELB,
+ALB, HAProxy, gunicorn, uvicorn.
+
+nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with blanks and all:
+`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`.
+"""
+
+import re
+from collections.abc import Iterator
+from io import BufferedReader
+from itertools import islice
+
+from proxy.compare.sources import files, timestamps
+from proxy.compare.sources.entries import Item, RequestEntry, Unreadable, request_line
+
+REQUEST = re.compile(r'"([A-Z]{2,10}) (?=[/*]|\w+://|\S+:\d+ )')
+_END = re.compile(r' HTTP/\d(?:\.\d)?"(?:\s|$)')
+_END_OF_OLD = re.compile(r'" (?:\d{3}|-)(?:\s|$)')  # HTTP/0.9 names no version; the status follows
+_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_CONTROLS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
+
+NO_REQUEST = 'holds no request in quotes, such as "GET /v3/… HTTP/1.1"'
+LINE_TOO_LONG = "is longer than any request line"
+
+
+def read_access_log(stream: BufferedReader) -> Iterator[Item]:
+    """A request for each line."""
+    for number, line in files.read_lines(stream):
+        yield Unreadable(number, LINE_TOO_LONG) if line is None else _log_entry(number, line)
+
+
+def _log_entry(number: int, line: str) -> Item:
+    begin = REQUEST.search(line)
+    end = begin and (_END.search(line, begin.end()) or _END_OF_OLD.search(line, begin.end()))
+    if not begin or not end:
+        return Unreadable(number, NO_REQUEST)
+    target = _unescaped(line[begin.end() : end.start()])
+    return RequestEntry(
+        number, target, begin[1], timestamps.find(line[: begin.start()]), agent=_agent(line[end.end() :])
+    )
+
+
+def _agent(rest: str) -> str | None:
+    """The program, of what follows the request: the first text in quotes where nothing stands before it (load
+    balancers), else the second, after the referrer (nginx, Apache).
+    """
+    texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
+    agent = texts[0] if rest.lstrip().startswith('"') and texts else "".join(texts[1:2])
+    return _unescaped(agent) if agent not in ("", "-") else None
+
+
+def _unescaped(written: str) -> str:
+    """The target as it came over the wire. Where a quote stands by itself, nothing was escaped."""
+    if "\\" not in written or _QUOTE.search(written):
+        return written
+    return _ESCAPE.sub(_byte, written.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def _byte(found: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(found[1].decode()) if found[1] else _CONTROLS.get(found[2], found[2])
+
+
+ADDRESS = re.compile(r"(?:[A-Z]{2,10} )?(?:[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/]|/|[\w.-]+(?::\d+)?/)")
+_COUNTED = re.compile(r"(\d{1,12})[ \t]+(?=\S)")
+_AROUND = "\"'<>`, \t"
+
+NO_URL = "is no URL"
+
+
+def read_urls(stream: BufferedReader) -> Iterator[Item]:
+    """A request for each line that is no comment."""
+    for number, line in files.read_lines(stream):
+        if line is None:
+            yield Unreadable(number, LINE_TOO_LONG)
+        elif not line.startswith("#"):
+            yield _url_entry(number, line)
+
+
+def _url_entry(number: int, line: str) -> Item:
+    bare, times = without_count(line)
+    if not ADDRESS.match(bare):
+        return Unreadable(number, NO_URL)
+    method, target = request_line(bare)
+    return RequestEntry(number, target, method, times=times)
+
+
+def without_count(line: str) -> tuple[str, int]:
+    """A line's address, without what people put around it, and its count."""
+    counted = _COUNTED.match(line)
+    bare = line[counted.end() :] if counted else line
+    return bare.strip(_AROUND) if bare[:1] in _AROUND else bare, max(1, int(counted[1])) if counted else 1

@@ -1,0 +1,56 @@
+"""Timestamps as logs write them, into seconds since 1970."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+COMMON = re.compile(r"(\d{1,2})/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d)(?: ([+-])(\d\d)(\d\d))?")
+ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+
+_NAMES = "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
+_MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}
+_EARLIEST, _LATEST = 1e8, 1e20  # what is smaller is something else, such as a date without dashes
+_UNITS = (1e17, 1e9), (1e14, 1e6), (1e11, 1e3)  # numbers above the first count parts of a second
+
+
+def find(text: str) -> float | None:
+    """Of the first timestamp in a line, of the common log format or ISO 8601; a time without zone is UTC."""
+    try:
+        if found := COMMON.search(text):
+            return _common(found)
+        if found := ISO.search(text):
+            return _iso(found[0])
+    except (ValueError, OverflowError):  # such as the 31st of June
+        return None
+    return None
+
+
+def from_value(value: Any) -> float | None:
+    """Of a JSON value: a timestamp, or a number of seconds, or of thousandths and less, since 1970."""
+    if isinstance(value, str):
+        try:
+            return _number(float(value))
+        except ValueError:
+            return find(value)
+    return _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _common(found: re.Match[str]) -> float | None:
+    day, month, year, hour, minute, second, sign, hours, minutes = found.groups()
+    if month not in _MONTHS:
+        return None
+    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+    zone = timezone(-offset if sign == "-" else offset)
+    return datetime(int(year), _MONTHS[month], int(day), int(hour), int(minute), int(second), tzinfo=zone).timestamp()
+
+
+def _iso(text: str) -> float:
+    moment = datetime.fromisoformat(text.replace(",", "."))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _number(value: int | float) -> float | None:
+    if not _EARLIEST < value < _LATEST:
+        return None
+    unit = next((divisor for above, divisor in _UNITS if value > above), 1.0)
+    return value / unit

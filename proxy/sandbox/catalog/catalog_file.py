@@ -1,0 +1,147 @@
+"""Catalog files: a catalog that is created once and connection quickly by every later start.
+
+The file is a read-only SQLite database. It records what it was made of, and a file that was made of anything else is
+rejected, because nobody would notice a catalog that is nearly the right one.
+"""
+
+import hashlib
+import os
+import sqlite3
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from proxy.sandbox.catalog import database, listings, loader, records, reference_data, source_files
+
+# Version of the tables and their contents.
+_FORMAT = "1"
+_PROPERTIES = ("format", "program", "seed", "parts", "extra")
+
+
+class _PackedReferenceData(msgspec.Struct, frozen=True):
+    companies: list[records.Company]
+    sellers: list[listings.Seller]
+    categories: list[records.Category]
+    attributes: list[records.CatalogAttribute]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSource:
+    """What a catalog is made of: see store.open_catalog."""
+
+    parts: int | None
+    extra: Path | None
+    seed: int
+    data: Path
+
+    def properties(self) -> dict[str, str]:
+        """The source as texts, as stored in the file; "" for what was not given."""
+        return {
+            "format": _FORMAT,
+            "program": _digest(sorted([*self.data.glob("*.jsonl"), *Path(__file__).parent.glob("*.py")])),
+            "seed": str(self.seed),
+            "parts": str(self.parts or ""),
+            "extra": _digest([self.extra]) if self.extra else "",
+        }
+
+
+def create(path: Path, source: CatalogSource, processes: int = 1, progress: loader.Progress | None = None) -> None:
+    """Create the file atomically. Raises source_files.CatalogError if it cannot be created."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent)
+        os.close(handle)
+    except OSError as error:
+        raise source_files.CatalogError(f"{path}: cannot be made: {error.strerror}") from error
+    part = Path(name)
+    try:
+        _fill(part, source, processes, progress)
+        part.chmod(0o644)  # a temporary file is its owner's alone
+        part.replace(path)
+    except sqlite3.Error as error:
+        raise source_files.CatalogError(f"{path}: cannot be made: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: Path, wanted: CatalogSource) -> tuple[sqlite3.Connection, reference_data.ReferenceData]:
+    """Open the file. `wanted.parts` and `wanted.extra` may be None: then any are accepted.
+
+    Raises source_files.CatalogError for a file that is not a catalog or was made of something else.
+    """
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = database.open_read_only(path)
+        properties = dict(connection.execute("SELECT name, value FROM properties").fetchall())
+        _check(path, properties, wanted.properties())
+        return connection, _unpacked(properties["reference"])
+    except (sqlite3.Error, KeyError) as error:
+        _close(connection)
+        raise source_files.CatalogError(f"{path}: is no prepared catalog; name another file") from error
+    except source_files.CatalogError:
+        _close(connection)
+        raise
+
+
+def _fill(part: Path, source: CatalogSource, processes: int, progress: loader.Progress | None) -> None:
+    connection = database.create(part)
+    try:
+        reference = loader.fill(
+            connection, source.parts, source.extra, source.seed, source.data, processes=processes, progress=progress
+        )
+        properties = {**source.properties(), "reference": _packed(reference)}
+        connection.executemany("INSERT INTO properties VALUES (?,?)", properties.items())
+    finally:
+        connection.close()
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _check(path: Path, properties: dict[str, str], wanted: dict[str, str]) -> None:
+    differing = [name for name in _PROPERTIES if properties[name] != wanted[name] and (wanted[name] or name == "seed")]
+    if not differing:
+        return
+    reasons = {
+        "format": "by another version of this program",
+        "program": "by another version of this program",
+        "seed": f"with seed {properties['seed']}, not {wanted['seed']}",
+        "parts": f"with {properties['parts'] or 'the shipped'} parts, not {wanted['parts']}",
+        "extra": "with another file of parts of your own",
+    }
+    raise source_files.CatalogError(
+        f"{path}: was made {reasons[differing[0]]};"
+        " delete it and it is made anew at the next start, or name another file"
+    )
+
+
+def _packed(reference: reference_data.ReferenceData) -> str:
+    packed = _PackedReferenceData(
+        list(reference.companies.values()),
+        list(reference.sellers),
+        list(reference.categories.values()),
+        list(reference.attributes.values()),
+    )
+    return msgspec.json.encode(packed).decode()
+
+
+def _unpacked(text: str) -> reference_data.ReferenceData:
+    packed = msgspec.json.decode(text, type=_PackedReferenceData)
+    return reference_data.ReferenceData(packed.companies, packed.sellers, packed.categories, packed.attributes)
+
+
+def _digest(files: list[Path]) -> str:
+    """Digest of the names and contents of files. Raises source_files.CatalogError for one that cannot be read."""
+    found = hashlib.blake2b(digest_size=16)
+    for file in files:
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise source_files.CatalogError(f"{file}: cannot be read: {error.strerror}") from error
+        found.update(f"{file.name}:{len(content)}:".encode() + content)
+    return found.hexdigest()
+
+
+def _close(connection: sqlite3.Connection | None) -> None:
+    if connection is not None:
+        connection.close()

@@ -1,0 +1,174 @@
+"""Listings: which seller lists a part, how much of it and at what price, drawn from the seed and the part's id.
+
+Everything random about offers is decided here, cheaply enough for a hundred thousand parts at load; offers.py builds
+records from the same figures. Each part has one stream of random bytes with eight bytes for each seller, so that a
+figure never depends on the number of sellers.
+"""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from proxy.sandbox.catalog import currencies, records
+
+# Bytes of the random stream: for the part itself, and for each seller.
+_HEAD = 4
+_WIDTH = 8
+
+# Price of one piece in USD, lowest and highest, by a part of the category's path; the first that fits.
+_PRICE_BANDS: tuple[tuple[str, float, float], ...] = (
+    ("resistor", 0.02, 0.5),
+    ("passive", 0.05, 2.0),
+    ("discrete", 0.08, 3.0),
+    ("led", 0.1, 2.0),
+    ("microcontroller", 1.0, 15.0),
+    ("integrated-circuits", 0.3, 12.0),
+    ("connector", 0.2, 8.0),
+    ("test", 60.0, 600.0),
+    ("", 0.5, 30.0),
+)
+
+# Quantities of price breaks. A small ladder starts with single pieces, a reel ladder with whole reels.
+_SMALL_LADDERS: tuple[tuple[int, ...], ...] = (
+    (1, 10, 25, 50, 100, 250, 500, 1000),
+    (1, 10, 100, 500, 1000),
+    (1, 5, 10, 50, 100, 500, 1000, 2500, 5000),
+    (1, 10, 25, 100, 250, 500, 1000, 2500, 5000, 10000),
+    (10, 50, 100, 500, 1000, 5000),
+    (1, 25, 50, 100, 200),
+    (5, 50, 250, 500, 1000, 2000),
+    (100, 500, 1000, 2500, 5000, 10000),
+)
+_REEL_LADDERS: tuple[tuple[int, ...], ...] = (
+    (2000, 4000, 6000, 10000, 20000),
+    (3000, 6000, 9000, 15000, 30000, 75000),
+    (5000, 10000, 25000, 50000, 100000, 150000),
+    (1000, 2000, 5000, 10000, 25000),
+)
+
+NOT_STOCKED, SOME_STOCK, UNKNOWN_STOCK, QUOTE_ONLY = -1, -2, -3, -4
+_STOCK_CODES = {0: NOT_STOCKED, 1: NOT_STOCKED, 2: SOME_STOCK, 3: SOME_STOCK, 4: UNKNOWN_STOCK, 5: QUOTE_ONLY}
+# Of 256 listings, those below this figure are out of stock.
+_OUT_OF_STOCK = 45
+# Of 256 listings, those with prices in whole units; prices below the second figure keep their decimals.
+_ROUND, _ROUNDED_FROM = 12, 2.0
+_STOCKS = tuple(int(10 ** (0.6 + 4.7 * size / 255)) for size in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Seller:
+    """A company as a seller. `weight` (0..1) is how likely it lists a part; `regions` have variants of their
+    own. `order_multiple`: its offers state one, all of them or none (contract graphql.md §2.6, recorded 2022)."""
+
+    company: records.Company
+    currency: str = "USD"
+    weight: float = 0.3
+    authorized: bool = True
+    regions: tuple[str, ...] = ()
+    order_multiple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfferTerms:
+    """What a part's line says about its offers: `kind` "", "none", "brokers" or "nostock"; order codes and stock
+    codes by seller id."""
+
+    kind: str = ""
+    skus: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, int] = field(default_factory=dict)
+
+
+class CatalogListing(NamedTuple):
+    """The figures of one seller for one part. `unit` is the USD price of one piece, `fall` the exponent by which it
+    falls with the quantity; `ladders` are the quantities of its price breaks, one tuple for each packaging, () if
+    unpriced. `is_round`: prices that are not small are whole numbers."""
+
+    position: int
+    seller: Seller
+    stock: int
+    unit: float
+    fall: float
+    ladders: tuple[tuple[int, ...], ...]
+    is_round: bool
+
+
+def listings(
+    part_id: int, path: str, terms: OfferTerms, sellers: Sequence[Seller], seed: int
+) -> tuple[CatalogListing, ...]:
+    """The listings of the part with `part_id` in the category at `path`, in the order of `sellers`."""
+    if terms.kind == "none":
+        return ()
+    draw = hashlib.shake_128(f"{seed}:{part_id}".encode()).digest(_HEAD + _WIDTH * len(sellers))
+    low, high = next((low, high) for part, low, high in _PRICE_BANDS if part in path)
+    base = low * (high / low) ** (draw[0] / 255)
+    chosen = _chosen(draw, terms, sellers)
+    return tuple(_listing(position, sellers[position], terms, draw, base) for position in chosen)
+
+
+def price(listing: CatalogListing, quantity: int, currency: str) -> float:
+    """The unit price from `quantity` on, in `currency` with five decimals, never 0."""
+    factor = currencies.exchange_rate("USD", currency) or 1.0
+    fallen: float = listing.unit * float(quantity) ** -listing.fall * factor
+    if listing.is_round and fallen >= _ROUNDED_FROM:
+        return float(round(fallen))
+    return max(round(fallen, 5), 0.00001)
+
+
+def price_for(listing: CatalogListing, quantity: int, currency: str) -> float | None:
+    """The lowest unit price in USD at which the seller sells `quantity` pieces; None if it sells only more or states no
+    price."""
+    steps = {
+        ladder[bisect_right(ladder, quantity) - 1] for ladder in listing.ladders if ladder and ladder[0] <= quantity
+    }
+    if not steps:
+        return None
+    back = currencies.exchange_rate(currency, "USD") or 1.0
+    return min([price(listing, step, currency) * back for step in steps])
+
+
+def _chosen(draw: bytes, terms: OfferTerms, sellers: Sequence[Seller]) -> list[int]:
+    # Some parts are listed by most sellers, some by few.
+    popularity = 0.4 + draw[1] / 255
+    drawn = draw[_HEAD::_WIDTH]
+    if terms.kind == "brokers":
+        brokers = [i for i, seller in enumerate(sellers) if seller.company.is_broker]
+        return [i for i in brokers if drawn[i] < 128] or brokers[:1]
+    named = {*terms.skus, *terms.codes}
+    if not named:
+        return [i for i, seller in enumerate(sellers) if drawn[i] < seller.weight * popularity * 256]
+    return [
+        i
+        for i, seller in enumerate(sellers)
+        if seller.company.id in named or drawn[i] < seller.weight * popularity * 256
+    ]
+
+
+def _listing(position: int, seller: Seller, terms: OfferTerms, draw: bytes, base: float) -> CatalogListing:
+    at = _HEAD + _WIDTH * position
+    stock = terms.codes.get(seller.company.id)
+    if stock is None:
+        stock = _stock(draw[at + 1], draw[at + 2], terms.kind)
+    spread = draw[at + 3] / 255
+    unit = base * (0.85 + 0.4 * spread) if seller.authorized else base * 0.5 * 5.0**spread
+    fall = 0.06 + draw[at + 4] / 255 * 0.12
+    ladders = _ladders(seller, draw[at + 5], draw[at + 6], base)
+    return CatalogListing(position, seller, stock, unit, fall, ladders, draw[at + 7] < _ROUND)
+
+
+def _stock(kind: int, size: int, offers: str) -> int:
+    if kind in _STOCK_CODES and offers != "nostock":
+        return _STOCK_CODES[kind]
+    return 0 if kind < _OUT_OF_STOCK or offers == "nostock" else _STOCKS[size]
+
+
+def _ladders(seller: Seller, shown: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
+    if shown < (68 if seller.authorized else 154):
+        return ((),)
+    small, reel = _SMALL_LADDERS[shape % len(_SMALL_LADDERS)], _REEL_LADDERS[shape // 8 % len(_REEL_LADDERS)]
+    if not seller.authorized or base > 3.0:
+        return (small,)
+    if shape >= 215:
+        return (small, reel, small) if shape >= 245 else (small, reel)
+    return (reel,) if shape >= 185 else (small,)

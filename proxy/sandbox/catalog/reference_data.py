@@ -1,0 +1,183 @@
+"""Reference data of the catalog: companies, sellers, the category tree, attributes.
+
+It grows while the catalog is loaded (a user's file and generated parts may name new manufacturers and categories) and
+is read-only afterwards. It holds no parts.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from proxy.sandbox.catalog import currencies, listings, matching, records, source_files
+
+# Above every real id, so that a new company or category cannot be mistaken for a real one.
+_FIRST_NEW_ID = 990_001
+# The database keeps the position of a seller in one byte.
+_MOST_SELLERS = 255
+_NOT_SLUG = re.compile(r"[\W_]+")
+
+
+class ReferenceData:
+    """Companies, sellers, categories and attributes by id and by name."""
+
+    def __init__(
+        self,
+        companies: Iterable[records.Company],
+        sellers: Iterable[listings.Seller],
+        categories: Iterable[records.Category],
+        attributes: Iterable[records.CatalogAttribute],
+    ) -> None:
+        self.companies = {company.id: company for company in companies}
+        self.sellers = tuple(sellers)
+        self.categories = {category.id: category for category in categories}
+        self.attributes = {attribute.shortname: attribute for attribute in attributes}
+        self._maker_by_name = {
+            matching.normalise(name): company.id
+            for company in reversed(self.companies.values())
+            if "manufacturer" in company.roles
+            for name in (*company.aliases, company.name)
+        }
+        self._category_by_name = {
+            matching.normalise(category.name): category.id for category in self.categories.values()
+        }
+        self._children: dict[str, list[str]] = {}
+        for category in self.categories.values():
+            self._add_child(category)
+
+    def root(self) -> records.Category:
+        """The category that is its own parent."""
+        return next(category for category in self.categories.values() if category.id == category.parent_id)
+
+    def maker(self, text: str) -> records.Company:
+        """The manufacturer with this id, name or alias; created if the name is new. LookupError for an unknown id."""
+        if text.isdecimal():
+            return self._as_manufacturer(self.companies[text])
+        known = self._maker_by_name.get(matching.normalise(text))
+        return self.companies[known] if known else self._new_maker(text)
+
+    def category(self, text: str) -> records.Category:
+        """The category with this id or name; created under the root if new. LookupError for an unknown id."""
+        if text.isdecimal():
+            return self.categories[text]
+        known = self._category_by_name.get(matching.normalise(text))
+        return self.categories[known] if known else self._new_category(text, self.root())
+
+    def branch(self, *names: str) -> records.Category:
+        """The category at a path of names below the root; missing ones are created."""
+        current = self.root()
+        for name in names:
+            known = self._category_by_name.get(matching.normalise(name))
+            current = self.categories[known] if known else self._new_category(name, current)
+        return current
+
+    def children(self, id_: str) -> tuple[records.Category, ...]:
+        """The direct children, in the order of the files."""
+        return tuple(self.categories[child] for child in self._children.get(id_, ()))
+
+    def ancestors(self, id_: str) -> tuple[records.Category, ...]:
+        """The categories from the root to the parent: root first, parent last; empty for the root."""
+        above: list[records.Category] = []
+        current = self.categories[id_]
+        while current.parent_id != current.id:
+            current = self.categories[current.parent_id]
+            above.append(current)
+        return tuple(reversed(above))
+
+    def descendants(self, id_: str) -> tuple[str, ...]:
+        """The ids of the category itself and of everything under it."""
+        return (id_, *(below for child in self._children.get(id_, ()) for below in self.descendants(child)))
+
+    def _new_maker(self, name: str) -> records.Company:
+        slug = f"/manufacturers/{_slug(name)}"
+        plain = dict.fromkeys(("is_verified", "is_broker", "is_distributor_api", "is_octocart_supported"), False)
+        company = records.Company(
+            _next_id(self.companies), name, (), None, None, slug, **plain, roles=frozenset({"manufacturer"})
+        )
+        self.companies[company.id] = company
+        self._maker_by_name[matching.normalise(name)] = company.id
+        return company
+
+    def _new_category(self, name: str, parent: records.Category) -> records.Category:
+        category = records.Category(_next_id(self.categories), parent.id, name, f"{parent.path}/{_slug(name)}")
+        self.categories[category.id] = category
+        self._category_by_name[matching.normalise(name)] = category.id
+        self._add_child(category)
+        return category
+
+    def _as_manufacturer(self, company: records.Company) -> records.Company:
+        if "manufacturer" not in company.roles:
+            company = replace(company, roles=company.roles | {"manufacturer"})
+            self.companies[company.id] = company
+        return company
+
+    def _add_child(self, category: records.Category) -> None:
+        if category.parent_id != category.id:
+            self._children.setdefault(category.parent_id, []).append(category.id)
+
+
+def _next_id(taken: Iterable[str]) -> str:
+    return str(max(_FIRST_NEW_ID, *(int(id_) + 1 for id_ in taken)))
+
+
+def _slug(name: str) -> str:
+    return _NOT_SLUG.sub("-", name.lower()).strip("-")
+
+
+def read(data: Path) -> ReferenceData:
+    """The companies, categories and attributes of the shipped files in the folder `data`. Raises
+    source_files.CatalogError."""
+    path = data / "companies.jsonl"
+    companies = [
+        (_company(line), f"{path}:{number}", line) for number, line in source_files.read(path, source_files.CompanyLine)
+    ]
+    sellers = [_seller(*one) for one in companies if "seller" in one[0].roles]
+    if len(sellers) > _MOST_SELLERS:
+        raise source_files.CatalogError(
+            f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}"
+        )
+    return ReferenceData(
+        [company for company, _, _ in companies],
+        sellers,
+        [_category(line) for _, line in source_files.read(data / "categories.jsonl", source_files.CategoryLine)],
+        [_attribute(line) for _, line in source_files.read(data / "attributes.jsonl", source_files.AttributeLine)],
+    )
+
+
+def _company(line: source_files.CompanyLine) -> records.Company:
+    return records.Company(
+        id=line.id,
+        name=line.name,
+        aliases=tuple(line.aliases),
+        display_flag=line.display_flag,
+        homepage_url=line.homepage_url,
+        slug=line.slug,
+        is_verified=line.is_verified,
+        is_broker=line.is_broker,
+        is_distributor_api=line.is_distributor_api,
+        is_octocart_supported=line.is_octocart_supported,
+        roles=frozenset(line.roles),
+    )
+
+
+def _seller(company: records.Company, location: str, line: source_files.CompanyLine) -> listings.Seller:
+    if line.currency not in currencies.PER_DOLLAR:
+        raise source_files.CatalogError(f"{location}: currency {line.currency!r} has no exchange rate")
+    authorized = line.authorized and not line.is_broker
+    return listings.Seller(company, line.currency, line.weight, authorized, tuple(line.regions), line.order_multiple)
+
+
+def _category(line: source_files.CategoryLine) -> records.Category:
+    return records.Category(line.id, line.parent_id, line.name, line.path)
+
+
+def _attribute(line: source_files.AttributeLine) -> records.CatalogAttribute:
+    return records.CatalogAttribute(
+        id=line.id,
+        name=line.name,
+        shortname=line.shortname,
+        group=line.group,
+        value_type=line.value_type,
+        units_name=line.units_name,
+        units_symbol=line.units_symbol,
+    )

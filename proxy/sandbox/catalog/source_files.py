@@ -1,0 +1,111 @@
+"""The catalog's source files (JSON Lines): the types of their lines, and reading them.
+
+Used for the shipped files and for a user's own parts file; generated parts have the same type.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+
+class CatalogError(ValueError):
+    """A catalog file that cannot be used; the message names the file, the line and the fault."""
+
+
+class _Line(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
+    pass
+
+
+class CompanyLine(_Line, frozen=True):
+    """A maker or seller. `currency`, `weight`, `authorized`, `regions` and `order_multiple` apply to sellers only."""
+
+    id: str
+    name: str
+    slug: str
+    roles: list[Literal["manufacturer", "seller"]]
+    aliases: list[str] = []
+    display_flag: str | None = None
+    homepage_url: str | None = None
+    is_verified: bool = False
+    is_broker: bool = False
+    is_distributor_api: bool = False
+    is_octocart_supported: bool = False
+    currency: str = "USD"
+    weight: float = 0.3
+    authorized: bool = True
+    regions: list[str] = []
+    order_multiple: bool = False
+
+
+class CategoryLine(_Line, frozen=True):
+    """A node of the category tree; the root is its own parent."""
+
+    id: str
+    parent_id: str
+    name: str
+    path: str
+
+
+class AttributeLine(_Line, frozen=True):
+    """An attribute: a kind of technical property."""
+
+    id: str
+    name: str
+    shortname: str
+    group: str
+    value_type: Literal["number", "text"]
+    units_name: str = ""
+    units_symbol: str = ""
+
+
+class ReferenceDesignLine(_Line, frozen=True):
+    """A maker's example circuit."""
+
+    name: str
+    url: str
+
+
+class PartLine(_Line, frozen=True):
+    """A part. Numbers in `specs` are in SI base units (temperatures in °C); `sku` and `codes` are by seller id."""
+
+    mpn: str
+    manufacturer: str
+    id: str = ""
+    category: str = ""
+    description: str = ""
+    v3uid: str = ""
+    specs: dict[str, float | str] = {}
+    aka: list[str] = []
+    redirected: list[str] = []
+    series: str = ""
+    datasheet: bool = True
+    cad: bool | None = None
+    images: bool = True
+    factory_lead_days: int | None = None
+    offers: Literal["", "none", "brokers", "nostock"] = ""
+    sku: dict[str, str] = {}
+    codes: dict[str, int] = {}
+    documents: list[str] = []
+    reference_designs: list[ReferenceDesignLine] = []
+    free_sample: bool = False
+
+
+L = TypeVar("L", bound=_Line)
+
+
+def read(path: Path, kind: type[L]) -> Iterator[tuple[int, L]]:
+    """The lines of `path` with their numbers from 1, without blank ones. Raises CatalogError for an invalid line."""
+    decoder = msgspec.json.Decoder(kind)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot be read: {error.strerror}") from error
+    for number, text in enumerate(raw.splitlines(), start=1):
+        if not text.strip():
+            continue
+        try:
+            yield number, decoder.decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CatalogError(f"{path}:{number}: {error}") from error

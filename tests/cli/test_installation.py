@@ -1,0 +1,154 @@
+"""The bare wheel in an empty environment: it serves, and other commands name the extra that they need.
+
+Of the installed packages only those that the wheel requires without an extra are put into the environment.
+"""
+
+import asyncio
+import importlib.metadata
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from support import scripted_upstream
+from support.scripted_upstream import ScriptedResponse
+
+from bench import canned
+
+ROOT = Path(__file__).parents[2]
+KEY = "A_KEY"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def required() -> set[str]:
+    """Names of all distributions that the service needs without an extra, directly or not."""
+    found: set[str] = set()
+    left = ["v3bridge"]
+    while left:
+        name = canonicalize_name(left.pop())
+        if name not in found:
+            found.add(name)
+            needs = [Requirement(line) for line in importlib.metadata.requires(name) or []]
+            left += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return found - {"v3bridge"}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the bare wheel."""
+    folder = tmp_path_factory.mktemp("bare")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
+    venv.create(folder / "venv", symlinks=True)
+    python = folder / "venv" / "bin" / "python"
+    wheel = next(folder.glob("*.whl"))
+    options = ["--python", str(python), "--disable-pip-version-check", "install", "--no-index", "--no-deps", "--quiet"]
+    subprocess.run([sys.executable, "-m", "pip", *options, str(wheel)], capture_output=True, check=True)
+    packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
+    for name in required():
+        _link(importlib.metadata.distribution(name), packages)
+    return python
+
+
+def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None:
+    """Make an installed distribution available in another folder of packages."""
+    for top in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
+        source = Path(str(distribution.locate_file(top)))
+        if source.exists() and not (packages / top).exists():
+            (packages / top).symlink_to(source)
+
+
+@pytest.fixture
+def run(bare: Path, tmp_path: Path) -> Run:
+    """Runs a command of the bare installation, outside the checkout."""
+
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [str(bare.with_name("v3bridge")), *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+def configuration(folder: Path, upstream: scripted_upstream.ScriptedUpstream, **more: Any) -> Path:
+    """A configuration file for an upstream."""
+    application = {"client_id": "id", "client_secret": "secret", "apikeys": [KEY]}
+    settings = {
+        "listen": {"port": 0},
+        "store": "memory:",
+        "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
+        "applications": {"erp": application},
+    }
+    file = folder / "config.yaml"
+    file.write_text(yaml.safe_dump(settings | more), encoding="utf-8")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def serve(bare: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
+    """Starts the bare service with a configuration; returns its base URL."""
+    started: list[subprocess.Popen[str]] = []
+
+    def serve(file: Path) -> str:
+        command = [str(bare.with_name("v3bridge")), "serve", "--config", str(file)]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
+        )
+        started.append(process)
+        assert process.stdout is not None
+        return next(word for line in process.stdout for word in line.split() if word.startswith("http")).rstrip("./")
+
+    yield serve
+    for process in started:
+        process.terminate()
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], tmp_path: Path) -> None:
+    async with scripted_upstream.running() as upstream:
+        upstream.respond_with(ScriptedResponse(canned.search_body(["SN74S74N"], ["supSearchMpn"])))
+        url = await asyncio.to_thread(serve, configuration(tmp_path, upstream))
+        target = f"{url}/parts/match?apikey={KEY}&queries=%5B%7B%22mpn%22%3A%22SN74S74N%22%7D%5D"
+        async with aiohttp.ClientSession() as session, session.get(target) as response:
+            (result,) = (await response.json())["results"]
+    assert [item["mpn"] for item in result["items"]] == ["SN74S74N"] * 3
+
+
+@pytest.mark.parametrize(
+    "command,extra",
+    [
+        (["serve"], "sandbox"),
+        (["sandbox"], "sandbox"),
+        (["compare", "--requests", "list.har"], "compare"),
+        (["record", "--output", "recording.zst", "--requests", "list.har"], "compare"),
+    ],
+)
+def test_bare_installation_names_the_missing_extra(run: Run, tmp_path: Path, command: list[str], extra: str) -> None:
+    (tmp_path / "list.har").write_text('{"log": {"entries": []}}', encoding="utf-8")
+    done = run(*command)
+    assert done.returncode == 2
+    assert f"v3bridge[{extra}]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_bare_installation_names_the_extra_of_a_setting(run: Run, tmp_path: Path) -> None:
+    async with scripted_upstream.running() as upstream:
+        redis = configuration(tmp_path, upstream, store="redis://127.0.0.1:1/0")
+        assert "v3bridge[redis]" in run("serve", "--config", str(redis)).stderr
+        otel = configuration(tmp_path, upstream, tracing={"otlp_url": "http://127.0.0.1:1/v1/traces"})
+        assert "v3bridge[otel]" in run("serve", "--config", str(otel)).stderr
+
+
+@pytest.mark.parametrize("command", [["--help"], ["mappings"], ["surface"], ["compare", "--help"], ["--version"]])
+def test_bare_installation_runs_every_command_that_needs_no_extra(run: Run, command: list[str]) -> None:
+    done = run(*command)
+    assert (done.returncode, done.stderr) == (0, "")

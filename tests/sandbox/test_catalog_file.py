@@ -1,0 +1,125 @@
+"""A catalog in a file: the same catalog, opened without making it, and refused where it is another one."""
+
+import itertools
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import small_catalog
+
+from proxy.sandbox.catalog import catalog_file, large_families, loader, records, source_files, store
+
+ANY = records.SearchConditions()
+PARTS = 300
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return small_catalog.write(folder)
+
+
+@pytest.fixture
+def opens(tmp_path: Path, data: Any) -> Any:
+    """Opens a catalog file of the small data, which is created if it is missing."""
+    return lambda name="catalog.db", **more: store.open_catalog(
+        **{"parts": PARTS, "data": data, "file": tmp_path / name, **more}
+    )
+
+
+def test_a_prepared_catalog_answers_as_one_in_memory(opens: Any, data: Any) -> None:
+    opens().close()
+    kept, made = opens(), store.open_catalog(PARTS, data=data)
+    for q in ("", "resistor", "10 kΩ", "rc0603"):
+        assert kept.search(q, ANY).ids == made.search(q, ANY).ids
+    for id_ in made.search("", ANY).ids:
+        assert kept.part(id_) == made.part(id_)
+        assert kept.sellers_of(kept.part(id_)) == made.sellers_of(made.part(id_))
+    assert (kept.manufacturers(), kept.sellers()) == (made.manufacturers(), made.sellers())
+    assert (kept.categories(), kept.attributes()) == (made.categories(), made.attributes())
+    assert kept.num_parts("4161") == PARTS
+
+
+def test_it_is_made_once_and_then_only_opened(opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opens().close()
+    before = (tmp_path / "catalog.db").read_bytes()
+    monkeypatch.setattr(loader, "fill", lambda *_, **__: pytest.fail("it was made again"))
+    opens().close()
+    opens(parts=None).close()
+    assert (tmp_path / "catalog.db").read_bytes() == before
+
+
+def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens: Any, tmp_path: Path, data: Any) -> None:
+    opens().close()
+    own = tmp_path / "own.jsonl"
+    own.write_text('{"mpn": "X1", "manufacturer": "TI"}')
+    for change, fault in [
+        ({"seed": 2}, "was made with seed 1, not 2; delete it and it is made anew"),
+        ({"parts": 400}, "was made with 300 parts, not 400"),
+        ({"extra": own}, "was made with another file of parts of your own"),
+    ]:
+        with pytest.raises(source_files.CatalogError, match=r"catalog\.db: ") as caught:
+            opens(**change)
+        assert fault in str(caught.value)
+    with (data / "parts.jsonl").open("a") as parts:
+        parts.write("\n")
+    with pytest.raises(source_files.CatalogError, match="by another version of this program"):
+        opens()
+
+
+@pytest.mark.parametrize("content", [b"not a database", b""])
+def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens: Any, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "catalog.db").write_bytes(content)
+    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: is no prepared catalog; name another file"):
+        opens()
+    assert (tmp_path / "catalog.db").read_bytes() == content
+
+
+@pytest.mark.parametrize("reason", [KeyboardInterrupt(), sqlite3.OperationalError("database or disk is full")])
+def test_what_was_interrupted_leaves_nothing_behind(
+    opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Any
+) -> None:
+    def fail(*_: Any) -> None:
+        raise reason
+
+    monkeypatch.setattr("proxy.sandbox.catalog.database.DatabaseBuilder.finish", fail)
+    with pytest.raises((KeyboardInterrupt, source_files.CatalogError)):
+        opens()
+    assert {path.name for path in tmp_path.iterdir()} == {"data"}
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
+        catalog_file.create(
+            tmp_path / "absent" / "catalog.db", catalog_file.CatalogSource(None, None, 1, loader.SHIPPED)
+        )
+
+
+def test_several_processes_make_the_same_file(tmp_path: Path) -> None:
+    heard = []
+    for processes in (1, 2):
+        path = tmp_path / f"{processes}.db"
+        store.prepare(path, 2500, processes=processes, progress=lambda *made: heard.append(made))
+    assert (tmp_path / "1.db").read_bytes() == (tmp_path / "2.db").read_bytes()
+    assert heard == [(2000, 2500), (2500, 2500)] * 2
+
+
+@pytest.mark.parametrize(
+    "series,shape,example",
+    [
+        ("CMF", r"CMF(50|55|60|65)\d+[RKM]\d+[BCDF][HKN](E[ABK]|RE)", "CMF5010R000BHEA"),
+        ("RN", r"RN(50|55|60|65|70)[CDE](\d{4}|\d\dR\d)[BCDF](B14|R36|RE6|BSL)", "RN50C10R0BB14"),
+        ("SiT8008", r"SiT8008B[IC]-[1238][123]-(18|25|28|30|33)[ES]-\d+\.\d{6}", "SiT8008BI-13-33E-25.000000"),
+        ("MLCC", r"\d{4}[Y3512][ACD]\d{3}[JKM]AT[24]A", "04023C104KAT2A"),
+        ("D38999", r"D38999/2[046][FWZJ][A-HJ]\d{1,2}[PS][NA-E]", "D38999/20WB35SN"),
+    ],
+)
+def test_large_families_number_their_parts_as_the_makers_do(series: str, shape: str, example: str) -> None:
+    (family,) = (one for one in large_families.FAMILIES if one.series == series)
+    mpns = [draft.mpn for draft in itertools.islice(family.drafts(), 8000)]
+    assert len(set(mpns)) == 8000
+    assert [mpn for mpn in mpns if not re.fullmatch(shape, mpn)] == []
+    assert example in mpns

@@ -1,0 +1,370 @@
+"""What differs between two answers: one difference each, of the right kind, at its place."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from proxy.compare import responses
+from proxy.compare.judging import diff
+from proxy.compare.judging.findings import ABSENT, Difference
+from proxy.compare.responses import JsonDocument
+
+DIGI_KEY = {"__class__": "Seller", "uid": "2c3be9310496fffc", "name": "Digi-Key"}
+MOUSER = {"__class__": "Seller", "uid": "a5e060ea85e77627", "name": "Mouser"}
+
+
+def offer(sku: str = "296-1-ND", seller: Any = DIGI_KEY, **fields: Any) -> Any:
+    return {"__class__": "PartOffer", "sku": sku, "seller": seller, "prices": {}, "packaging": None, **fields}
+
+
+def part(uid: str = "aa00000000000001", mpn: str = "SN74S74N", **fields: Any) -> Any:
+    return {"__class__": "Part", "uid": uid, "mpn": mpn, "manufacturer": {"name": "TI"}, "offers": [], **fields}
+
+
+def match(*items: Any, reference: Any = None) -> Any:
+    return {"items": list(items), "hits": len(items), "reference": reference, "error": None}
+
+
+def answer(*results: Any) -> Any:
+    return {"__class__": "PartsMatchResponse", "results": list(results), "msec": 5}
+
+
+def of_offers(*offers: Any) -> Any:
+    return answer(match(part(offers=list(offers))))
+
+
+def seen(old: Any, new: Any) -> Any:
+    return [(each.kind, each.path, each.place) for each in diff.diff(old, new)]
+
+
+OFFERS = "results[*].items[*].offers"
+AT_OFFERS = "results[0].items[aa00000000000001].offers"
+
+
+def test_equal_answers_have_no_difference_whatever_the_order_of_their_keys() -> None:
+    old = of_offers(offer(), offer("67K1122"))
+    assert diff.diff(old, dict(reversed(old.items()))) == []
+
+
+def test_a_changed_price_stands_at_its_quantity() -> None:
+    old = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.5"]]}))
+    new = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.6"]]}))
+    assert diff.diff(old, new) == [
+        Difference(
+            "value",
+            "results[*].items[*].offers[*].prices.USD[*]",
+            "results[0].items[aa00000000000001].offers[Digi-Key 296-1-ND].prices.USD[10]",
+            "0.5",
+            "0.6",
+        )
+    ]
+
+
+def test_a_dropped_price_break_is_one_difference() -> None:
+    old = of_offers(offer(prices={"USD": [[1, "0.7"], [10, "0.6"], [100, "0.5"]]}))
+    new = of_offers(offer(prices={"USD": [[1, "0.7"], [100, "0.5"]]}))
+    assert diff.diff(old, new) == [
+        Difference(
+            "missing", OFFERS + "[*].prices.USD[*]", AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10]", [10, "0.6"]
+        )
+    ]
+
+
+def test_a_quantity_written_as_text_is_that_and_no_price_break_lost() -> None:
+    old, new = (of_offers(offer(prices={"USD": [[quantity, "0.7"]]})) for quantity in (10, "10"))
+    path = "[*].prices.USD[*].quantity"
+    assert seen(old, new) == [("type", OFFERS + path, AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10].quantity")]
+
+
+def test_a_price_break_of_another_shape_is_compared_piece_by_piece() -> None:
+    old = of_offers(offer(prices={"USD": [[10, "0.7"]]}))
+    new = of_offers(offer(prices={"USD": [[10, "0.7", "net"]]}))
+    place = AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD[10][net]"
+    assert seen(old, new) == [("extra", OFFERS + "[*].prices.USD[*][*]", place)]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_added_offer_is_one_difference_wherever_it_stands(at: int) -> None:
+    offers = [offer(), offer("67K1122", MOUSER)]
+    added = offer("new", MOUSER)
+    new = of_offers(*offers[:at], added, *offers[at:])
+    assert diff.diff(of_offers(*offers), new) == [
+        Difference("extra", OFFERS + "[*]", AT_OFFERS + "[Mouser new]", ABSENT, added)
+    ]
+
+
+def test_offers_that_have_moved_are_one_difference_of_the_list() -> None:
+    offers = [offer("1"), offer("2"), offer("3")]
+    assert diff.diff(of_offers(*offers), of_offers(*reversed(offers))) == [
+        Difference(
+            "order",
+            OFFERS,
+            AT_OFFERS,
+            ["[Digi-Key 1]", "[Digi-Key 2]", "[Digi-Key 3]"],
+            ["[Digi-Key 3]", "[Digi-Key 2]", "[Digi-Key 1]"],
+        )
+    ]
+
+
+def test_what_has_moved_and_changed_is_both() -> None:
+    old = of_offers(offer("1", moq=1), offer("2"))
+    new = of_offers(offer("2"), offer("1", moq=9))
+    assert seen(old, new) == [
+        ("order", OFFERS, AT_OFFERS),
+        ("value", OFFERS + "[*].moq", AT_OFFERS + "[Digi-Key 1].moq"),
+    ]
+
+
+def test_offers_of_one_sku_are_told_apart_by_packaging() -> None:
+    reel, cut = offer(packaging="Reel", moq=1000), offer(packaging="Cut Tape", moq=1)
+    new = of_offers({**cut, "moq": 2}, {**reel, "moq": 2000})
+    assert [(each.kind, each.old, each.new) for each in diff.diff(of_offers(reel, cut), new)] == [
+        ("order", ["[Digi-Key 296-1-ND]", "[Digi-Key 296-1-ND #2]"], ["[Digi-Key 296-1-ND #2]", "[Digi-Key 296-1-ND]"]),
+        ("value", 1000, 2000),
+        ("value", 1, 2),
+    ]
+
+
+def test_of_offers_that_nothing_tells_apart_none_is_lost() -> None:
+    one, other = offer(moq=1), offer(moq=2)
+    assert seen(of_offers(one, other), of_offers(other)) == [
+        ("missing", OFFERS + "[*]", AT_OFFERS + "[Digi-Key 296-1-ND]")
+    ]
+    assert seen(of_offers(one), of_offers(one, one, one)) == [
+        ("extra", OFFERS + "[*]", AT_OFFERS + "[Digi-Key 296-1-ND #2]"),
+        ("extra", OFFERS + "[*]", AT_OFFERS + "[Digi-Key 296-1-ND #3]"),
+    ]
+
+
+def test_another_packaging_is_a_change_of_the_offer_where_its_sku_is_the_only_one() -> None:
+    assert seen(of_offers(offer(packaging="Reel")), of_offers(offer(packaging="Tube"))) == [
+        ("value", OFFERS + "[*].packaging", AT_OFFERS + "[Digi-Key 296-1-ND].packaging")
+    ]
+
+
+def test_offers_that_lost_their_sku_are_compared_in_turn() -> None:
+    offers = [offer("1"), offer("2", MOUSER)]
+    lost = [{key: value for key, value in each.items() if key != "sku"} for each in offers]
+    assert seen(of_offers(*offers), of_offers(*lost)) == [
+        ("missing", OFFERS + "[*].sku", AT_OFFERS + "[Digi-Key 1].sku"),
+        ("missing", OFFERS + "[*].sku", AT_OFFERS + "[Mouser 2].sku"),
+    ]
+
+
+def test_a_seller_of_another_uid_is_known_by_its_name() -> None:
+    renamed = offer(seller={**DIGI_KEY, "uid": "0" * 16})
+    assert [each.path for each in diff.diff(of_offers(offer()), of_offers(renamed))] == [OFFERS + "[*].seller.uid"]
+
+
+def test_a_part_that_is_not_there_is_one_difference() -> None:
+    one, other = part(), part("aa00000000000002", "SN74LS74")
+    new = {**answer(match(one)), "results": [{**match(one), "hits": 2}]}
+    assert diff.diff(answer(match(one, other)), new) == [
+        Difference("missing", "results[*].items[*]", "results[0].items[aa00000000000002]", other)
+    ]
+
+
+def test_a_part_of_another_uid_is_known_by_number_and_maker() -> None:
+    old, new = answer(match(part())), answer(match(part("bb00000000000001")))
+    assert seen(old, new) == [("value", "results[*].items[*].uid", "results[0].items[aa00000000000001].uid")]
+
+
+def test_another_part_in_the_place_of_one_is_no_change_of_it() -> None:
+    old, new = answer(match(part())), answer(match(part("bb00000000000001", "LM358")))
+    assert [kind for kind, _, _ in seen(old, new)] == ["missing", "extra"]
+
+
+def test_results_are_known_by_their_reference() -> None:
+    old = answer(match(part(), reference="a"), match(reference="b"))
+    new = answer(match(reference="b"), match(part(moq=1), reference="a"))
+    assert seen(old, new) == [
+        ("order", "results", "results"),
+        ("extra", "results[*].items[*].moq", "results[0].items[aa00000000000001].moq"),
+    ]
+
+
+def test_results_without_a_reference_are_known_by_their_position() -> None:
+    nothing, one = match(), match(part())
+    assert seen(answer(nothing, one, nothing), answer(one, nothing, nothing)) == [("order", "results", "results")]
+    other = match(part(moq=1))
+    assert seen(answer(nothing, one, nothing), answer(other, nothing, nothing)) == [
+        ("extra", "results[*].items[*]", "results[0].items[aa00000000000001]"),
+        ("value", "results[*].hits", "results[0].hits"),
+        ("missing", "results[*].items[*]", "results[1].items[aa00000000000001]"),
+        ("value", "results[*].hits", "results[1].hits"),
+    ]
+
+
+def test_a_reference_of_another_type_is_that_and_no_other_result() -> None:
+    old, new = answer(match(reference=7), match(reference=8)), answer(match(reference="7"), match(reference="8"))
+    assert seen(old, new) == [
+        ("type", "results[*].reference", "results[0].reference"),
+        ("type", "results[*].reference", "results[1].reference"),
+    ]
+
+
+def test_a_result_that_is_not_there_is_found_among_others_like_it() -> None:
+    results = [match(part(f"aa0000000000000{number}")) for number in range(5)]
+    assert seen(answer(*results), answer(*results[:1], *results[2:])) == [("missing", "results[*]", "results[1]")]
+
+
+def test_results_of_a_search_are_known_by_what_they_hold() -> None:
+    one, other = ({"item": part(f"aa0000000000000{number}"), "snippet": None} for number in (1, 2))
+    changed = {**one, "snippet": "text"}
+    assert seen({"results": [one, other]}, {"results": [other, changed]}) == [
+        ("order", "results", "results"),
+        ("type", "results[*].snippet", "results[aa00000000000001].snippet"),
+    ]
+    assert seen({"results": [one, other]}, {"results": [other]}) == [
+        ("missing", "results[*]", "results[aa00000000000001]")
+    ]
+
+
+def test_the_uids_of_get_multi_are_data() -> None:
+    one, other = part(), part("aa00000000000002")
+    old = {one["uid"]: one, "bb00000000000009": other}
+    assert diff.diff(old, {one["uid"]: {**one, "mpn": "X"}}) == [
+        Difference("missing", "[*]", "[bb00000000000009]", other),
+        Difference("value", "[*].mpn", "[aa00000000000001].mpn", "SN74S74N", "X"),
+    ]
+
+
+def test_a_uid_is_data_beside_an_error_as_well() -> None:
+    new = {"__class__": "ClientErrorResponse", "message": "no"}
+    assert seen({"aa00000000000001": part()}, new) == [
+        ("missing", "[*]", "[aa00000000000001]"),
+        ("extra", "__class__", "__class__"),
+        ("extra", "message", "message"),
+    ]
+
+
+def test_a_missing_field_is_one_difference_however_much_is_in_it() -> None:
+    old = of_offers(offer(prices={"USD": [[1, "1.0"], [2, "2.0"]], "EUR": [[1, "1.0"]]}))
+    assert seen(old, of_offers(offer(prices={"EUR": [[1, "1.0"]]}))) == [
+        ("missing", OFFERS + "[*].prices.USD", AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD")
+    ]
+
+
+def test_keys_that_are_no_names_are_quoted() -> None:
+    old = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 1}}}}
+    new = {"facet_results": {"fields": {"specs.resistance.value": {"missing": 2}}}}
+    where = 'facet_results.fields["specs.resistance.value"].missing'
+    assert seen(old, new) == [("value", where, where)]
+
+
+def test_documents_are_known_by_url_and_descriptions_by_their_text() -> None:
+    old = part(datasheets=[{"url": "a"}, {"url": "b"}], descriptions=[{"value": "x"}, {"value": "y"}])
+    new = part(datasheets=[{"url": "b", "mimetype": "text/html"}], descriptions=[{"value": "y"}, {"value": "x"}])
+    assert seen(old, new) == [
+        ("missing", "datasheets[*]", "datasheets[a]"),
+        ("extra", "datasheets[*].mimetype", "datasheets[b].mimetype"),
+        ("order", "descriptions", "descriptions"),
+    ]
+
+
+def test_texts_of_a_list_are_known_by_themselves() -> None:
+    old, new = part(category_uids=["a", "b", "c"]), part(category_uids=["a", "c", "d"])
+    assert seen(old, new) == [
+        ("missing", "category_uids[*]", "category_uids[b]"),
+        ("extra", "category_uids[*]", "category_uids[d]"),
+    ]
+
+
+def test_a_lone_text_that_says_something_else_is_a_change() -> None:
+    assert diff.diff({"value": ["22"]}, {"value": ["33"]}) == [Difference("value", "value[*]", "value[22]", "22", "33")]
+
+
+def test_what_nothing_identifies_is_compared_in_turn() -> None:
+    old = {"_custom": [{"a": 1}, {"a": 2}, {"b": 0}]}
+    new = {"_custom": [{"a": 2}, {"a": 3}, {"b": 0}]}
+    assert seen(old, new) == [("value", "_custom[*].a", "_custom[#1].a")]
+
+
+@pytest.mark.parametrize(
+    "old,new,kind",
+    [
+        (b"1", b"1.0", "format"),
+        (b"1", b"1e0", "format"),
+        (b"100", b"1E+2", "format"),
+        (b"1.0", b"1.00", "format"),
+        (b"0", b"-0", "format"),
+        (b"0.1", b"0.10000000000000001", "value"),
+        (b"12345678901234567890123", b"12345678901234567890124", "value"),
+        (b"true", b"1", "type"),
+        (b"false", b"0", "type"),
+        (b"true", b"false", "value"),
+        (b"null", b"[]", "type"),
+        (b'"5"', b"5", "type"),
+        (b"{}", b"[]", "type"),
+        (b'"0.64700"', b'"0.647"', "format"),
+        (b'"0.64700"', b'"0.648"', "value"),
+        (b'"2020-01-01T10:00:00Z"', b'"2020-01-01T12:00:00.000+02:00"', "format"),
+        (b'"2020-01-01T10:00:00Z"', b'"2020-01-01T10:00:01Z"', "value"),
+        (b'"http://a"', b'"https://a"', "value"),
+        (b'"a"', b'"A"', "value"),
+    ],
+)
+@pytest.mark.parametrize("around", [b"%s", b'{"a": [{"b": %s}], "c": [%s]}', b'[[%s], {"uid": 4, "d": {"e": %s}}]'])
+def test_nothing_is_hidden_by_what_python_takes_for_equal(old: bytes, new: bytes, kind: str, around: bytes) -> None:
+    values = [responses.read_json(around.replace(b"%s", text)).value for text in (old, new)]
+    assert {each.kind for each in diff.diff(*values)} == {kind}
+    assert diff.diff(values[0], values[0]) == []
+
+
+@pytest.mark.parametrize("name", ["mpn", "sku", "uid", "name", "reference"])
+def test_a_name_that_looks_like_a_number_is_none(name: str) -> None:
+    assert seen({name: "1.5"}, {name: "1.50"}) == [("value", name, name)]
+
+
+def test_a_whole_answer_of_another_type_is_one_difference() -> None:
+    assert diff.diff({"a": 1}, [1]) == [Difference("type", "$", "$", {"a": 1}, [1])]
+
+
+def test_keys_that_stand_twice_on_one_side_are_differences() -> None:
+    old, new = JsonDocument({}, ("sku", "a.b")), JsonDocument({}, ("a.b", "uid"))
+    assert diff.diff_documents(old, new) == [
+        Difference("twice", "**.sku", "**.sku", "twice", "once"),
+        Difference("twice", "**.uid", "**.uid", "once", "twice"),
+    ]
+
+
+def test_documents_are_compared_by_their_values_too() -> None:
+    old, new = responses.read_json(b'{"a": 1, "a": 2}'), responses.read_json(b'{"a": 3}')
+    assert [each.kind for each in diff.diff_documents(old, new)] == ["value", "twice"]
+
+
+@pytest.mark.parametrize("around", [b"[%s]", b'{"a": %s}', b'{"items": [%s]}'])
+@pytest.mark.parametrize("leaf", [b"1", b"123456789012345678901234567890"])
+def test_deep_nesting_is_walked_to_its_end(around: bytes, leaf: bytes) -> None:
+    levels = 125 if b"items" in around else 250
+
+    def nested(text: Any) -> Any:
+        for _ in range(levels):
+            text = around.replace(b"%s", text)
+        return responses.read_json(text).value
+
+    assert [each.kind for each in diff.diff(nested(leaf), nested(b'"x"'))] == ["type"]
+    assert [each.kind for each in diff.diff(nested(b"1"), nested(b"1.0"))] == ["format"]
+    assert diff.diff(nested(leaf), nested(leaf)) == []
+
+
+def test_huge_texts_are_kept_whole_as_values_and_cut_in_places() -> None:
+    huge = "x" * 10_000_000
+    [missing, extra] = diff.diff({"l": [huge, "a"], "v": 1}, {"l": ["a", huge + "y"], "v": 1})
+    assert (missing.old, extra.new) == (huge, huge + "y")
+    assert len(missing.place) < 200
+    assert missing.place != extra.place
+
+
+def test_halves_of_characters_are_compared_like_any_text() -> None:
+    old, new = (
+        responses.read_json(rb'{"a": "\ud800", "b": [1]}').value,
+        responses.read_json(rb'{"b": [1], "a": "\ud801"}').value,
+    )
+    assert seen(old, new) == [("value", "a", "a")]
+    assert diff.diff(old, dict(reversed(old.items()))) == []
+
+
+def test_a_decimal_is_no_object_that_looks_like_one() -> None:
+    assert seen({"a": [Decimal("1.5")]}, {"a": [{"Decimal": "1.5"}]}) == [("type", "a[*]", "a[1.5]")]

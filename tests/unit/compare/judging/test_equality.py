@@ -1,0 +1,38 @@
+"""The same to the last digit: what Python takes for equal and what orjson cannot write included."""
+
+import itertools
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from support import v3_responses
+
+from proxy.compare.judging import equality
+
+ALL_DIFFERENT = [
+    *(True, False, None, 0, 1, 10, 10**25, -(10**25)),
+    *(Decimal("1"), Decimal("1.0"), Decimal("1.00"), Decimal("1E+1"), Decimal("10"), Decimal("-0"), Decimal("0")),
+    *("1", "1.0", "d1", "true", "", "\ud800", "\ud801", "Decimal('1')"),
+    *([], {}, [1], [True], [[1]], ["1"], [1, 1], {"a": 1}, {"a": "1"}, {"a": [1]}, {"b": 1}, {"a": 1, "b": 1}),
+    *({"\ud800": 1}, {"a": "\ud800"}, {"a": 10**25}),
+]
+
+
+@pytest.mark.parametrize("around", [lambda value: value, lambda value: [value], lambda value: {"x": [0, value]}])
+def test_values_that_are_written_otherwise_are_not_the_same(around: Any) -> None:
+    for old, new in itertools.combinations(map(around, ALL_DIFFERENT), 2):
+        assert not equality.same(old, new)
+        assert equality.canonical(old) != equality.canonical(new)
+
+
+@pytest.mark.parametrize("inner", ["a", "\ud800", 10**25, Decimal("1.0")])
+def test_the_order_of_keys_says_nothing(inner: Any) -> None:
+    old, new = {"a": {"x": inner, "y": 1}, "b": 2}, {"b": 2, "a": {"y": 1, "x": inner}}
+    assert equality.same(old, new)
+    assert equality.canonical(old) == equality.canonical(new)
+
+
+@given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
+def test_two_values_are_the_same_exactly_where_their_forms_are(old: Any, new: Any) -> None:
+    assert equality.same(old, new) == (equality.canonical(old) == equality.canonical(new))

@@ -1,0 +1,57 @@
+"""Every element of two lists is in one pair or on one side."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support import v3_responses
+
+from proxy.compare.judging import equality, identity, matching
+
+NAMES = st.sampled_from(["results", "items", "offers", "queries", "imagesets", "broker_listings", "other"])
+ELEMENTS = st.lists(
+    st.one_of(
+        v3_responses.SCALARS,
+        st.fixed_dictionaries(
+            {}, optional={name: st.sampled_from([1, "1", "a", None]) for name in ("uid", "sku", "reference")}
+        ),
+        st.tuples(st.sampled_from([1, 2, "1"]), st.sampled_from(["0.5", "0.50"])).map(list),
+    ),
+    max_size=6,
+)
+
+
+@given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
+def test_no_element_is_lost_and_none_is_paired_twice(old: Any, new: Any, name: Any, within: Any) -> None:
+    found = matching.match(old, new, identity.for_list(name, within, [*old, *new]))
+    pairs = [*found.same, *found.changed]
+    assert sorted([*(was for was, _ in pairs), *found.missing]) == list(range(len(old)))
+    assert sorted([*(now for _, now in pairs), *found.extra]) == list(range(len(new)))
+
+
+@given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
+def test_same_pairs_are_the_same_and_changed_ones_are_not(old: Any, new: Any, name: Any, within: Any) -> None:
+    found = matching.match(old, new, identity.for_list(name, within, [*old, *new]))
+    assert all(equality.same(old[was], new[now]) for was, now in found.same)
+    assert not any(equality.same(old[was], new[now]) for was, now in found.changed)
+
+
+@given(ELEMENTS, ELEMENTS)
+def test_elements_are_told_missing_only_where_the_other_side_has_none_like_them(old: Any, new: Any) -> None:
+    found = matching.match(old, new, identity.for_list("other", "", []))
+    left = {equality.canonical(new[at]) for at in found.extra}
+    assert not left.intersection(equality.canonical(old[at]) for at in found.missing)
+
+
+def test_what_a_key_does_not_tell_apart_is_paired_by_what_else_it_has_in_common() -> None:
+    """Two offers of one SKU, each with its own price, whose links differ on every side."""
+    seller = {"uid": "1", "name": "Digi-Key"}
+
+    def offer(moq: Any, link: Any) -> Any:
+        return {"sku": "296-1", "seller": seller, "packaging": "Reel", "moq": moq, "product_url": link}
+
+    old = [offer(1, "a"), offer(2500, "b"), offer(10, "c")]
+    new = [offer(10, "x"), offer(2500, "y"), offer(1, "z")]
+    found = matching.match(old, new, identity.for_list("offers", "", old))
+    assert found.changed == [(0, 2), (1, 1), (2, 0)]
+    assert found.moved

@@ -1,0 +1,124 @@
+"""Places that nobody's data can forge, and what a program reads there."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.compare.judging import paths
+
+HOSTILE = st.one_of(
+    st.text(max_size=5), st.text('.[]*"\\#$…a0', max_size=5), st.sampled_from(["a", "a.b", "[*]", "x" * 200])
+)
+
+
+def path(*keys: Any) -> Any:
+    made = paths.ROOT
+    for key in keys:
+        made = paths.each(made) if key is None else paths.field(made, key)
+    return made
+
+
+def test_plain_names_are_joined_by_dots() -> None:
+    assert path("results", None, "items", None, "prices", "USD", None) == "results[*].items[*].prices.USD[*]"
+
+
+@pytest.mark.parametrize(
+    "key,written",
+    [
+        ("specs.x.value", '["specs.x.value"]'),
+        ("*", '["*"]'),
+        ("$", '["$"]'),
+        ("", '[""]'),
+        ("a b", '["a b"]'),
+        ('"]', '["\\"]"]'),
+        ("\x1b[31m\n", '["\\u001b[31m\\n"]'),
+        ("Ω\u202e", '["\\u03a9\\u202e"]'),
+        ("\ud800", '["\\ud800"]'),
+        ("a\n", '["a\\n"]'),
+    ],
+)
+def test_any_other_key_is_quoted_in_ascii(key: str, written: str) -> None:
+    assert path(key) == written
+    assert path("a", key, None) == f"a{written}[*]"
+    assert paths.steps(path("a", key, None)) == ("a", written, "[*]")
+
+
+@given(st.lists(HOSTILE | st.none()), st.lists(HOSTILE | st.none()))
+def test_two_ways_through_an_answer_never_have_one_path(one: Any, other: Any) -> None:
+    assert (path(*one) == path(*other)) == (one == other)
+
+
+@given(st.lists(HOSTILE | st.none(), min_size=1))
+def test_a_path_comes_apart_into_as_many_steps_as_it_has(keys: Any) -> None:
+    assert len(paths.steps(path(*keys))) == len(keys)
+
+
+@given(st.lists(st.tuples(HOSTILE | st.none(), st.integers(1, 3)), min_size=2, max_size=2, unique=True))
+def test_two_elements_never_have_one_place(both: Any) -> None:
+    one, other = (paths.element("l", label, turn) for label, turn in both)
+    assert one != other
+    assert one.isprintable()
+
+
+def test_what_is_long_is_cut_and_still_told_apart() -> None:
+    one, other = path("x" * 1_000_000 + "1"), path("x" * 1_000_000 + "2")
+    assert one != other
+    assert len(one) < 150
+    assert path(one[2:-2]) != one
+    assert paths.steps(path("a", "x" * 1000, "b"))[2] == "b"
+
+
+@pytest.mark.parametrize("text", ["Digi-Key 296-1-ND", "10", "10 kΩ ±5%", "a.b"])
+def test_what_identifies_an_element_is_shown_as_it_is(text: str) -> None:
+    assert paths.element("offers", text) == f"offers[{text}]"
+
+
+@pytest.mark.parametrize(
+    "where,what",
+    [
+        ("results[*]", "part"),
+        ("results[*].item", "part"),
+        ("results[*].items", "part"),
+        ("results[*].items[*]", "part"),
+        ("[*]", "part"),
+        ("results[*].items[*].mpn", "other"),
+        ("results[*].items[*].brand.name", "other"),
+        ("offers", "offer"),
+        ("results[*].items[*].offers[*]", "offer"),
+        ("[*].offers[*].moq", "other"),
+        ("[*].offers[*].seller.name", "other"),
+        ("results[*].item.offers[*].prices", "price"),
+        ("offers[*].prices.USD", "price"),
+        ("results[*].items[*].offers[*].prices.USD[*]", "price"),
+        ("offers[*].prices.USD[*].quantity", "price"),
+        ("offers[*].in_stock_quantity", "stock"),
+        ("offers[*].on_order_eta", "stock"),
+        ("specs.prices", "spec"),
+        ("results[*].items[*].specs.resistance.value[*]", "spec"),
+        ("datasheets[*].metadata.num_pages", "datasheet"),
+        ("short_description", "description"),
+        ("descriptions[*].attribution.sources[*].name", "description"),
+        ("category_uids[*]", "category"),
+        ('facet_results.fields["specs.resistance.value"].facets[*].count', "facet"),
+        ("stats_results", "facet"),
+        ("spec_metadata.resistance", "facet"),
+        ("hits", "hits"),
+        ("results[*].hits", "hits"),
+        ("$", "envelope"),
+        ("msec", "envelope"),
+        ("__class__", "envelope"),
+        ("results[*].__class__", "envelope"),
+        ("results[*].items[*].__class__", "other"),
+        ("request.filter.fields.offers[*]", "envelope"),
+        ("results[*].reference", "envelope"),
+        ("results[*].error", "envelope"),
+        ("**.prices", "price"),
+        ("**.sku", "other"),
+        ("homepage_url", "other"),
+    ],
+)
+def test_what_a_program_reads_there(where: str, what: str) -> None:
+    assert paths.subject(where) == what
+    assert what in paths.SUBJECTS

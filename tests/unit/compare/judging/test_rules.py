@@ -1,0 +1,133 @@
+"""What each rule hides, and what becomes of those that have expired or were of no use."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from proxy.compare.judging.findings import Difference
+from proxy.compare.judging.rules import RuleSet
+from proxy.compare.results import RuleUse
+
+MATCH = "/parts/match"
+MPN = Difference("value", "results[*].items[*].mpn", "results[0].items[1].mpn", "A", "a")
+
+
+@pytest.fixture
+def rules(load: Any, causes: Any) -> Any:
+    def of(*texts: Any, today: Any = date(2026, 6, 1)) -> Any:
+        listed = "".join(f"  - {{reason: because, {text}}}\n" for text in texts)
+        return RuleSet(load(f"shipped_rules: false\nrules:\n{listed}").rules, causes, today)
+
+    return of
+
+
+def test_a_rule_hides_what_is_at_its_path_and_counts_it(rules: Any) -> None:
+    hits = Difference("value", "results[*].hits", "results[0].hits", 1, 2)
+    applied = rules("path: '**.mpn', ignore: all, expires: never").apply(MATCH, [MPN, hits, MPN])
+    assert applied.left == [hits]
+    assert applied.hidden == {"ours.yaml:3": 2}
+
+
+def test_a_rule_for_kinds_leaves_the_others(rules: Any) -> None:
+    found = rules("path: '**.mpn', ignore: [order, format], expires: never")
+    assert found.apply(MATCH, [MPN]).left == [MPN]
+
+
+def test_a_rule_for_endpoints_leaves_the_others(rules: Any) -> None:
+    found = rules("path: '**', ignore: all, endpoint: [/parts/search, /parts/match], expires: never")
+    assert found.apply(MATCH, [MPN]).left == []
+    assert found.apply("/parts/{uid}", [MPN]).left == [MPN]
+
+
+def test_the_first_rule_that_fits_takes_it(rules: Any) -> None:
+    found = rules(
+        "path: '**', normalise: trim, name: trim, expires: never",
+        "path: '**', normalise: lower-case, name: case, expires: never",
+        "path: '**', ignore: all, name: all, expires: never",
+    )
+    assert found.apply(MATCH, [MPN]).hidden == {"case": 1}
+
+
+@pytest.mark.parametrize(
+    "way, difference, hidden",
+    [
+        ("tolerate: {relative: 0.01}", Difference("value", "p", "p", "100.00", "100.50"), True),
+        ("tolerate: {relative: 0.01}", Difference("value", "p", "p", "100.00", "102.00"), False),
+        ("tolerate: {relative: 0.01}", Difference("missing", "p", "p", "100.00"), False),
+        ("normalise: sorted", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), True),
+        ("normalise: trim", Difference("order", "p", "p", ["a", "b"], ["b", "a"]), False),
+        ("normalise: empty", Difference("missing", "p", "p", None), True),
+        ("normalise: empty", Difference("extra", "p", "p", new=[]), True),
+        ("normalise: empty", Difference("missing", "p", "p", "x"), False),
+        ("normalise: empty", Difference("type", "p", "p", None, ""), True),
+        ("normalise: trim", Difference("missing", "p", "p", None), False),
+        ("normalise: number", Difference("status", "p", "p", 200, 200), False),
+        ("normalise: moment", Difference("value", "p", "p", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"), True),
+    ],
+)
+def test_a_rule_hides_only_what_is_the_same_to_it(rules: Any, way: str, difference: Any, hidden: bool) -> None:
+    assert bool(rules(f"path: p, {way}, expires: never").apply(MATCH, [difference]).hidden) is hidden
+
+
+def test_what_has_no_source_is_hidden_field_by_field_with_the_tables_reason(rules: Any) -> None:
+    found = rules("cause: no source, ignore: all, name: no source, expires: never")
+    path = "results[*].items[*].offers[*].seller.has_ecommerce"
+    null, wrong = Difference("type", path, path, True, None), Difference("value", path, path, True, False)
+    applied = found.apply(MATCH, [null, wrong, MPN])
+    assert applied.left == [wrong, MPN]
+    assert applied.hidden == {"no source: Seller.has_ecommerce": 1}
+    assert found.uses({"no source: Seller.has_ecommerce": 7}) == (
+        RuleUse(
+            "no source: Seller.has_ecommerce",
+            "the service does not say whether a seller sells online; a client sees null",
+            None,
+            7,
+            False,
+        ),
+    )
+
+
+def test_a_rule_can_be_for_derived_fields_at_a_path(rules: Any) -> None:
+    found = rules("cause: derived, path: '**.brand.**', ignore: [value], name: copies, expires: never")
+    brand = Difference("value", "results[*].items[*].brand.name", "", "A", "B")
+    uid = Difference("value", "results[*].items[*].manufacturer.uid", "", "A", "B")
+    assert found.apply(MATCH, [brand, uid, MPN]) == ([uid, MPN], {"copies: Part.brand": 1})
+
+
+def test_a_rule_holds_to_the_end_of_its_last_day(rules: Any) -> None:
+    text = "path: '**', ignore: all, name: old, expires: 2026-05-31"
+    held, expired = rules(text, today=date(2026, 5, 31)), rules(text, today=date(2026, 6, 1))
+    assert (held.apply(MATCH, [MPN]).hidden, held.expired) == ({"old": 1}, ())
+    assert expired.apply(MATCH, [MPN]) == ([MPN], {})
+    assert [rule.name for rule in expired.expired] == ["old"]
+    assert expired.uses({})[0] == RuleUse("old", "because", "2026-05-31", 0, True)
+
+
+def test_a_rule_that_hid_nothing_is_there_with_nothing(rules: Any) -> None:
+    found = rules(
+        "path: a, ignore: all, name: a, expires: never", "cause: derived, ignore: all, name: d, expires: never"
+    )
+    assert [(use.name, use.hidden) for use in found.uses({"a": 3})] == [("a", 3), ("d", 0)]
+
+
+def test_what_a_rule_hid_that_has_gone_since_is_not_lost(rules: Any) -> None:
+    uses = rules("path: a, ignore: all, name: a, expires: never").uses({"b": 2})
+    assert [(use.name, use.hidden) for use in uses] == [("a", 0), ("b", 2)]
+
+
+def test_paths_without_end_are_not_all_remembered(rules: Any) -> None:
+    found = rules("path: '**.x', ignore: all, expires: never")
+    for number in range(5000):
+        found.apply(MATCH, [Difference("extra", f"k{number}", "k", new=1)])
+    assert found._at.cache_info().currsize <= 2000
+
+
+def test_of_the_shipped_rules_only_those_that_hid_something_are_told(load: Any, causes: Any) -> None:
+    both = RuleSet(
+        load("rules:\n  - {reason: because, path: '**.mpn', ignore: all, name: own, expires: never}\n").rules,
+        causes,
+        date(2026, 6, 1),
+    )
+    assert [use.name for use in both.uses({})] == ["own"]
+    assert [use.name for use in both.uses({"msec": 2})] == ["own", "msec"]

@@ -1,0 +1,188 @@
+"""Counts that add up in any order, and stay small whatever the data brings."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.compare.judging import counting, tally
+from proxy.compare.judging.findings import Comparison, Difference, Finding
+from proxy.compare.judging.tally import Tally
+from proxy.compare.requests import V3Request
+
+MPN = Finding(Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "B"), "unexplained")
+PRICE = Finding(
+    Difference("missing", "offers[*].prices.USD[*]", "offers[D 1].prices.USD[10]", [10, "1"]), "unexplained"
+)
+
+
+def call(number: int = 0, client: str = "erp", path: str = "/parts/match", times: int = 1) -> Any:
+    return V3Request(path, (("q", str(number)),), client, times, f"log:{number}")
+
+
+def of(*comparisons: Any) -> Any:
+    made = Tally()
+    for each in comparisons:
+        made.add(each)
+    return made
+
+
+def merged(*tallies: Any) -> Any:
+    made = Tally()
+    for each in tallies:
+        made.merge(each)
+    return made
+
+
+findings = st.lists(
+    st.builds(
+        Finding,
+        st.builds(
+            Difference, st.sampled_from(["value", "missing"]), st.sampled_from("abcdefgh"), st.sampled_from("xyz")
+        ),
+        st.sampled_from(["unexplained", "derived"]),
+    ),
+    max_size=4,
+).map(tuple)
+comparisons = st.builds(
+    Comparison,
+    st.builds(
+        call,
+        st.integers(0, 50),
+        st.sampled_from(["erp", "shop", "bom"]),
+        st.sampled_from(["/parts/match", "/parts/search"]),
+        st.integers(1, 9),
+    ),
+    st.integers(0, 1000).map(float),
+    findings,
+    findings,
+    st.dictionaries(st.sampled_from(["r1", "r2"]), st.integers(1, 3)),
+    st.none() | st.lists(st.sampled_from("abc"), unique=True).map(tuple),
+    st.none() | st.sampled_from(["old: gone", "new: HTML"]),
+    st.floats(0, 100),
+    st.floats(0, 100),
+    st.integers(0, 5),
+    st.none() | st.integers(0, 5),
+)
+
+
+@given(st.lists(comparisons, max_size=12).flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))))
+@settings(max_examples=60, deadline=None)
+def test_the_order_in_which_calls_are_counted_does_not_matter(both: Any) -> None:
+    one, other = both
+    assert of(*one) == of(*other)
+
+
+@given(st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_tallies_add_up_in_any_grouping(one: Any, two: Any, three: Any) -> None:
+    a, b, c = of(*one), of(*two), of(*three)
+    assert merged(merged(a, b), c) == merged(a, merged(b, c)) == merged(c, b, a) == of(*one, *two, *three)
+    assert merged(a) == a
+
+
+def test_adding_leaves_the_other_alone() -> None:
+    one, other = of(Comparison(call(), 1.0, (MPN,))), of(Comparison(call(1), 2.0, (MPN,)))
+    before = msgspec.json.encode(other)
+    one.merge(other)
+    one.add(Comparison(call(2), 3.0, (MPN,)))
+    assert msgspec.json.encode(other) == before
+
+
+@given(st.lists(comparisons, max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_a_tally_is_the_same_after_it_was_kept(made: Any) -> None:
+    whole = of(*made)
+    assert msgspec.json.decode(msgspec.json.encode(whole), type=Tally) == whole
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(whole), type=Tally) == whole
+
+
+def test_a_call_counts_once_as_compared_and_as_often_as_it_stands_in_the_log() -> None:
+    (row,) = of(Comparison(call(times=40), 1.0, (MPN, MPN, PRICE), price=2)).rows.values()
+    assert (row.compared, row.asked, row.differing, row.paid, row.priced) == (1, 40, 1, 80, 40)
+
+
+def test_a_group_counts_its_calls_and_its_differences() -> None:
+    made = of(
+        Comparison(call(1), 5.0, (MPN, MPN)), Comparison(call(2, "shop"), 3.0, (MPN,)), Comparison(call(3), 9.0, ())
+    )
+    (group,) = made.groups.values()
+    assert (group.calls, group.differences, group.first_seen, group.last_seen) == (2, 3, 3.0, 5.0)
+    assert set(group.clients.values()) == {"erp", "shop"}
+    assert {kept.call.origin for kept in group.samples.values()} == {"log:1", "log:2"}
+    assert {(kept.old, kept.new) for kept in group.samples.values()} == {('"A"', '"B"')}
+
+
+def test_what_has_moved_is_a_group_but_no_difference_of_its_call() -> None:
+    made = of(Comparison(call(), 1.0, moved=(Finding(MPN.difference, "moved"),)))
+    assert [group.cause for group in made.groups.values()] == ["moved"]
+    assert [row.differing for row in made.rows.values()] == [0]
+
+
+def test_what_a_side_has_not_is_none_in_a_sample() -> None:
+    (group,) = of(Comparison(call(), 1.0, (PRICE,))).groups.values()
+    assert [(kept.old, kept.new) for kept in group.samples.values()] == [('[10,"1"]', None)]
+
+
+def test_three_samples_are_kept_and_no_request_without_end_among_them() -> None:
+    long = V3Request("/parts/match", (("q", "x" * 9000),))
+    made = of(*(Comparison(call(n), 1.0, (MPN,)) for n in range(50)), Comparison(long, 1.0, (MPN,)))
+    (group,) = made.groups.values()
+    assert (group.calls, len(group.samples)) == (51, counting.SAMPLES)
+    assert len(of(Comparison(long, 1.0, (MPN,))).groups) == 1
+    assert of(Comparison(long, 1.0, (MPN,))).groups.popitem()[1].samples == {}
+
+
+def flood(number: Any, cause: str = "unexplained") -> Any:
+    return Finding(Difference("extra", f"k{number}", f"k{number}", new=number), cause)
+
+
+def test_a_flood_of_sorts_is_counted_and_leaves_room_for_the_others() -> None:
+    hostile = [Comparison(call(n), 1.0, tuple(flood(n * 100 + at) for at in range(100))) for n in range(30)]
+    real = Comparison(call(99), 1.0, (MPN,))
+    one, other = of(real, *hostile), merged(of(*hostile[15:]), of(*hostile[:15]), of(real))
+    assert one == other
+    assert "results[*].items[*].mpn" in {group.path for group in one.groups.values()}
+    assert len(one.groups) <= tally.GROUPS_OF_A_SORT + 1
+    assert one.rest + sum(group.differences for group in one.groups.values()) == 3001
+    assert len(msgspec.json.encode(one)) < 500_000
+
+
+def test_clients_without_end_become_one() -> None:
+    made = [Comparison(call(n, f"key {n}", times=2), 1.0, (MPN,), price=1) for n in range(700)]
+    whole = of(*made)
+    assert whole == merged(of(*made[350:]), of(*made[:350]))
+    assert len(whole.rows) == tally.ROWS + 1
+    assert sum(row.compared for row in whole.rows.values()) == 700
+    (others,) = (row for row in whole.rows.values() if row.client == tally.OTHERS)
+    assert (others.compared, others.asked, others.differing, others.paid) == (200, 400, 200, 400)
+
+
+def test_reasons_without_end_become_one() -> None:
+    made = [Comparison(call(n), float(n), trouble=f"old: {n}") for n in range(300)]
+    whole = of(*made)
+    assert whole == merged(of(*made[150:]), of(*made[:150]))
+    assert len(whole.troubles) == tally.TROUBLES + 1
+    assert sum(each.calls for each in whole.troubles.values()) == 300
+
+
+def test_paths_that_waver_without_end_are_not_all_kept() -> None:
+    whole = of(*(Comparison(call(n), 1.0, wavers=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15)))
+    assert len(whole.wavers) == tally.WAVERS
+    assert whole.twice == {"/parts/match": 15}
+
+
+def test_times_are_as_near_as_their_bounds() -> None:
+    whole = of(*(Comparison(call(n), 1.0, old_seconds=n / 100, new_seconds=500.0) for n in range(1, 101)))
+    old, new = whole.times["/parts/match old"], whole.times["/parts/match new"]
+    assert sum(old.buckets) == 100
+    assert 0.45 <= old.quantile(0.5) <= 0.55
+    assert 0.9 <= old.quantile(0.95) <= 1.0
+    assert new.quantile(0.5) == counting.BOUNDS[-1]
+
+
+def test_when_it_was_counted_is_known() -> None:
+    whole = of(Comparison(call(1), 5.0), Comparison(call(2), 2.0, trouble="old: gone"))
+    assert (whole.first, whole.last) == (2.0, 5.0)
+    assert (Tally().first, Tally().last) == (None, None)

@@ -1,0 +1,91 @@
+"""Spellings that are taken for the same, and values that are near enough."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from proxy.compare.judging import tolerances
+from proxy.compare.judging.findings import ABSENT
+from proxy.compare.judging.tolerances import Tolerance
+
+
+@pytest.mark.parametrize(
+    "spelling, one, other",
+    [
+        ("lower-case", "RoHS", "rohs"),
+        ("lower-case", ["A", {"k": "B"}], ["a", {"k": "b"}]),
+        ("trim", " 22  kΩ ", "22 kΩ"),
+        ("number", "1.50", "1.5"),
+        ("number", "0.64700", Decimal("0.647")),
+        ("number", 1, "1e0"),
+        ("moment", "2026-01-31T12:00:00Z", "2026-01-31T13:00:00.000+01:00"),
+        ("moment", "2026-01-31T12:00:00", "2026-01-31T12:00:00Z"),
+        ("day", "2026-01-31T12:00:00Z", "2026-01-31"),
+        ("url", "http://Example.com/a/?utm=1#x", "https://example.com/a"),
+        ("sorted", ["b", "a", 1], [1, "a", "b"]),
+        ("sorted", [{"k": [2, 1]}, {"k": [3]}], [{"k": [3]}, {"k": [1, 2]}]),
+        ("empty", None, ""),
+        ("empty", [], ABSENT),
+        ("empty", {}, None),
+    ],
+)
+def test_two_spellings_are_the_same(spelling: str, one: Any, other: Any) -> None:
+    assert tolerances.normalised(one, (spelling,)) == tolerances.normalised(other, (spelling,))
+
+
+@pytest.mark.parametrize(
+    "spelling, one, other",
+    [
+        ("lower-case", "a", "b"),
+        ("trim", "a b", "ab"),
+        ("number", "1.50", "1.51"),
+        ("number", True, 1.5),
+        ("number", "1e9999999999", "1e9999999998"),
+        ("moment", "2026-01-31T12:00:00Z", "2026-01-31T12:00:01Z"),
+        ("moment", "yesterday", "today"),
+        ("day", "2026-01-31", "2026-02-01"),
+        ("url", "https://example.com/a", "https://example.com/b"),
+        ("url", "http://[broken/a", "https://[broken/a"),
+        ("sorted", ["a"], ["a", "a"]),
+        ("empty", None, 0),
+        ("empty", "", False),
+    ],
+)
+def test_two_values_stay_apart(spelling: str, one: Any, other: Any) -> None:
+    assert tolerances.normalised(one, (spelling,)) != tolerances.normalised(other, (spelling,))
+
+
+def test_every_spelling_leaves_alone_what_it_cannot_read() -> None:
+    for spelling in tolerances.NORMAL_FORMS:
+        for value in (7, True, None, "plain", ["plain"], {"k": 1}, ABSENT):
+            tolerances.normalised(value, (spelling,))
+
+
+def test_spellings_are_taken_one_after_the_other() -> None:
+    assert tolerances.normalised(" ABC ", ("trim", "lower-case")) == "abc"
+
+
+@pytest.mark.parametrize(
+    "tolerance, old, new, allowed",
+    [
+        (Tolerance(absolute=1), 10, 11, True),
+        (Tolerance(absolute=1), 10, Decimal("11.01"), False),
+        (Tolerance(relative=0.01), "100.00", "101.00", True),
+        (Tolerance(relative=0.01), "100.00", "101.02", False),
+        (Tolerance(relative=0), 100, 100.5, False),
+        (Tolerance(absolute=1, relative=0.5), 10, 15, True),
+        (Tolerance(seconds=60), "2026-01-31T12:00:00Z", "2026-01-31T12:01:00Z", True),
+        (Tolerance(seconds=60), "2026-01-31T12:00:00Z", "2026-01-31T12:01:01Z", False),
+        (Tolerance(absolute=1), "a", "b", False),
+        (Tolerance(absolute=1), True, 1, False),
+        (Tolerance(absolute=1), None, 0, False),
+        (Tolerance(absolute=0.01), [1, "0.640"], [1, "0.645"], True),
+        (Tolerance(absolute=0.01), [1, "0.640"], [1, "0.645", 2], False),
+        (Tolerance(absolute=0.01), {"a": 1, "b": "x"}, {"a": 1, "b": "x"}, True),
+        (Tolerance(absolute=0.01), {"a": 1}, {"b": 1}, False),
+    ],
+)
+def test_values_are_near_enough_or_not(tolerance: Any, old: Any, new: Any, allowed: bool) -> None:
+    assert tolerance.allows(old, new) is allowed
+    assert tolerance.allows(new, old) is allowed

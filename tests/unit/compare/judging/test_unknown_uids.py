@@ -1,0 +1,237 @@
+"""Uids that only one side can know: matched by identity, told apart from uids that are wrong."""
+
+import copy
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.compare.judging import diff, unknown_uids
+from proxy.compare.judging.causes import Causes
+from proxy.compare.judging.findings import Comparison
+from proxy.compare.judging.judge import Judge, ResponsePair, parse_response
+from proxy.compare.judging.rules import RuleSet
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse, read_json
+from proxy.kit import shipped
+from proxy.mapping import loader
+
+MINE = "7be6f0c1a2d3e4f5"  # on no record
+TI = "2239e3330e2df5fe"  # on record
+SELLER = {"__class__": "Seller", "uid": MINE, "name": "Zoro", "id": "8284"}
+PART = {
+    "__class__": "Part",
+    "uid": "5ec397c9af088104",
+    "mpn": "X1",
+    "brand": {"__class__": "Brand", "uid": MINE, "name": "Yageo"},
+    "manufacturer": {"__class__": "Manufacturer", "uid": "7be6f0c1a2d3e4f6", "name": "Yageo"},
+    "category_uids": ["8a1e4714bb3951d9", MINE, "7be6f0c1a2d3e4f7"],
+    "offers": [
+        {"sku": "A", "seller": SELLER, "packaging": "Reel", "moq": 1},
+        {"sku": "A", "seller": SELLER, "packaging": "Tube", "moq": 2},
+    ],
+}
+BRAND, MAKER, SHOP = "b4a2d0000000026d", "3a2fac000000026d", "5e11e4000000205c"
+CATEGORIES = ["ca7e600000000005", "ca7e600000000006"]
+
+
+def differences(old: Any, new: Any) -> set[tuple[str, str]]:
+    """Kind and path of each, as the judge has them."""
+    found = diff.diff_documents(read_json(msgspec.json.encode(old)), read_json(msgspec.json.encode(new)))
+    return {(each.kind, each.path) for each in unknown_uids.UnknownUids().explained(found, frozenset())}
+
+
+@pytest.fixture
+def new() -> Any:
+    """The part as a side has it that computes uids."""
+    part = copy.deepcopy(PART)
+    part["brand"]["uid"], part["manufacturer"]["uid"] = BRAND, MAKER  # type: ignore[index]
+    part["category_uids"][1:] = CATEGORIES  # type: ignore[index]
+    for offer in part["offers"]:
+        offer["seller"] = {**SELLER, "uid": SHOP}  # type: ignore[index]
+    part["offers"].reverse()  # type: ignore[attr-defined]
+    return part
+
+
+ALL = {
+    ("uid not known", "brand.uid"),
+    ("uid not known", "manufacturer.uid"),
+    ("uid not known", "category_uids[*]"),
+    ("uid not known", "offers[*].seller.uid"),
+}
+
+
+def test_the_same_objects_under_computed_uids_differ_in_that_alone(new: Any) -> None:
+    assert differences(PART, new) == {*ALL, ("order", "offers")}
+
+
+def _set(path: str, value: Any) -> Callable[[Any], None]:
+    def change(part: Any) -> None:
+        *steps, last = path.split(".")
+        for step in steps:
+            part = part[int(step) if step.isdigit() else step]
+        part[int(last) if last.isdigit() else last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, found",
+    [
+        (_set("brand.uid", MAKER), ("value", "brand.uid")),  # another kind's
+        (_set("brand.uid", "0123456789abcdef"), ("value", "brand.uid")),  # nobody's
+        (_set("brand.uid", TI), ("value", "brand.uid")),  # another brand's
+        (_set("brand.uid", None), ("type", "brand.uid")),
+        (_set("brand.name", "Vishay"), ("value", "brand.uid")),  # another brand
+        (_set("offers.0.seller.uid", "5e11e4000000205d"), ("value", "offers[*].seller.uid")),  # of another id
+        (_set("offers.0.seller.id", "8285"), ("value", "offers[*].seller.id")),
+        (_set("category_uids.0", CATEGORIES[0]), ("value", "category_uids[*]")),  # the root is known
+        (_set("category_uids", [*CATEGORIES, "8a1e4714bb3951d9"]), ("missing", "category_uids[*]")),  # upside down
+        (_set("category_uids", ["8a1e4714bb3951d9", CATEGORIES[0]]), ("missing", "category_uids[*]")),
+        (_set("category_uids.1", BRAND), ("missing", "category_uids[*]")),
+        (_set("offers.0.sku", "B"), ("missing", "offers[*]")),
+        (_set("offers.0.moq", 7), ("value", "offers[*].moq")),
+    ],
+)
+def test_what_is_wrong_is_found_beside_unknown_uids(
+    new: Any, change: Callable[[Any], None], found: tuple[str, str]
+) -> None:
+    change(new)
+    assert found in differences(PART, new)
+
+
+@pytest.mark.parametrize("field", ["brand", "manufacturer"])
+def test_a_computed_uid_in_place_of_one_on_record_is_wrong(new: Any, field: str) -> None:
+    old = copy.deepcopy(PART)
+    old[field]["uid"] = TI  # type: ignore[index]
+    assert ("value", f"{field}.uid") in differences(old, new)
+
+
+def test_offers_of_one_sku_are_matched_by_seller_whatever_its_uid() -> None:
+    def offers(*sellers: tuple[str, str, str, int]) -> Any:
+        return {
+            "offers": [
+                {"sku": "A", "seller": {"__class__": "Seller", "uid": uid, "name": name, "id": id_}, "moq": moq}
+                for uid, name, id_, moq in sellers
+            ]
+        }
+
+    old = offers((MINE, "Same", "1", 1), ("7be6f0c1a2d3e4f6", "Same", "2", 2))
+    new = offers(("5e11e40000000002", "Same", "2", 2), ("5e11e40000000001", "Same", "1", 1))
+    assert differences(old, new) == {("uid not known", "offers[*].seller.uid"), ("order", "offers")}
+
+
+def test_a_category_under_other_ancestors_is_another() -> None:
+    old = {"__class__": "Category", "uid": MINE, "name": "Other", "parent_uid": TI[::-1], "ancestor_names": ["A"]}
+    new = {**old, "uid": CATEGORIES[0], "parent_uid": CATEGORIES[1]}
+    assert differences(old, new) == {("uid not known", "uid"), ("uid not known", "parent_uid")}
+    assert ("value", "uid") in differences(old, {**new, "ancestor_names": ["B"]})
+
+
+@pytest.mark.parametrize("counts, same", [((3, 1), True), ((3, 2), False)])
+def test_facets_by_uid_have_to_have_the_same_counts(counts: tuple[int, int], same: bool) -> None:
+    def facet(uids_: tuple[str, str], counts: tuple[int, int]) -> Any:
+        values = [{"value": uid, "count": count} for uid, count in zip(uids_, counts, strict=True)]
+        return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
+
+    old = facet((MINE, "7be6f0c1a2d3e4f6"), (3, 1))
+    found = differences(old, facet((BRAND, "b4a2d0000000026e"), counts))
+    assert ({kind for kind, _ in found} == {"uid not known"}) is same
+
+
+@pytest.mark.parametrize(
+    "path, query, asked",
+    [
+        (f"/brands/{MINE}", (), {MINE}),
+        (f"/parts/{MINE}", (), set()),
+        ("/sellers/get_multi", (("uid[]", MINE), ("uid[0]", TI), ("uid", "x")), {MINE, TI}),
+        ("/parts/get_multi", (("uid[]", MINE),), set()),
+        ("/parts/search", (("filter[fields][category_uids][]", MINE), ("q", TI)), {MINE}),
+        ("/parts/search", (("filter[fields][uid][]", MINE),), set()),
+        ("/parts/search", (("filter[queries][]", f'brand.uid:({MINE} or "{TI}") AND mpn:{TI[::-1]}'),), {MINE, TI}),
+        ("/parts/search", (("filter[queries][]", f"+category_uids:{MINE}"),), {MINE}),
+        ("/categories/search", (("filter[fields][parent_uid]", MINE),), {MINE}),
+    ],
+)
+def test_the_uids_that_a_request_is_about(path: str, query: Any, asked: set[str]) -> None:
+    assert unknown_uids.requested(V3Request(path, query)) == asked
+
+
+@pytest.fixture
+def judge(load: Any, causes: Causes) -> Callable[[frozenset[str]], Judge]:
+    """A judge with a table of a site's own and without rules."""
+
+    def of(own: frozenset[str] = frozenset()) -> Judge:
+        settings = load("shipped_rules: false")
+        return Judge(settings, RuleSet((), causes, date(2026, 6, 1)), causes, diff.diff_documents, str, uids=own)
+
+    return of
+
+
+def _reply(status: int, body: Any) -> SideResponse:
+    return SideResponse(status, msgspec.json.encode(body), 0.1)
+
+
+NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
+
+
+@pytest.mark.parametrize(
+    "call, old, new, cause",
+    [
+        (V3Request(f"/brands/{MINE}"), (200, PART["brand"]), (404, NOT_FOUND), "unknown uid requested"),
+        (V3Request(f"/brands/{TI}"), (200, PART["brand"]), (404, NOT_FOUND), "status"),  # on record: it has to be found
+        (V3Request(f"/brands/{MINE}"), (404, NOT_FOUND), (200, PART["brand"]), "status"),
+        (V3Request(f"/brands/{BRAND}"), (404, NOT_FOUND), (200, PART["brand"]), "unknown uid requested"),
+        (V3Request(f"/brands/{MINE}"), (200, PART["brand"]), (500, NOT_FOUND), "status"),
+        (
+            V3Request("/brands/get_multi", (("uid", MINE),)),
+            (200, {MINE: PART["brand"]}),
+            (200, {}),
+            "unknown uid requested",
+        ),
+        (V3Request("/brands/get_multi", (("uid", TI),)), (200, {TI: PART["brand"]}), (200, {}), "unexplained"),
+        (
+            V3Request("/parts/search", (("filter[fields][category_uids]", MINE),)),
+            (200, {"hits": 3, "results": [{"item": PART}]}),
+            (200, {"hits": 0, "results": []}),
+            "unknown uid requested",
+        ),
+        (
+            V3Request("/parts/search", (("filter[fields][category_uids]", MINE),)),
+            (200, {"hits": 0}),
+            (200, {"hits": 3}),
+            "extra part",
+        ),
+    ],
+)
+def test_a_request_by_a_uid_that_one_side_cannot_know_counts_and_says_so(
+    judge: Callable[..., Judge], call: V3Request, old: tuple[int, Any], new: tuple[int, Any], cause: str
+) -> None:
+    found: Comparison = judge().compare(call, 0.0, ResponsePair(_reply(*old), _reply(*new)))
+    assert {each.cause for each in found.findings} == {cause}
+    assert (found.equivalent, found.unknown_uids) == (False, ())
+
+
+def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], new: Any) -> None:
+    new["offers"].reverse()
+    call = V3Request("/parts/5ec397c9af088104")
+    found = judge().compare(call, 0.0, ResponsePair(_reply(200, PART), _reply(200, new)))
+    assert found.equivalent
+    assert {(each.difference.kind, each.difference.path) for each in found.unknown_uids} == ALL
+    assert {each.cause for each in found.unknown_uids} == {"uid not known"}
+
+
+def test_with_a_table_of_its_own_the_uid_is_on_record(judge: Callable[..., Judge]) -> None:
+    pair = ResponsePair(_reply(200, PART["brand"]), _reply(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
+    found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), 0.0, pair)
+    assert [each.difference.kind for each in found.findings] == ["value"]
+    assert parse_response(V3Request(f"/brands/{MINE}"), pair.old).asked == {MINE}
+
+
+def test_the_comparisons_list_of_uids_on_record_is_complete() -> None:
+    """It does not read the proxy's table: whoever learns a uid writes it into both."""
+    table = loader.load_uids(shipped.path("mappings"))
+    assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._identities)
+    assert all(any(kind.knows(uid) for kind in table.values()) for uid in unknown_uids.recorded())

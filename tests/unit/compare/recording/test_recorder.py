@@ -1,0 +1,244 @@
+"""What a recording keeps, for how long it can be read, and whose keys are not in it."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from support.comparison_server import call_from_target
+
+from proxy import errors
+from proxy.compare.recording.line_files import WholeLines
+from proxy.compare.recording.recorded import RecordedSide, Recording
+from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.compare.redaction import Redaction
+from proxy.compare.responses import SideResponse
+from proxy.upstream.taped import Noted
+
+KEY = "c4n4ry-key-of-a-client"
+HEADER = RecordingHeader(made=1.0, old="http://old/v3", new="own.yaml", source="access.log")
+DOCUMENT = "query supMultiMatch { supMultiMatch { hits } }"
+
+
+def note(
+    variables: str = '{"q":1}', body: bytes = b'{"data":{"n":1.10}}', status: int = 200, document: Any = DOCUMENT
+) -> Any:
+    return Noted("supMultiMatch", variables, document, status, body)
+
+
+def answers(n: Any, **fields: Any) -> Any:
+    usual = {
+        "old": SideResponse(
+            200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode(), 0.25, "application/json"
+        ),
+        "new": SideResponse(404, b'{"message": "\xc3\xa4"}', 0.5, "application/json", 3),
+        "notes": (note(f'{{"q":{n}}}'),),
+        "application": "demo",
+    }
+    return RecordedExchange(call_from_target(f"/v3/brands/search?q={n}&start=0", client="erp"), **usual | fields)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    return tmp_path / "run.jsonl.zst"
+
+
+@pytest.fixture
+def record(file: Any) -> Any:
+    """Writes calls into the file."""
+
+    def write(*kept: Any, shared: Any = (), header: Any = HEADER) -> Any:
+        recorder = Recorder(file, header, Redaction([KEY]))
+        for each in kept:
+            recorder.keep(each, shared)
+        recorder.close()
+        return recorder
+
+    return write
+
+
+@pytest.fixture
+def read() -> Any:
+    opened = []
+
+    def of(path: Any) -> Any:
+        opened.append(Recording(path))
+        return opened[-1]
+
+    yield of
+    for each in opened:
+        each.close()
+
+
+def test_what_was_recorded_is_read_again(file: Any, record: Any, read: Any) -> None:
+    record(answers(1), answers(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
+    recorded = read(file)
+    assert recorded.header == HEADER
+    assert list(recorded.calls()) == [answers(1).call, answers(2).call]
+    line = recorded.line(answers(1).call)
+    assert line.application == "demo"
+    assert line.old.reply() == SideResponse(
+        200, '{"price": 1.10, "link": "https://x/?apikey=…"}'.encode(), 0.25, "application/json", 0
+    )
+    assert line.new.reply().body == b'{"message": "\xc3\xa4"}'
+    assert recorded.notes(line) == (note('{"q":1}'),)
+    assert recorded.shared == [note("{}", b'{"data":[]}')] * 2
+    assert (recorded.upstream, recorded.cut, recorded.junk.lines) == (1, False, 0)
+
+
+def test_the_same_question_in_another_order_or_of_another_client_finds_its_answer(
+    file: Any, record: Any, read: Any
+) -> None:
+    record(answers(1))
+    recorded = read(file)
+    assert recorded.line(call_from_target("/v3/brands/search?start=0&q=1", client="erp"))
+    assert recorded.line(call_from_target("/v3/brands/search?start=0&q=1", client="somebody else"))
+    assert recorded.line(call_from_target("/v3/brands/search?start=1&q=1", client="erp")) is None
+
+
+def test_no_key_is_in_the_file(file: Any, record: Any) -> None:
+    call = call_from_target(f"/v3/brands/search?q={KEY}", client="erp")
+    body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()
+    record(
+        RecordedExchange(call, SideResponse(200, KEY.encode(), 0.1), None, (note(f'{{"q":"{KEY}"}}', body),)),
+        shared=[note("{}", body)],
+    )
+    text = b"\n".join(WholeLines(file))
+    assert KEY.encode() not in text
+    assert text.count("…".encode()) >= 4
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_bytes_that_are_no_text_come_back_as_they_were(file: Any, record: Any, read: Any) -> None:
+    record(answers(1, old=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
+    recorded = read(file)
+    assert recorded.line(answers(1).call).old.reply().body == b'{"a": "\xff\xfe"}'
+
+
+def test_a_document_is_written_once(file: Any, record: Any) -> None:
+    record(*(answers(n) for n in range(5)))
+    assert sum(b'"document":{' in line for line in WholeLines(file)) == 1
+
+
+@pytest.mark.parametrize("off", [1, 10, 100])
+def test_a_recording_that_is_cut_is_read_up_to_there_and_goes_on(file: Any, record: Any, read: Any, off: int) -> None:
+    record(*(answers(n) for n in range(3)))
+    file.write_bytes(file.read_bytes()[:-off])
+    recorded = read(file)
+    assert recorded.cut
+    assert len(list(recorded.calls())) == 2
+    again = record(answers(2), answers(3))
+    assert again.known == {answers(n).call.id for n in range(4)}
+    whole = read(file)
+    assert not whole.cut
+    assert [call.values("q") for call in whole.calls()] == [["0"], ["1"], ["2"], ["3"]]
+    assert whole.notes(whole.line(answers(3).call)) == (note('{"q":3}'),)
+
+
+def test_a_recording_that_was_packed_anew_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
+    record(answers(1), answers(2))
+    text = b"\n".join([*WholeLines(file), b""])
+    for name, packed in (("plain", text), ("one frame", zstandard.ZstdCompressor().compress(text))):
+        (tmp_path / name).write_bytes(packed)
+        assert len(list(read(tmp_path / name).calls())) == 2
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstandard.ZstdCompressor().compress(text)[:-9]])
+def test_a_recording_that_cannot_be_gone_on_with_is_left_as_it_is(file: Any, record: Any, pack: Any) -> None:
+    record(answers(1), answers(2))
+    file.write_bytes(pack(b"\n".join([*WholeLines(file), b""])))
+    before = file.read_bytes()
+    with pytest.raises(errors.ConfigError, match="is left as it is"):
+        record(answers(3))
+    assert file.read_bytes() == before
+
+
+def test_a_recording_with_a_line_that_is_none_is_left_as_it_is(file: Any, record: Any) -> None:
+    record(answers(1))
+    before = file.read_bytes() + zstandard.ZstdCompressor().compress(b'{"call": 7}\n')
+    file.write_bytes(before)
+    with pytest.raises(errors.ConfigError, match="a line that cannot be read, and is left as it is"):
+        record(answers(2))
+    assert file.read_bytes() == before
+
+
+def test_the_recording_of_another_run_and_other_files_are_left_as_they_are(file: Any, record: Any) -> None:
+    record(answers(1))
+    before = file.read_bytes()
+    with pytest.raises(errors.ConfigError, match="holds the recording of another run"):
+        record(
+            answers(2), header=RecordingHeader(made=2.0, old="http://elsewhere/v3", new="own.yaml", source="access.log")
+        )
+    assert file.read_bytes() == before
+    file.write_bytes(b"somebody's notes\n")
+    with pytest.raises(errors.ConfigError, match="is no recording, and is left as it is"):
+        record(answers(2))
+    assert file.read_bytes() == b"somebody's notes\n"
+
+
+def test_a_recording_of_a_later_program_is_refused(file: Any) -> None:
+    file.write_bytes(b'{"v3bridge-recording":2,"by":"v3bridge 9","made":1.0,"old":null,"new":null,"source":"x"}\n')
+    with pytest.raises(errors.ConfigError, match="is a recording of format 2; this program reads 1"):
+        Recording(file)
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "file"])
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(errors.ConfigError, match=r"the recording .*rec\.zst cannot be written"):
+        Recorder(tmp_path / folder / "rec.zst", HEADER, Redaction([]))
+
+
+OWN = b"""{"url": "https://old.example/v3/brands/search?apikey=whatever&q=1", "body": {"hits": 1.10}}
+{"path": "/brands/search?q=2", "status": 404, "body": "{\\"message\\": \\"none\\"}"}
+
+{"path": "/nowhere", "body": {}}
+what is this
+{"path": "/api/v3/brands/xyz", "body": [1]}
+"""
+
+
+async def test_answers_of_ones_own_are_the_old_side(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "own.jsonl").write_bytes(OWN)
+    recorded = read(tmp_path / "own.jsonl")
+    side = RecordedSide(recorded)
+    first, second, third = (
+        call_from_target(f"/v3/brands/{what}", client="erp") for what in ("search?q=1", "search?q=2", "xyz")
+    )
+    assert (await side.ask(first, "1")).body == b'{"hits": 1.10}'
+    assert await side.ask(second, "2") == SideResponse(404, b'{"message": "none"}', 0.0, "", 0)
+    assert (await side.ask(third, "3")).body == b"[1]"
+    assert (recorded.junk.lines, recorded.junk.first, recorded.header) == (2, 4, None)
+    assert side.place == "own.jsonl"
+    assert not side.live
+
+
+def test_a_call_whose_document_is_lost_is_junk(file: Any, read: Any) -> None:
+    header = b'{"v3bridge-recording":1,"made":1.0,"old":null,"new":null,"source":"x"}'
+    lost = b'{"call":{"path":"/brands/a"},"upstream":[{"operation":"a","variables":{},"document":"1","body":"{}"}]}'
+    file.write_bytes(b"\n".join((header, lost, b'{"call":{"path":"/brands/b"}}', b"")))
+    recorded = read(file)
+    assert [call.path for call in recorded.calls()] == ["/brands/b"]
+    assert (recorded.junk.lines, recorded.junk.first) == (1, 2)
+
+
+async def test_what_is_not_in_the_file_is_trouble(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "own.jsonl").write_bytes(OWN)
+    reply = await RecordedSide(read(tmp_path / "own.jsonl")).ask(call_from_target("/v3/brands/search?q=9"), "1")
+    assert reply.trouble == "has no answer to this call in its file"
+
+
+@pytest.mark.parametrize("text,words", [(b"", "holds no answer"), (b"junk\n", r"holds no answer \(line 1 is none")])
+def test_a_file_without_answers_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
+    (tmp_path / "own.jsonl").write_bytes(text)
+    with pytest.raises(errors.ConfigError, match=words):
+        Recording(tmp_path / "own.jsonl")
+
+
+def test_an_address_without_its_scheme_is_told_what_it_lacks(tmp_path: Path) -> None:
+    with pytest.raises(
+        errors.ConfigError, match="v3 cannot be read: there is no such file, and an address begins with"
+    ):
+        Recording(tmp_path / "old.example" / "v3")

@@ -1,0 +1,51 @@
+"""JSON over several lines: the same JSON, and easier to read."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.compare.reports import highlight
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=40,
+)
+
+
+def test_a_short_value_stays_in_its_line() -> None:
+    assert highlight.spread('[1000,"0.21430"]') == '[1000,"0.21430"]'
+
+
+def test_a_long_object_has_a_member_a_line_and_short_ones_in_one() -> None:
+    text = '{"brand":{"name":"TI","uid":"1"},"offers":[{"sku":"' + "x" * 60 + '","n":1.10}]}'
+    assert highlight.spread(text).split("\n") == [
+        "{",
+        '  "brand": {"name": "TI", "uid": "1"},',
+        '  "offers": [',
+        "    {",
+        f'      "sku": "{"x" * 60}",',
+        '      "n": 1.10',
+        "    }",
+        "  ]",
+        "}",
+    ]
+
+
+@settings(deadline=None, database=None)
+@given(VALUES)
+def test_nothing_is_changed_but_white_space(value: Any) -> None:
+    assert json.loads(highlight.spread(json.dumps(value))) == value
+
+
+@pytest.mark.parametrize("cut", range(0, 200, 7))
+def test_json_that_was_cut_keeps_every_character_but_white_space(cut: int) -> None:
+    text = json.dumps({"offers": [{"sku": f"number-{n}", "text": 'a "quoted" \\ one'} for n in range(9)]})[:cut]
+    assert "".join(highlight.spread(text).split()) == "".join(text.split())
+
+
+def test_brackets_that_close_nothing_do_no_harm() -> None:
+    assert "".join(highlight.spread("]}" * 60).split()) == "]}" * 60

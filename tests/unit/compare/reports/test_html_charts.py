@@ -1,0 +1,60 @@
+"""Distributions as geometry: what is drawn is what was counted."""
+
+import math
+
+import pytest
+from support import comparison_result
+
+from proxy.compare.reports import html
+from proxy.compare.results import Interval, LatencyDistribution
+
+
+def times(side: str, buckets: tuple[int, ...], bounds: tuple[float, ...] = (0.1, 0.2, 0.4)) -> LatencyDistribution:
+    return LatencyDistribution("/parts/match", side, sum(buckets), 0.15, 0.3, 0.5, bounds, buckets)  # type: ignore[arg-type]
+
+
+def test_a_bar_is_as_high_as_its_share_of_the_answers() -> None:
+    chart = html.latency_chart([times("old", (1, 3, 0, 0)), times("new", (200, 200, 0, 0))])
+    assert chart is not None
+    old, new = chart.rows
+    assert [bar.share for bar in old.bars] == [0.25, 0.75]
+    assert old.bars[1].height == pytest.approx(html.ROW)
+    assert new.bars[0].height == pytest.approx(html.ROW * 0.5 / 0.75)
+
+
+def test_sides_share_one_scale() -> None:
+    chart = html.latency_chart([times("old", (0, 4, 0, 0)), times("new", (0, 0, 4, 0))])
+    assert chart is not None
+    (left,), (right,) = chart.rows[0].bars, chart.rows[1].bars
+    assert left.x == 0
+    assert right.x == pytest.approx(html.WIDTH * math.log(2) / math.log(4))
+
+
+def test_everything_is_inside_of_the_drawing() -> None:
+    for _, sides in (("a", comparison_result.result().times[:2]), ("b", [times("old", (0, 0, 0, 5))])):
+        chart = html.latency_chart(sides)
+        assert chart is not None
+        for row in chart.rows:
+            assert all(bar.x >= 0 and bar.x + bar.width <= html.WIDTH + 1 for bar in row.bars)
+            assert all(row.top <= bar.y and bar.height > 0 for bar in row.bars)
+            assert 0 <= row.median.x <= row.tail.x <= html.WIDTH
+        assert all(0 <= tick.x <= html.WIDTH for tick in chart.ticks)
+        assert len(chart.ticks) <= html.TICKS_MOST
+
+
+def test_answers_beyond_the_last_bound_are_drawn_and_have_no_end() -> None:
+    chart = html.latency_chart([times("old", (0, 0, 0, 2))])
+    assert chart is not None
+    assert [(bar.low, bar.high) for bar in chart.rows[0].bars] == [(0.4, None)]
+
+
+def test_a_side_that_never_answered_has_no_row() -> None:
+    chart = html.latency_chart([times("old", (0, 0, 0, 0)), times("new", (1, 0, 0, 0))])
+    assert chart is not None
+    assert [row.side for row in chart.rows] == ["new"]
+    assert html.latency_chart([times("old", (0, 0, 0, 0))]) is None
+
+
+def test_an_interval_is_drawn_from_the_floor_to_the_whole() -> None:
+    assert html.whisker(Interval(0.95, 1.0), 0.975, 0.9) == pytest.approx((50, 100, 75))
+    assert html.whisker(Interval(0.5, 1.0), 0.95, 0.9) == pytest.approx((0, 100, 50))

@@ -1,0 +1,42 @@
+"""What is no answer, and why, in words."""
+
+import json
+from typing import Any
+
+import pytest
+
+from proxy.compare.responses import SideResponse
+from proxy.compare.running import failures
+
+
+def said(status: Any, body: Any) -> Any:
+    """The words that a reply's trouble has."""
+    with pytest.raises(failures.SideError) as found:
+        failures.check_response(SideResponse(status, body, 0.1, "application/json"))
+    return str(found.value)
+
+
+@pytest.mark.parametrize(
+    "body,rest",
+    [
+        (
+            b'{"__class__": "ClientErrorResponse", "message": "demo has 3 of 9 parts left"}',
+            ": demo has 3 of 9 parts left",
+        ),
+        (b'/**/cb({"message": "slow down"});', ""),
+        (b'{"message": "two\\nlines \\u001b[31mred"}', ": two lines [31mred"),
+        (b'{"message": 7}', ""),
+        (b'{"message": "  "}', ""),
+        (b'["message"]', ""),
+        (b"\xff", ""),
+        (b"", ""),
+    ],
+)
+def test_who_asks_for_fewer_calls_says_why_where_it_does(body: bytes, rest: str) -> None:
+    assert said(429, body) == f"asks for fewer calls (HTTP 429){rest}"
+    assert said(503, body) == f"is closed for the moment (HTTP 503){rest}"
+
+
+def test_a_long_reason_is_cut_between_words_so_that_no_key_is_cut_in_two() -> None:
+    body = json.dumps({"message": f"{'word ' * 37}key-that-stands-at-the-end-of-what-is-shown"}).encode()
+    assert said(429, body).endswith("word word …")

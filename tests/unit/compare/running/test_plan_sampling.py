@@ -1,0 +1,91 @@
+"""The same asked once, and some that stand for many."""
+
+import json
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from proxy.compare.requests import V3Request
+from proxy.compare.running import plan
+
+
+def match(client: Any, *numbers: Any) -> Any:
+    return V3Request("/parts/match", (("queries", json.dumps([{"mpn": number} for number in numbers])),), client)
+
+
+def search(client: Any, q: Any) -> Any:
+    return V3Request("/brands/search", (("q", q),), client)
+
+
+MANY = [
+    *(match("a", f"M{n}") for n in range(700)),
+    *(match("a", *(f"M{n}-{k}" for k in range(20))) for n in range(200)),
+    *(search("b", f"x{n}") for n in range(95)),
+    *(V3Request(f"/parts/{n:016x}", (), "b") for n in range(4)),
+    match("c", "ONE"),
+]
+
+
+def test_the_same_call_is_kept_once_and_counted() -> None:
+    calls = [
+        search("a", "x"),
+        search("b", "x"),
+        V3Request("/brands/search", (("q", "x"),), "a", 4, "log:9"),
+        search("a", "y"),
+    ]
+    assert plan.deduplicate(calls).calls() == [
+        V3Request("/brands/search", (("q", "x"),), "a", 5),
+        search("b", "x"),
+        search("a", "y"),
+    ]
+
+
+def test_what_is_held_is_bounded_and_counts_of_what_is_kept_are_whole() -> None:
+    distinct = plan.DistinctRequests(most=100)
+    for call in [*MANY, *reversed(MANY), *MANY]:
+        distinct.add(call)
+    kept = distinct.calls()
+    assert 90 <= len(kept) <= 100
+    assert {call.times for call in kept} == {3}
+    assert distinct.asked == 3 * len(MANY) == distinct.dropped + sum(call.times for call in kept)
+    assert {plan.stratum(call) for call in MANY} == {plan.stratum(call) for call in kept}
+
+
+def test_all_calls_are_a_sample_where_they_are_few() -> None:
+    assert plan.sample(MANY, len(MANY), Random(1)) == MANY
+
+
+@pytest.mark.parametrize("most", [5, 6, 20, 100, 999])
+def test_every_stratum_is_represented_and_the_rest_in_proportion(most: int) -> None:
+    chosen = plan.sample(MANY, most, Random(1))
+    counts = Counter(map(plan.stratum, chosen))
+    whole = Counter(map(plan.stratum, MANY))
+    assert (len(chosen), set(counts)) == (most, set(whole))
+    in_proportion = {each: most * whole[each] / len(MANY) for each in whole}
+    assert all(abs(counts[each] - in_proportion[each]) < 3 for each in whole)
+    assert [call.id for call in MANY if call in chosen] == [call.id for call in chosen]
+
+
+def test_a_sample_is_the_same_for_the_same_random_source() -> None:
+    first, again, other = (plan.sample(MANY, 50, Random(seed)) for seed in (7, 7, 8))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_fewer_calls_than_strata_are_of_the_largest(most: int) -> None:
+    chosen = plan.sample(MANY, most, Random(1))
+    assert [plan.stratum(call).size for call in chosen] == [2, 5, 0][:most]
+
+
+def test_clients_endpoints_and_sizes_make_strata() -> None:
+    calls = [
+        match("a", "X"),
+        match("b", "X"),
+        match("a", *"ABCDEFGHIJ"),
+        match("a", *"ABCDEFGHIJKLMNOPQRST"),
+        search("a", "x"),
+    ]
+    assert len(set(map(plan.stratum, calls))) == len(calls)
+    assert plan.stratum(match("a", "X")) == plan.stratum(match("a", "Y"))

@@ -1,0 +1,153 @@
+"""What a run notes of itself, and what it knows when it goes on."""
+
+import contextlib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.comparison_server import call_from_target
+
+from proxy import errors
+from proxy.compare.judging.findings import Comparison, Difference, Finding
+from proxy.compare.running.progress import ProgressFile, ProgressHeader
+
+HEADER = ProgressHeader(old="http://old/v3", new="http://new/v3", source="/logs/access.log", settings="s1", calls="c1")
+
+
+def compared(n: Any, **fields: Any) -> Any:
+    return Comparison(call_from_target(f"/v3/brands/search?q={n}"), 1_700_000_000.5, **fields)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    return tmp_path / "state" / "run.jsonl"
+
+
+@pytest.fixture
+def opened() -> Any:
+    """Opens progress files, which are closed with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def of(file: Any, header: Any = HEADER) -> Any:
+            progress = ProgressFile(file, header)
+            stack.callback(progress.close)
+            return progress
+
+        yield of
+
+
+@pytest.fixture
+def written(file: Any) -> Any:
+    """A file of a run that was interrupted: two calls done, one in trouble, one under way."""
+    progress = ProgressFile(file, HEADER)
+    found = Finding(Difference("value", "results[*].msec", "results[0].msec", Decimal("1.10"), 2), "unexplained")
+    for n, fields in ((1, {"parts": 3, "findings": (found,)}), (2, {}), (3, {"trouble": "the old side …", "parts": 1})):
+        comparison = compared(n, **fields)
+        progress.asking(comparison.call.id, 10)
+        progress.note(comparison.call.id, comparison)
+    progress.asking("under way", 20)
+    progress.close()
+    return file
+
+
+def test_a_run_goes_on_with_what_it_knows(opened: Any, written: Any) -> None:
+    again = opened(written)
+    first, second = again.comparisons()
+    assert again.done == {compared(1).call.id, compared(2).call.id}
+    assert (first.parts, first.at, second) == (3, 1_700_000_000.5, compared(2))
+    assert first.findings[0].difference.old == Decimal("1.10")
+    assert str(first.findings[0].difference.old) == "1.10"
+
+
+def test_what_was_under_way_counts_as_spent(opened: Any, written: Any) -> None:
+    assert opened(written).spent == 3 + 1 + 20
+
+
+def test_what_met_with_trouble_is_asked_again_and_then_known_once(opened: Any, written: Any) -> None:
+    again = opened(written)
+    again.note(compared(3).call.id, compared(3, parts=2))
+    again.close()
+    last = opened(written)
+    assert [each.call for each in last.comparisons()] == [compared(n).call for n in (1, 2, 3)]
+    assert last.spent == 3 + 1 + 2 + 20
+
+
+@pytest.mark.parametrize("off", [1, 5, 30])
+def test_a_cut_last_line_is_left_out_and_the_next_begins_anew(opened: Any, written: Any, off: int) -> None:
+    written.write_bytes(written.read_bytes()[:-off])
+    again = opened(written)
+    assert len(again.done) == 2
+    again.note(compared(4).call.id, compared(4))
+    again.close()
+    assert len(opened(written).done) == 3
+
+
+def test_a_run_that_was_cut_in_its_header_begins(opened: Any, file: Any) -> None:
+    opened(file).close()
+    whole = file.read_bytes()
+    for length in (1, 10, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        opened(file).close()
+        assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "other,words",
+    [
+        ({"old": "http://elsewhere/v3"}, "the old side was http://old/v3"),
+        ({"new": "http://elsewhere/v3"}, "the new side was http://new/v3"),
+        ({"source": "/logs/other.log"}, "the requests were of /logs/access.log"),
+        ({"settings": "s2"}, "the rules were others"),
+        ({"calls": "c2"}, "the file of requests has changed, or --sample, --seed or --kind"),
+    ],
+)
+def test_another_run_is_refused_and_told_why(opened: Any, written: Any, other: Any, words: str) -> None:
+    before = written.read_bytes()
+    header = ProgressHeader(
+        **{name: getattr(HEADER, name) for name in ("old", "new", "source", "settings", "calls")} | other
+    )
+    with pytest.raises(errors.ConfigError, match=r"run\.jsonl belongs to another run") as raised:
+        opened(written, header)
+    assert words in str(raised.value)
+    assert "--fresh" in str(raised.value)
+    assert written.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", [b"a file of somebody's own\n", b"no line", b'{"v3bridge-progress": 1}\n', b"\n"])
+def test_a_file_that_is_none_is_left_as_it_is(opened: Any, file: Any, text: bytes) -> None:
+    file.parent.mkdir()
+    file.write_bytes(text)
+    with pytest.raises(errors.ConfigError, match="is no progress file"):
+        opened(file)
+    assert file.read_bytes() == text
+
+
+def test_a_line_in_the_middle_that_cannot_be_read_is_refused(opened: Any, written: Any) -> None:
+    lines = written.read_bytes().splitlines(keepends=True)
+    written.write_bytes(b"".join([*lines[:2], b"what is this\n", *lines[2:]]))
+    with pytest.raises(errors.ConfigError, match="has a line that cannot be read"):
+        opened(written)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_two_runs_do_not_write_to_one_file(opened: Any, file: Any, fresh: bool) -> None:
+    first = opened(file)
+    with pytest.raises(errors.ConfigError, match=r"run\.jsonl cannot be written: another run is writing to it"):
+        ProgressFile(file, HEADER, fresh=fresh)
+    first.note("a call", compared(1))
+    first.close()
+    assert opened(file).done == {"a call"}
+
+
+def test_it_is_for_its_owner_alone_and_can_be_removed(opened: Any, written: Any) -> None:
+    progress = opened(written)
+    assert written.stat().st_mode & 0o777 == 0o600
+    progress.remove()
+    assert not written.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(opened: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(errors.ConfigError, match=r"file/run\.jsonl cannot be written"):
+        opened(tmp_path / "file" / "run.jsonl")

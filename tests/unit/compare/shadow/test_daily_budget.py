@@ -1,0 +1,103 @@
+"""A day's parts: held before a call, settled after it, over all workers."""
+
+from typing import Any
+
+import pytest
+
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse
+from proxy.compare.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
+from proxy.stores.protocols import LedgerEntry
+
+CALL = V3Request("/parts/match")
+DAY = LedgerEntry(QUOTA_ACCOUNT, "2023-11-14")
+
+
+@pytest.fixture
+async def made(store: Any, clock: Any) -> Any:
+    """Makes a worker's budget that is looked after."""
+
+    async def make(limit: Any, name: str = "one", worst: int = 3) -> Any:
+        budget = DailyBudget(store, name, limit, lambda _: worst, clock)
+        await budget.look()
+        return budget
+
+    return make
+
+
+def reply(parts: Any = None, status: int = 200, trouble: Any = None) -> Any:
+    return SideResponse(status, b"", 0.0, parts=parts, trouble=trouble)
+
+
+async def state(store: Any) -> Any:
+    (found,) = await store.usage([DAY])
+    return found[1:]
+
+
+async def test_the_worst_is_held_and_what_came_is_booked(made: Any, store: Any) -> None:
+    budget = await made(10)
+    claim = await budget.reserve(CALL)
+    assert await state(store) == (0, 0, 3)
+    await budget.settle(claim, reply(parts=2))
+    assert await state(store) == (2, 0, 0)
+
+
+async def test_workers_together_never_pass_it(made: Any, store: Any) -> None:
+    one, two = await made(10), await made(10, "two")
+    claims = [await each.reserve(CALL) for each in (one, two, one, two)]
+    assert [claim is None for claim in claims] == [False, False, False, True]
+    await one.settle(claims[0], reply(parts=0))
+    assert await two.reserve(CALL) is not None
+
+
+@pytest.mark.parametrize(
+    "answer, over, booked",
+    [
+        (reply(status=403), True, (0, 0, 0)),
+        (reply(status=502), True, (0, 3, 0)),
+        (reply(parts=1, status=502), True, (1, 0, 0)),
+        (None, True, (0, 0, 0)),
+        (None, False, (0, 3, 0)),
+    ],
+    ids=["refused", "failed", "says", "kept answer", "cut off"],
+)
+async def test_what_may_have_been_billed_is_in_doubt(
+    made: Any, store: Any, answer: Any, over: bool, booked: Any
+) -> None:
+    budget = await made(10)
+    await budget.settle(await budget.reserve(CALL), answer, over)
+    assert await state(store) == booked
+
+
+async def test_the_next_day_begins_anew(made: Any, clock: Any) -> None:
+    budget = await made(3)
+    await budget.settle(await budget.reserve(CALL), reply(parts=3))
+    assert await budget.reserve(CALL) is None
+    clock.advance(86_400)
+    await budget.look()
+    assert await budget.reserve(CALL) is not None
+
+
+async def test_without_a_limit_everything_is_booked_all_the_same(made: Any, store: Any) -> None:
+    budget = await made(None)
+    for _ in range(3):
+        await budget.settle(await budget.reserve(CALL), reply(parts=100))
+    assert await state(store) == (300, 0, 0)
+
+
+async def test_what_costs_nothing_is_asked_beyond_it(made: Any) -> None:
+    budget = await made(0, worst=0)
+    assert await budget.reserve(CALL) is not None
+
+
+async def test_what_a_worker_that_died_held_counts_as_uncertain_usage_of_that_day(
+    made: Any, store: Any, clock: Any
+) -> None:
+    dead, alive = await made(3), await made(3, "two")
+    await dead.reserve(CALL)
+    assert await alive.reserve(CALL) is None
+    clock.advance(11)
+    await alive.look()
+    assert await alive.reserve(CALL) is None
+    clock.advance(86_400)
+    assert await alive.reserve(CALL) is not None

@@ -1,0 +1,134 @@
+"""The judging process as a worker has it: started when needed, replaced when gone, ended in time."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fault_injection import until
+
+from proxy import errors
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse
+from proxy.compare.shadow import judge_client, messages
+
+JOB = messages.JudgePair(V3Request("/parts/match"), 1.0, SideResponse(200, b"{}", 0.1), SideResponse(200, b"{}", 0.1))
+OBEDIENT = """
+import asyncio
+import os
+import sys
+from pathlib import Path
+from proxy.compare.shadow import messages as m
+count, source, sink = 0, sys.stdin.buffer, sys.stdout.buffer
+while head := source.read(m.HEAD):
+    message = m.down(source.read(int.from_bytes(head, "big")))
+    if isinstance(message, m.JudgeSetup):
+        gathered = message.gathered
+        continue
+    count += isinstance(message, m.JudgePair)
+    done = isinstance(message, m.JudgePair)
+    sink.write(m.encode(m.PairVerdict("equivalent") if done else m.TallyReport(f"{gathered}{count}")))
+    sink.flush()
+"""
+ENDS = "import sys; sys.stdin.buffer.read(4)"
+SAYS_NONSENSE = "import sys; sys.stdout.write('nonsense' * 1000); sys.stdout.flush(); sys.stdin.buffer.read()"
+SAYS_NOTHING = "import sys; sys.stdin.buffer.read()"
+STAYS = OBEDIENT + "\nimport time; time.sleep(600)"
+
+
+@pytest.fixture
+async def process() -> Any:
+    """Makes a judging process of a program."""
+    made = []
+
+    async def order() -> Any:
+        return messages.JudgeSetup(None, "octopart", f"{len(made)}:")
+
+    def make(program: Any, seconds: float = 60.0) -> Any:
+        made.append(judge_client.JudgeClient(order, (sys.executable, "-c", program), seconds))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.close()
+
+
+async def test_it_is_started_with_the_first_job_and_goes_on(process: Any) -> None:
+    one = process(OBEDIENT)
+    assert (one.pid, await one.gathered()) == (None, None)
+    assert (await one.judge(JOB)).outcome == "equivalent"
+    first = one.pid
+    await one.judge(JOB)
+    assert (one.pid, one.judged, await one.gathered()) == (first, 2, "1:2")
+
+
+@pytest.mark.parametrize("program", [ENDS, SAYS_NONSENSE], ids=["ends", "nonsense"])
+async def test_one_that_is_gone_is_an_error_and_the_next_job_starts_another(process: Any, program: Any) -> None:
+    one = process(program)
+    for _ in range(2):
+        with pytest.raises(errors.ServerError, match="the judging process is gone"):
+            await one.judge(JOB)
+        assert one.pid is None
+    assert one.judged == 0
+
+
+async def test_one_that_does_not_answer_is_ended(process: Any) -> None:
+    one = process(SAYS_NOTHING, 0.3)
+    with pytest.raises(errors.ServerError, match=r"the judging process is gone \(TimeoutError\)"):
+        await one.judge(JOB)
+    assert one.pid is None
+
+
+async def test_one_that_does_not_end_is_killed(process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_client, "END_SECONDS", 0.1)
+    one = process(STAYS)
+    await one.judge(JOB)
+    await one.close()
+    assert one.pid is None
+
+
+async def test_bodies_of_any_size_pass(process: Any) -> None:
+    one = process(OBEDIENT)
+    large = SideResponse(200, b"x" * 5_000_000, 0.1)
+    assert (await one.judge(messages.JudgePair(JOB.call, 1.0, large, large))).outcome == "equivalent"
+
+
+ASKS_AND_STAYS = """
+import asyncio, sys
+from proxy.compare.shadow import judge_client, messages
+from unit.compare.shadow.test_judge_client import JOB
+
+async def order():
+    return messages.JudgeSetup(None, "octopart", "")
+
+async def main():
+    process = judge_client.JudgeClient(order)
+    print((await process.judge(JOB)).outcome, process.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+async def test_it_does_not_outlive_a_worker_that_is_killed() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ASKS_AND_STAYS, stdout=asyncio.subprocess.PIPE, env=environment
+    )
+    assert worker.stdout is not None
+    outcome, pid = (await worker.stdout.readline()).split()
+    worker.kill()
+    await worker.wait()
+    assert outcome == b"equivalent"
+    await until(lambda: _gone(int(pid)))
+
+
+def _gone(pid: Any) -> Any:
+    """Whether it runs no more; one that nobody has waited for is dead all the same."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"

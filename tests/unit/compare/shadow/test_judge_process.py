@@ -1,0 +1,133 @@
+"""The judging program from within: what it answers, what it keeps, and that nobody's data brings it down."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import SideResponse
+from proxy.compare.shadow import judge_process, messages
+
+KEY = "a-k3y/of its own"
+CALL = V3Request("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, clock: Any) -> Any:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("noise: {share: 0}\nrules: []\nshipped_rules: false\n")
+    return judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
+
+
+def reply(value: Any, status: int = 200, **more: Any) -> Any:
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return SideResponse(status, body, 0.1, "application/json", **more)
+
+
+def job(old: Any, new: Any, call: Any = CALL, **more: Any) -> Any:
+    return messages.JudgePair(call, 1.0, reply(old), reply(new), secrets=(KEY,), **more)
+
+
+def gathered(desk: Any) -> Any:
+    return json.loads(desk.answer(messages.TallyRequest()).text)
+
+
+def test_a_pair_is_judged_and_added_up(desk: Any) -> None:
+    assert desk.answer(job({"hits": 1}, {"hits": 1})).outcome == "equivalent"
+    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
+    (row,) = gathered(desk)["rows"].values()
+    assert (row["client"], row["compared"], row["differing"]) == ("shop/1", 2, 1)
+
+
+def test_a_difference_is_asked_for_again_before_it_is_counted(desk: Any) -> None:
+    asked = job({"hits": 1}, {"hits": 2}, may_ask_again=True)
+    assert desk.answer(asked).outcome == "again"
+    assert gathered(desk)["rows"] == {}
+    moved = messages.JudgePair(CALL, 1.0, asked.old, asked.new, old_again=reply({"hits": 2}))
+    assert desk.answer(moved).outcome == "equivalent"
+    assert desk.answer(job({"hits": 1}, {"hits": 1}, may_ask_again=True)).outcome == "equivalent"
+
+
+def test_a_side_without_an_answer_is_named(desk: Any) -> None:
+    troubled = SideResponse(0, b"", 0.1, trouble="cannot be reached")
+    for side, pair in (("old", (troubled, reply({}))), ("new", (reply({}), troubled))):
+        verdict = desk.answer(messages.JudgePair(CALL, 1.0, *pair))
+        assert (verdict.outcome, verdict.side) == ("trouble", side)
+    assert {each["reason"] for each in gathered(desk)["troubles"].values()} == {
+        "old: cannot be reached",
+        "new: cannot be reached",
+    }
+
+
+def test_no_key_is_in_what_it_tells(desk: Any) -> None:
+    call = V3Request("/parts/match", (("q", KEY), (KEY, "x")), "shop/1")
+    desk.answer(job({KEY: {"a": KEY}, "b": f"http://x/?apikey={KEY}"}, {"b": [KEY]}, call))
+    text = desk.answer(messages.TallyRequest()).text
+    assert "results" not in text
+    assert all(spelling not in text for spelling in (KEY, KEY.replace("/", "\\/"), "k3y"))
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        b'"\\ud800"',
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"a":1e999999}',
+        b'{"\\u0000":"\\u001b[31m<script>"}',
+        b'{"a":1,"a":2}',
+    ],
+    ids=["half a character", "deep", "no UTF-8", "huge number", "control", "twice"],
+)
+def test_nobodys_data_brings_it_down(desk: Any, old: bytes) -> None:
+    assert desk.answer(messages.JudgePair(CALL, 1.0, reply(old), reply({"a": "x" * 1_000_000}))).outcome in (
+        "different",
+        "trouble",
+    )
+    json.loads(desk.answer(messages.TallyRequest()).text)
+
+
+def test_what_breaks_the_judge_is_one_call_that_could_not_be_compared(
+    desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: Any, **__: Any) -> None:
+        raise RuntimeError(KEY)
+
+    monkeypatch.setattr("proxy.compare.judging.judge.Judge.compare", breaks)
+    verdict = desk.answer(job({}, {}))
+    assert (verdict.outcome, verdict.side) == ("trouble", "inside")
+    assert [each["reason"] for each in gathered(desk)["troubles"].values()] == ["inside: RuntimeError"]
+
+
+def test_it_goes_on_from_what_was_gathered(desk: Any, clock: Any) -> None:
+    desk.answer(job({}, {}))
+    text = desk.answer(messages.TallyRequest()).text
+    other = judge_process.JudgeProcess(messages.JudgeSetup(None, "octopart", text), clock)
+    other.answer(job({}, {}))
+    (row,) = gathered(other)["rows"].values()
+    assert row["compared"] == 2
+
+
+def test_a_rule_ends_with_its_last_day_while_it_runs(tmp_path: Path, clock: Any) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("shipped_rules: false\nrules: [{path: hits, ignore: all, reason: a while, expires: 2023-11-14}]\n")
+    desk = judge_process.JudgeProcess(messages.JudgeSetup(str(rules), "octopart", ""), clock)
+    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "equivalent"
+    clock.advance(86_400)
+    assert desk.answer(job({"hits": 1}, {"hits": 2})).outcome == "different"
+
+
+def test_it_serves_until_its_input_ends(clock: Any) -> None:
+    order = messages.JudgeSetup(None, "octopart", "")
+    source = io.BytesIO(b"".join(map(messages.encode, (order, job({}, {}), messages.TallyRequest()))))
+    sink = io.BytesIO()
+    judge_process.serve(source, sink, clock)
+    answers, text = [], sink.getvalue()
+    while text:
+        size = int.from_bytes(text[: messages.HEAD], "big")
+        answers.append(messages.up(text[messages.HEAD :][:size]))
+        text = text[messages.HEAD + size :]
+    assert [type(each) for each in answers] == [messages.PairVerdict, messages.TallyReport]

@@ -1,0 +1,153 @@
+"""What is chosen, what waits, what is dropped, and what the switch does."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from support.fault_injection import until
+
+from proxy import config
+from proxy.compare.responses import SideResponse
+from proxy.compare.shadow import queue as shadowing
+from proxy.compare.shadow.job import ComparisonJob
+from proxy.upstream.policies import Breaker
+
+
+class Errands:
+    """Notes what is run; holds it where `gate` is closed; fails on what is called so."""
+
+    def __init__(self) -> None:
+        self.run_ = []
+        self.gate = asyncio.Event()
+        self.ended = 0
+
+    async def run(self, seen: Any) -> None:
+        self.run_.append(seen.target)
+        if seen.target == "fails":
+            raise RuntimeError("within")
+        try:
+            await self.gate.wait()
+        finally:
+            self.ended += 1
+
+
+@pytest.fixture
+def errands() -> Any:
+    return Errands()
+
+
+@pytest.fixture
+async def made(clock: Any, metrics: Any, errands: Any) -> Any:
+    """Makes a shadow that is on, of these settings."""
+    shadows = []
+
+    async def make(shares: Any = None, on: bool = True, failures: int = 0, **settings: Any) -> Any:
+        rng = random.Random(7)
+        breaker = Breaker("shadow", "it", config.Breaker(failures=failures), clock=clock, rng=rng, metrics=metrics)
+        shares = {"demo": 1.0} if shares is None else shares
+        settings = config.Shadow(**{"rate": 0, "connections": 1, **settings})
+        shadow = shadowing.ShadowQueue(settings, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
+        shadow.breaker = breaker
+        shadows.append(shadow)
+        await shadow.switch(on)
+        return shadow
+
+    yield make
+    for shadow in shadows:
+        await shadow.switch(False)
+
+
+def seen(target: str = "a", body: bytes = b"") -> Any:
+    return ComparisonJob("demo", target, SideResponse(200, body, 0.0), 0.0)
+
+
+def dropped(metrics: Any) -> Any:
+    return {reason: count for (_, reason), count in metrics.shadow_dropped.items()}
+
+
+async def test_a_share_of_an_applications_calls_is_chosen(made: Any) -> None:
+    shadow = await made({"half": 0.5, "all": 1.0, "none": 0.0})
+    chosen = {name: sum(shadow.wants(name) for _ in range(1000)) for name in ("half", "all", "none", "other")}
+    assert 400 < chosen.pop("half") < 600
+    assert chosen == {"all": 1000, "none": 0, "other": 0}
+
+
+async def test_what_is_offered_is_compared_in_its_order(made: Any, errands: Any) -> None:
+    shadow = await made()
+    errands.gate.set()
+    for target in "abc":
+        shadow.offer(seen(target))
+    await until(lambda: errands.ended == 3)
+    assert errands.run_ == ["a", "b", "c"]
+
+
+async def test_what_does_not_fit_into_the_queue_is_dropped_at_once(made: Any, errands: Any, metrics: Any) -> None:
+    shadow = await made(queue=2)
+    shadow.offer(seen())
+    await until(lambda: errands.run_)
+    for _ in range(5):
+        shadow.offer(seen())
+    assert dropped(metrics) == {"queue": 3}
+    assert metrics.shadow_queue_length[()] == 2
+
+
+async def test_bodies_that_wait_have_a_bound_too(
+    made: Any, errands: Any, metrics: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadowing, "BYTES_MAX", 100)
+    shadow = await made()
+    shadow.offer(seen())
+    await until(lambda: errands.run_)
+    for _ in range(3):
+        shadow.offer(seen(body=b"x" * 50))
+    assert dropped(metrics) == {"queue": 1}
+    errands.gate.set()
+    await until(lambda: errands.ended == 3)
+    shadow.offer(seen(body=b"x" * 100))
+    assert dropped(metrics) == {"queue": 1}
+
+
+async def test_no_more_than_the_rate_are_taken_in_a_second(made: Any, clock: Any, metrics: Any) -> None:
+    shadow = await made(rate=2)
+    for _ in range(5):
+        shadow.offer(seen())
+    assert dropped(metrics) == {"rate": 3}
+    clock.advance(1)
+    shadow.offer(seen())
+    assert dropped(metrics) == {"rate": 3}
+
+
+async def test_while_the_breaker_is_open_everything_is_dropped(made: Any, clock: Any, metrics: Any) -> None:
+    shadow = await made(failures=1)
+    shadow.breaker.failed()
+    shadow.offer(seen())
+    assert dropped(metrics) == {"breaker": 1}
+    clock.advance(10)
+    shadow.offer(seen())
+    assert dropped(metrics) == {"breaker": 1}
+
+
+async def test_off_ends_what_waits_and_what_is_under_way(made: Any, errands: Any, metrics: Any) -> None:
+    shadow = await made()
+    for _ in range(3):
+        shadow.offer(seen())
+    await until(lambda: errands.run_)
+    await shadow.switch(False)
+    assert (len(errands.run_), errands.ended, dropped(metrics)) == (1, 1, {"off": 2})
+    assert not shadow.wants("demo")
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("shadow ")]
+    await shadow.switch(True)
+    errands.gate.set()
+    shadow.offer(seen("again"))
+    await until(lambda: errands.run_[-1] == "again")
+
+
+async def test_a_call_that_fails_is_not_the_last_one(made: Any, errands: Any, metrics: Any) -> None:
+    shadow = await made()
+    errands.gate.set()
+    for target in ("fails", "goes on"):
+        shadow.offer(seen(target))
+    await until(lambda: errands.ended)
+    assert errands.run_ == ["fails", "goes on"]
+    assert metrics.shadow_errors == {("demo", "inside"): 1}

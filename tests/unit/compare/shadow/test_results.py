@@ -1,0 +1,104 @@
+"""Places in the store: one a worker, taken over with what is noted there, never two on one."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from proxy.compare.judging.findings import Comparison
+from proxy.compare.judging.tally import Tally
+from proxy.compare.requests import V3Request
+from proxy.compare.shadow import results
+from proxy.compare.shadow.results import LEASE_SECONDS, ResultSlot
+
+
+def counted(*clients: Any) -> Any:
+    tally = Tally()
+    for client in clients:
+        tally.add(Comparison(V3Request("/parts/match", client=client), 1.0))
+    return msgspec.json.encode(tally).decode()
+
+
+async def clients(store: Any) -> Any:
+    tally = await results.read(store)
+    return None if tally is None else sorted((row.client, row.compared) for row in tally.rows.values())
+
+
+async def worker(store: Any, name: Any) -> Any:
+    """A worker with a place; and what was noted there."""
+    made = ResultSlot(store, name)
+    await made.look()
+    return made, await made.resume()
+
+
+async def test_workers_side_by_side_have_places_of_their_own_and_are_added_up(store: Any) -> None:
+    one, nothing = await worker(store, "one")
+    two, _ = await worker(store, "two")
+    assert nothing == ""
+    assert await results.read(store) is None
+    await one.put(counted("a"))
+    await two.put(counted("a", "b"))
+    assert await clients(store) == [("a", 2), ("b", 1)]
+    await one.put(counted("a", "a"))
+    assert await clients(store) == [("a", 3), ("b", 1)]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+async def test_who_takes_a_place_goes_on_from_its_note(store: Any, clock: Any, dies: bool) -> None:
+    one, _ = await worker(store, "one")
+    await one.put(counted("a"))
+    if dies:
+        clock.advance(LEASE_SECONDS + 1)
+    else:
+        await one.close()
+    two, found = await worker(store, "two")
+    assert found == counted("a")
+    await two.put(counted("a", "b"))
+    assert await clients(store) == [("a", 1), ("b", 1)]
+    assert len(await store.notes(results.TALLIES)) == 1
+
+
+async def test_a_place_that_is_looked_after_is_nobody_elses(store: Any, clock: Any) -> None:
+    one, _ = await worker(store, "one")
+    for _ in range(3):
+        clock.advance(LEASE_SECONDS - 1)
+        await one.look()
+    await worker(store, "two")
+    await one.put(counted("a"))
+    assert (one.placed, set(await store.notes(results.TALLIES))) == (True, {"1"})
+
+
+async def test_who_was_taken_for_dead_notes_nothing_more_in_that_place(store: Any, clock: Any) -> None:
+    one, _ = await worker(store, "one")
+    await one.put(counted("a"))
+    clock.advance(LEASE_SECONDS + 1)
+    two, _ = await worker(store, "two")
+    await two.put(counted("a", "b"))
+    await one.look()
+    assert not one.placed
+    await one.put(counted("a", "lost"))
+    assert await clients(store) == [("a", 1), ("b", 1)]
+    assert await one.resume() == ""
+    await one.put(counted("c"))
+    assert await clients(store) == [("a", 1), ("b", 1), ("c", 1)]
+
+
+async def test_what_is_noted_of_an_epoch_that_is_over_is_not_read(store: Any) -> None:
+    one, _ = await worker(store, "one")
+    await one.put(counted("a"))
+    await results.forget(store)
+    await one.put(counted("a"))  # it has not looked yet
+    assert await clients(store) is None
+    await one.look()
+    assert await one.resume() == ""
+    await one.put(counted("b"))
+    assert await clients(store) == [("b", 1)]
+
+
+async def test_every_worker_is_told_the_switch(store: Any) -> None:
+    one = ResultSlot(store, "one")
+    told = [(await one.look()).on]
+    for on in (False, True):
+        await results.switch(store, on)
+        told.append((await one.look()).on)
+    assert told == [True, False, True]

@@ -1,0 +1,169 @@
+"""Telling files apart; files that are packed, cut, empty or no text at all."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import zstandard
+
+from proxy import errors
+from proxy.compare.sources import source as sources
+from proxy.compare.sources.clients import Clients
+
+LINE = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/search?q={} HTTP/1.1" 200 2326\n'
+RANDOM = Random(1)
+LOG = "".join(LINE.format(RANDOM.randbytes(9).hex()) for _ in range(4000)).encode()
+PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("suffix, pack", PACKED.items())
+def test_packed_logs_are_read(read: Any, suffix: Any, pack: Any) -> None:
+    found = read(f"access.log{suffix}", pack(LOG))
+    assert (found.source.kind, len(found.calls), found.junk) == ("log", 4000, [])
+
+
+def test_a_packed_log_is_known_by_its_bytes_whatever_its_name(read: Any) -> None:
+    assert len(read("access.log-20240501", gzip.compress(LOG)).calls) == 4000
+
+
+def test_logs_that_were_packed_one_by_one_and_put_together_are_read_on(read: Any) -> None:
+    assert len(read("access.log.gz", gzip.compress(LOG) * 2).calls) == 8000
+    assert len(read("access.log.zst", zstandard.compress(LOG) * 2).calls) == 8000
+
+
+@pytest.mark.parametrize("suffix, pack", [(suffix, pack) for suffix, pack in PACKED.items() if suffix != ".zst"])
+def test_of_a_packed_log_that_is_cut_all_before_the_cut_is_read(read: Any, suffix: Any, pack: Any) -> None:
+    packed = pack(LOG, 1) if suffix == ".bz2" else pack(LOG)
+    found = read(f"access.log{suffix}", packed[: int(len(packed) * 0.9)])
+    number = len(found.calls)
+    assert 1000 < number < 4000
+    assert found.junk == [("the compressed file is cut", 1, f"access.log{suffix}:after {number}")]
+
+
+def test_of_a_zst_that_is_cut_all_before_the_cut_is_read(read: Any) -> None:
+    packed = io.BytesIO()
+    with zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as writer:
+        writer.write(LOG)
+        writer.flush(zstandard.FLUSH_BLOCK)
+        writer.write(LOG[::-1])
+    found = read("access.log.zst", packed.getvalue()[:-500])
+    assert len(found.calls) == 4000
+
+
+def test_a_damaged_gz_is_read_up_to_the_damage(read: Any) -> None:
+    packed = gzip.compress(LOG)
+    found = read("access.log.gz", packed[:-8] + b"\0\0\0\0" + packed[-4:])
+    assert (len(found.calls), found.junk) == (4000, [("the file is damaged", 1, "access.log.gz:after 4000")])
+
+
+def test_a_cut_before_anything_could_be_read_is_an_error(read: Any) -> None:
+    with pytest.raises(errors.SourceError, match=r"access\.log\.gz:after the beginning: the compressed file is cut"):
+        read("access.log.gz", gzip.compress(LOG)[:12], "log")
+
+
+def test_a_missing_zstandard_says_what_to_install(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(errors.SourceError, match="pip install zstandard"):
+        read("access.log.zst", PACKED[".zst"](LOG))
+
+
+@pytest.mark.parametrize(
+    "content, reason",
+    [
+        (b"", "there is nothing in it"),
+        (b"\n \r\n\t\n", "there is nothing in it"),
+        (gzip.compress(b"", mtime=0), "there is nothing in it"),
+        (bytes(range(256)) * 40, "is neither text nor a workbook"),
+        (b"\x7fELF" + bytes(2000), "is neither text nor a workbook"),
+        (b"hello\nworld\n", "it is not clear what kind of file this is. Say which it is: log: access logs"),
+        (b"<html><body>502</body></html>", "it is not clear what kind of file this is"),
+        (b"\xff\xfe", "there is nothing in it"),
+    ],
+)
+def test_a_file_of_no_kind_is_a_clear_error(read: Any, tmp_path: Path, content: Any, reason: str) -> None:
+    with pytest.raises(errors.SourceError, match=reason) as raised:
+        read("file", content)
+    assert str(tmp_path / "file") in raised.value.message
+
+
+@pytest.mark.parametrize("kind", sources.KINDS)
+@pytest.mark.parametrize(
+    "content", [b"", bytes(range(256)) * 400, b"hello\n" * 3, b"\x1f\x8b\x08", b"{}", b"[]", b"\xff\xfeA"]
+)
+def test_every_kind_says_why_nothing_could_be_read(read: Any, kind: Any, content: Any) -> None:
+    with pytest.raises(errors.SourceError, match=r"no request of v3 in it, read as|there is nothing in it"):
+        read("file", content, kind)
+
+
+def test_the_first_reason_is_named_and_the_others_counted(read: Any) -> None:
+    with pytest.raises(errors.SourceError) as raised:
+        read("access.log", "junk\n" + LINE.format("x").replace("/v3/", "/v4/") * 3, "log")
+    assert raised.value.message.endswith(
+        'access.log: no request of v3 in it, read as log: access.log:1: holds no request in quotes, such as "GET /v3/… '
+        'HTTP/1.1" (3 more could not be read either)'
+    )
+
+
+def test_a_kind_that_is_said_goes_before_what_it_looks_like(read: Any) -> None:
+    found = read("x.jsonl", "/v3/brands/x\n", "urls")
+    assert found.targets == ["/brands/x"]
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are(read: Any) -> None:
+    with pytest.raises(
+        errors.SourceError, match="'excel' is no kind of file; there are log, json, har, urls, csv, xlsx"
+    ):
+        read("x", "x", "excel")
+
+
+def test_junk_before_and_among_lines_does_not_hide_what_they_are(read: Any) -> None:
+    found = read("x", "-- logrotate --\n{broken\n" + LINE.format("a") + "/v3/brands/x\n" + LINE.format("b"))
+    assert (found.source.kind, len(found.calls)) == ("log", 2)
+
+
+def test_a_file_that_is_not_there_and_a_folder_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(errors.SourceError, match=r"none\.log: cannot be read: No such file or directory"):
+        sources.open_source(tmp_path / "none.log", Clients())
+    with pytest.raises(errors.SourceError, match="is no file"):
+        sources.open_source(tmp_path, Clients())
+
+
+def test_a_pipe_is_no_file_that_can_be_read_twice(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(errors.SourceError, match="is no file"):
+        sources.open_source(tmp_path / "pipe", Clients())
+
+
+def test_a_source_can_be_read_twice_and_left_in_the_middle(tmp_path: Path) -> None:
+    (tmp_path / "access.log").write_bytes(LOG + b"junk\n")
+    source = sources.open_source(tmp_path / "access.log", Clients())
+    begun = source.calls()
+    next(begun)
+    begun.close()
+    assert source.junk == ()
+    assert [len(list(source.calls())) for _ in range(2)] == [4000, 4000]
+    assert source.junk[0].times == 1
+
+
+def test_no_key_is_in_anything_that_a_source_says(read: Any) -> None:
+    lines = [
+        LINE.format("x&apikey=5ecre7ke"),
+        LINE.format("x&apikey%5B%5D=5ecre7ke&APIKEY=5ecre7ke"),
+        'junk apikey=5ecre7ke "GET apikey=5ecre7ke',
+        LINE.format("x").replace("/v3/", "/5ecre7ke/"),
+        LINE.format("x&apikey=5ecre7ke").replace("GET", "POST"),
+    ]
+    found = read("access.log", "\n".join(lines))
+    said = [found.source.junk, found.source.skipped, found.source.name, found.calls, found.clients, vars(found.source)]
+    assert "5ecre7ke" not in repr(said)
+    assert found.clients.secrets() == ("5ecre7ke",)
+    with pytest.raises(errors.SourceError) as raised:
+        read("access.log", lines[2], "log")
+    assert "5ecre7ke" not in raised.value.message

@@ -1,0 +1,48 @@
+"""What is kept of anybody's data: no key, no half character, not too much."""
+
+from decimal import Decimal
+
+import msgspec
+
+from proxy.compare.judging.findings import ABSENT, Difference
+from proxy.compare.redaction import Trimming
+
+TRIMMING = Trimming(lambda text: text.replace("s3cret", "…"))
+ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+def test_a_small_difference_stays_as_it_is() -> None:
+    difference = Difference("value", "a[*].b", "a[1].b", [1, "0.64700"], {"x": Decimal("1.50"), "y": None})
+    assert TRIMMING.difference(difference) == difference
+
+
+def test_keys_go_from_values_names_and_places() -> None:
+    found = TRIMMING.difference(
+        Difference("value", "a.s3cret", "a[s3cret]", "http://x/?apikey=s3cret", {"s3cret": ["s3cret"]})
+    )
+    assert "s3cret" not in repr(found)
+
+
+def test_a_key_is_not_cut_in_two_but_taken_out_before() -> None:
+    text = "x" * 497 + "s3cret"
+    assert TRIMMING.value(text) == "x" * 497 + "…"
+
+
+def test_ten_megabytes_leave_little() -> None:
+    huge = {f"k{n}": ["x" * 1000] * 1000 for n in range(100)}
+    found = TRIMMING.difference(Difference("missing", "p" * 10_000, "q" * 10_000, old=huge))
+    assert len(ENCODER.encode(found)) < 300_000
+    assert found.new is ABSENT
+
+
+def test_what_nests_without_end_is_cut() -> None:
+    deep = []
+    for _ in range(500):
+        deep = [deep]
+    assert len(repr(TRIMMING.value(deep))) < 40
+
+
+def test_half_characters_can_be_written_to_a_file() -> None:
+    found = TRIMMING.difference(Difference("value", "a\ud800", "b\udfff", "\ud83d", {"\ud800": "😀"}))
+    assert ENCODER.encode(found)
+    assert found.new == {"�": "😀"}

@@ -1,0 +1,95 @@
+"""Targets as they were sent, into calls and back."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.compare import requests
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v3/parts/match?queries=[1]&apikey=K",
+        "/api/v3/parts/match/?&queries=%5B1%5D&&apikey=K",
+        "http://octopart.com/api/v3/parts/match?queries=[1]&apikey=K",
+        "HTTPS://user@octopart.com:443/api/v3/parts/match?apikey=L&queries=[1]&apikey=K",
+        "octopart.com/api/v3/parts/match?queries=[1]&apikey=K",
+        "/v3/parts%2Fmatch?queries=[1]&%61pikey=K",
+        "/v3/parts/match?queries=[1]&ApiKey[0]=K",
+    ],
+)
+def test_a_target_is_read_in_every_form(target: str) -> None:
+    assert requests.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
+
+
+@pytest.mark.parametrize(
+    "query, pairs",
+    [
+        ("q=a+b%20c%2Bd", [("q", "a b c+d")]),
+        ("include%5B%5D=a&include[]=b&include[0]=c", [("include[]", "a"), ("include[]", "b"), ("include[0]", "c")]),
+        ("exact_only&=x", [("exact_only", ""), ("", "x")]),
+        ("q=%E9%", [("q", "\ufffd%")]),
+        ("q=caf\udce9", [("q", "caf\ufffd")]),
+        ("q=\ud800", [("q", "?")]),
+        ("q=Ω&r=%CE%A9", [("q", "Ω"), ("r", "Ω")]),
+        ('queries=[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]', [("queries", '[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]')]),
+    ],
+)
+def test_values_are_decoded_as_the_service_decodes_them(query: str, pairs: Any) -> None:
+    assert requests.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "/",
+        "*",
+        "?",
+        "/v3",
+        "/v4/parts/match",
+        "parts/match",
+        "http://h",
+        "http://h?/v3/brands/x",
+        "//v3/brands/x",
+    ],
+)
+def test_a_path_without_the_prefix_is_refused(target: str) -> None:
+    with pytest.raises(ValueError, match="its path does not begin with /v3 or /api/v3"):
+        requests.parse_target(target)
+
+
+@pytest.mark.parametrize(
+    "target", ["/v3/", "/v3/part/x", "/v3/parts/a/b", "/v3//parts/x", "/v3/openapi.json", "/v3/manufacturers/x"]
+)
+def test_a_path_that_v3_never_had_is_refused(target: str) -> None:
+    with pytest.raises(ValueError, match="its path is none of v3's"):
+        requests.parse_target(target)
+
+
+def test_an_empty_key_is_none() -> None:
+    assert requests.parse_target("/v3/brands/x?apikey=")[2] is None
+
+
+@pytest.mark.parametrize(
+    "name", ["apikey", "APIKey", "apikey[]", "apikey%5B0%5D", "apikey[a]", "apikey[a][]", "%61pikey"]
+)
+def test_a_key_is_one_however_its_name_is_spelled(name: str) -> None:
+    assert requests.parse_target(f"/v3/brands/x?{name}=K&q=1") == ("/brands/x", (("q", "1"),), "K")
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAME = TEXT.filter(lambda name: not name.lower().startswith("apikey"))
+PAIR = st.tuples(NAME, TEXT)
+
+
+@given(
+    path=st.sampled_from(["/parts/match", "/brands/ü ?#%", "/parts/search"]), query=st.lists(PAIR, max_size=5), key=TEXT
+)
+def test_what_a_call_sends_is_read_as_the_same_call(path: Any, query: Any, key: Any) -> None:
+    call = requests.V3Request(path, tuple(query))
+    read = requests.parse_target("/v3" + call.target(key))
+    assert read == (path, call.query, key or None)

@@ -1,0 +1,142 @@
+"""Bodies read without loss: every digit, every key that stands twice, and plain words for what is no JSON."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import v3_responses
+
+from proxy.compare import responses
+from proxy.compare.judging import equality
+
+
+def written(value: Any, **options: Any) -> bytes:
+    """As another program would write it, numbers with every digit."""
+    marks: dict[str, str] = {}
+
+    def mark(number: Decimal) -> str:
+        marks[f"<{len(marks)}:{number}>"] = str(number)
+        return f"<{len(marks) - 1}:{number}>"
+
+    text = json.dumps(value, default=mark, **options)
+    for name, digits in marks.items():
+        text = text.replace(f'"{name}"', digits)
+    return text.encode("utf-8", "surrogatepass")
+
+
+@given(
+    v3_responses.ANY_JSON,
+    st.sampled_from([None, 2]),
+    st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
+    st.booleans(),
+)
+def test_what_is_read_is_what_was_written(value: Any, indent: Any, separators: Any, ascii_only: Any) -> None:
+    body = written(value, indent=indent, separators=separators, ensure_ascii=ascii_only)
+    assert equality.same(responses.read_json(body).value, json.loads(body, parse_float=Decimal))
+    assert responses.read_json(body).twice == ()
+
+
+@given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
+def test_an_answer_is_read_as_it_is_however_it_is_written(value: Any, options: Any) -> None:
+    assert equality.same(responses.read_json(written(value, **options)).value, value)
+
+
+@pytest.mark.parametrize("space", [b"", b" ", b"\n"])
+@pytest.mark.parametrize(
+    "digits",
+    [
+        *(b"0.1", b"1.10", b"0.1000000000000000055511151231257827", b"1e400", b"1E-400", b"-0.0"),
+        *(b"18446744073709551616", b"-9223372036854775809", b"9" * 4000),
+    ],
+)
+def test_numbers_keep_every_digit(digits: Any, space: bytes) -> None:
+    [value] = responses.read_json(b"[" + space + digits + b"]").value
+    assert value == Decimal(digits.decode())
+    assert type(value) is (int if digits.lstrip(b"-").isdigit() else Decimal)
+
+
+def test_minus_nothing_keeps_its_sign() -> None:
+    assert str(responses.read_json(b"-0").value) == "-0"
+
+
+@pytest.mark.parametrize(
+    "body,twice",
+    [
+        (b'{"a":1,"a":2}', ("a",)),
+        (b'{"a":1,"a":1}', ("a",)),
+        (b'{"a" :1,"b":"\\":","a"\n:1}', ("a",)),
+        (b'{"a":{"b":1,"b":2},"c":[{"d":0,"d":0}]}', ("b", "d")),
+        (b'{"a":{"b":1,"b":2},"a":0}', ("b", "a")),
+        (b'{"a":1,"\\u0061":2}', ("a",)),
+        (b'{"a":1,"a":2,"a":3}', ("a",)),
+        (b'{"a":{"b":1},"c":{"b":1},"b":1}', ()),
+        (b'{"a":"b\\":","b":":"}', ()),
+    ],
+)
+def test_keys_that_stand_twice_are_seen(body: bytes, twice: Any) -> None:
+    assert responses.read_json(body).twice == twice
+
+
+def test_of_two_equal_keys_the_last_counts() -> None:
+    assert responses.read_json(b'{"a":1,"a":2}').value == {"a": 2}
+
+
+@pytest.mark.parametrize("mark,code", [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
+def test_byte_order_marks_are_none_of_a_programs_business(mark: bytes, code: str) -> None:
+    assert responses.read_json(mark + '{"a": "Ω"}'.encode(code)).value == {"a": "Ω"}
+
+
+@pytest.mark.parametrize("space", [b"", b" "])
+def test_halves_of_characters_are_read_however_they_are_written(space: bytes) -> None:
+    assert responses.read_json(b"[" + space + b'"\\ud800","\xed\xa0\x80"]').value == ["\ud800", "\ud800"]
+
+
+@pytest.mark.parametrize(
+    "body,words",
+    [
+        (b"", "an empty body"),
+        (b" \r\n", "an empty body"),
+        (b"<!DOCTYPE html><p>", "HTML instead of JSON"),
+        (b"\n <html>", "HTML instead of JSON"),
+        (b'{"a": [1, 2', "JSON that is cut or broken"),
+        (b'{"a":1}{"b":2}', "JSON that is cut or broken"),
+        (b'{"a":"\xff"}', "JSON that is cut or broken"),
+        (b'{"a":"\x01"}', "JSON that is cut or broken"),
+        (b"Bad gateway", "something that is no JSON"),
+        (b"[NaN]", "NaN instead of a number"),
+        (b"[-Infinity]", "-Infinity instead of a number"),
+        (b"[1e99999999999999999999]", "a number beyond all bounds"),
+        (b"[" + b"9" * 5000 + b"]", "a whole number of more than 4000 digits"),
+        (b"[" * 300 + b"1" + b"]" * 300, "JSON that is nested too deeply"),
+        (b"[ " * 300 + b"1" + b"]" * 300, "JSON that is nested too deeply"),
+        (b"[" * 300 + b"9" * 30 + b"]" * 300, "JSON that is nested too deeply"),
+        (b"[" * 100_000, "JSON that is nested too deeply"),
+        (b'{"a":' * 100_000, "JSON that is nested too deeply"),
+    ],
+)
+def test_what_is_no_json_is_said_in_plain_words(body: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=f"^{words}$"):
+        responses.read_json(body)
+
+
+@pytest.mark.parametrize("levels", range(250, 258))
+def test_how_it_is_written_does_not_decide_how_deep_it_may_be(levels: Any) -> None:
+    def readable(space: bytes, inner: bytes) -> bool:
+        try:
+            responses.read_json(b"[" * levels + space + inner + b"]" * levels)
+        except ValueError:
+            return False
+        return True
+
+    assert {readable(space, inner) for space in (b"", b" ") for inner in (b"1", b"9" * 30)} == {levels <= 254}
+
+
+def test_a_compact_answer_is_read_the_quick_way_and_a_spaced_one_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses.json, "loads", None)
+    assert responses.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
+    with pytest.raises(TypeError):
+        responses.read_json(b'{"a": 1}')

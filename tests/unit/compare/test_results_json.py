@@ -1,0 +1,61 @@
+"""The JSON report and docs/reference/compare.schema.json describe the same thing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from support import comparison_result
+
+from proxy.compare import results
+from proxy.compare.results import ComparisonResult
+
+PAGE = Path(__file__).parents[3] / results.PAGE
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    document = json.loads(PAGE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(document)
+    return jsonschema.Draft202012Validator(document)
+
+
+def test_the_schema_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == results.json_schema_text(), (
+        f"{results.PAGE} is stale; renew it with: {results.RENEW}"
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [comparison_result.result, comparison_result.ready_result, comparison_result.hostile_result]
+)
+def test_what_is_written_is_what_the_schema_says(validator: Any, make: Any) -> None:
+    validator.validate(json.loads(results.render_json(make())))
+
+
+@pytest.mark.parametrize("name", ComparisonResult.__struct_fields__)
+def test_the_schema_asks_for_every_key(validator: Any, name: str) -> None:
+    written = json.loads(results.render_json(comparison_result.result()))
+    del written[name]
+    assert not validator.is_valid(written)
+
+
+def test_another_version_is_another_format(validator: Any) -> None:
+    assert not validator.is_valid(json.loads(results.render_json(comparison_result.result(schema=2))))
+
+
+def test_the_schema_describes_every_object() -> None:
+    assert [name for name, part in results.json_schema()["$defs"].items() if len(part["description"]) < 5] == []
+
+
+def test_a_result_can_be_read_back_from_its_report() -> None:
+    result = comparison_result.result()
+    assert msgspec.json.decode(results.render_json(result), type=ComparisonResult) == result
+
+
+def test_text_that_utf_8_cannot_carry_is_written_out() -> None:
+    text = results.render_json(comparison_result.result(notes=("a\ud800",)))
+    assert json.loads(text)["notes"] == ["a\\ud800"]
+    text.encode()
