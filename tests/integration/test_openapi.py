@@ -289,7 +289,7 @@ def _known(query: Any) -> Any:
 
 
 @SCHEMA.parametrize()
-@hypothesis.settings(max_examples=25, deadline=None)
+@hypothesis.settings(max_examples=25)
 def test_no_request_gets_a_server_error_or_an_undescribed_answer(case: Any, url: str) -> None:
     _meant_to_find(case)
     response = case.call_and_validate(base_url=f"{url}{endpoints.PREFIXES[0]}", checks=CHECKS)
