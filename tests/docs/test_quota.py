@@ -10,7 +10,7 @@ from proxy import config
 from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations, usage
 from proxy.telemetry import metrics
 
-REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
+REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "responses.py"
 
 
 @pytest.fixture(scope="module")
