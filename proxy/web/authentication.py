@@ -1,8 +1,8 @@
-"""Wrong API keys by client address: an address that has sent too many is refused without its key being looked up.
+"""Authentication by API key, with a limit of wrong keys for each client address.
 
-Guessing is no faster than the limit, for the response then says nothing about the key. A key that was used from the
-address before goes on working there, so that one program with a wrong key does not lock its neighbours out. Each worker
-counts by itself; what is counted is bounded, and costs a request with a right key two look-ups.
+An address beyond the limit gets a 429 for any key, so that guessing is no faster than the limit. Keys that were used
+from the address recently go on working there: one program with a wrong key does not lock out its neighbours behind the
+same address. Each worker counts by itself. Memory is bounded; a request with a right key costs two look-ups.
 """
 
 import math
@@ -16,33 +16,35 @@ from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
 from proxy.telemetry.metrics import Metrics
-from proxy.web.client_address import ClientAddresses, Origin
+from proxy.web.client_address import ClientAddress, ClientAddressResolver
 
-SECONDS = 60.0  # in which so many wrong keys are allowed
-ADDRESSES_MAX = 4_096  # addresses whose wrong keys are counted; beyond it the one that was quiet for longest goes
-RECENT_SECONDS = 600.0  # that a key which was used from an address is remembered there, at least
-RECENT_MAX = 10_000  # keys that are remembered of so long a time
+WINDOW_SECONDS = 60.0  # of the limit
+ADDRESSES_MAX = 4_096  # addresses whose wrong keys are counted; the least recently used is evicted
+RECENT_SECONDS = 600.0  # for which a key is remembered as used from an address, at least
+RECENT_MAX = 10_000  # keys that are remembered for that time
 
 OUTCOME = web.RequestKey("wrong_key", str)
 
 log = structlog.get_logger()
 
 
-class WrongKeys:
-    """Looks up API keys, `limit` wrong ones a minute from one address; 0 is no limit."""
+class Authenticator:
+    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit."""
 
-    def __init__(self, applications: Applications, limit: int, addresses: ClientAddresses, metrics: Metrics) -> None:
+    def __init__(
+        self, applications: Applications, limit: int, addresses: ClientAddressResolver, metrics: Metrics
+    ) -> None:
         self._applications = applications
         self._limit = limit
         self._addresses = addresses
         self._clock = clock = metrics.clock
         self._metrics = metrics
         self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
-        self._refused: dict[str, float] = {}  # until when, by address, in the clock's monotonic seconds
+        self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
         self._recent = _RecentKeys(clock)
 
     def client(self, request: web.Request, apikey: str | None) -> Client:
-        """Who sends a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address that is refused."""
+        """The client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the limit."""
         if not self._limit:
             return self._applications.client(apikey)
         origin = self._addresses.of(request)
@@ -54,8 +56,8 @@ class WrongKeys:
         except errors.ForbiddenKey:
             if wait:
                 raise self._throttled(request, wait) from None
-            if self._is_new(request, "forbidden"):
-                self._count(origin)
+            if self._count_outcome(request, "forbidden"):
+                self._add_wrong_key(origin)
             raise
         if not self._recent.has(origin.group, client):
             if wait:
@@ -64,7 +66,7 @@ class WrongKeys:
         return client
 
     def check(self, request: web.Request, client: Client) -> None:
-        """The same for a request whose client is known. Raises TooManyRequests."""
+        """Check the limit for a request whose client is known already. Raises TooManyRequests."""
         if not self._limit:
             return
         group = self._addresses.of(request).group
@@ -74,19 +76,19 @@ class WrongKeys:
             raise self._throttled(request, wait)
         self._recent.add(group, client)
 
-    def _count(self, origin: Origin) -> None:
-        """One more wrong key; the limit's last one refuses the address until the first of them is a minute old."""
+    def _add_wrong_key(self, origin: ClientAddress) -> None:
+        """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""
         counted = self._counted.get(origin.group)
         if counted is None:
-            counted = self._counted[origin.group] = Windows((Window(self._limit, SECONDS),), self._clock)
+            counted = self._counted[origin.group] = Windows((Window(self._limit, WINDOW_SECONDS),), self._clock)
         counted.try_take()
         if wait := counted.wait():
-            self._forget_past()
+            self._remove_expired()
             self._refused[origin.group] = self._clock.monotonic() + wait
             log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
     def _wait(self, group: str) -> float:
-        """Seconds that an address is still refused; 0.0 if it is not."""
+        """Seconds until an address is no longer refused; 0.0 if it is not refused."""
         until = self._refused.get(group)
         if until is None:
             return 0.0
@@ -95,15 +97,18 @@ class WrongKeys:
         del self._refused[group]
         return 0.0
 
-    def _forget_past(self) -> None:
+    def _remove_expired(self) -> None:
         if len(self._refused) >= ADDRESSES_MAX:
             now = self._clock.monotonic()
             self._refused = {group: until for group, until in self._refused.items() if until > now}
         if len(self._refused) >= ADDRESSES_MAX:
             del self._refused[next(iter(self._refused))]
 
-    def _is_new(self, request: web.Request, outcome: str) -> bool:
-        """Count an outcome in the metrics, once a request: where the old service answers, keys are looked up twice."""
+    def _count_outcome(self, request: web.Request, outcome: str) -> bool:
+        """Count an outcome in the metrics; return False if the request was counted before.
+
+        With `shadow.answer: old` a wrong key is looked up twice: by the reverse proxy, and by the v3 handler.
+        """
         if request.get(OUTCOME) is not None:
             return False
         request[OUTCOME] = outcome
@@ -111,15 +116,18 @@ class WrongKeys:
         return True
 
     def _throttled(self, request: web.Request, wait: float) -> errors.TooManyRequests:
-        self._is_new(request, "throttled")
+        self._count_outcome(request, "throttled")
         seconds = max(1, math.ceil(wait))
         return errors.TooManyRequests(
-            f"too many wrong API keys came from your address; try again in {seconds} s", retry_after=seconds
+            f"too many wrong API keys from your address; try again in {seconds} s", retry_after=seconds
         )
 
 
 class _RecentKeys:
-    """Which keys were used from which addresses lately: in this period, or in the one before."""
+    """Keys that were used from an address in the current or the previous period.
+
+    Two sets that are swapped expire old entries without a timestamp for each.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -11,7 +11,11 @@ import pytest
 from aiohttp import web
 
 from proxy import config, errors
-from proxy.upstream import exchange, wire
+from proxy.kit.aiohttp_internals import client
+from proxy.upstream import http_post
+
+OpenSession = Callable[..., aiohttp.ClientSession]
+Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BREAK = b""
@@ -57,17 +61,17 @@ class Raw:
             await writer.drain()
 
 
-def request(url: str, billed: bool = True) -> wire.Request:
-    return wire.Request(url, "the service", b"body", {"Content-Type": "text/plain"}, billed)
+def request(url: str, billed: bool = True) -> http_post.HttpRequest:
+    return http_post.HttpRequest(url, "the service", b"body", {"Content-Type": "text/plain"}, billed)
 
 
-async def post(through: Callable[..., wire.Poster], session: aiohttp.ClientSession, asked: wire.Request) -> wire.Reply:
-    return await wire.post(through(session, asked.url), asked)
+async def post(
+    through: Through, session: aiohttp.ClientSession, asked: http_post.HttpRequest
+) -> http_post.HttpResponse:
+    return await http_post.post(through(session, asked.url), asked)
 
 
-async def test_a_stale_connection_is_replaced_once(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_a_stale_connection_is_replaced_once(open_session: OpenSession, through: Through) -> None:
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).body == b"ok"
@@ -76,7 +80,7 @@ async def test_a_stale_connection_is_replaced_once(
 
 
 async def test_the_second_try_takes_no_other_idle_connection_that_may_be_closed_too(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+    open_session: OpenSession, through: Through
 ) -> None:
     raw = Raw([OK, BREAK], [OK, BREAK], [OK, OK])
     async with raw.running() as url, open_session() as session:
@@ -86,9 +90,7 @@ async def test_the_second_try_takes_no_other_idle_connection_that_may_be_closed_
     assert raw.requests == 5
 
 
-async def test_a_connection_that_was_new_is_not_tried_again(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_a_connection_that_was_new_is_not_tried_again(open_session: OpenSession, through: Through) -> None:
     raw = Raw([BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service broke the connection off") as found:
@@ -98,12 +100,12 @@ async def test_a_connection_that_was_new_is_not_tried_again(
 
 
 async def test_a_connection_that_ends_after_a_while_was_not_stale(
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The service may have worked until then, and have billed it."""
-    monkeypatch.setattr(wire, "STALE_SECONDS", 0.0)
+    monkeypatch.setattr(http_post, "IDLE_CLOSE_SECONDS", 0.0)
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         await post(through, session, request(url))
@@ -113,9 +115,7 @@ async def test_a_connection_that_ends_after_a_while_was_not_stale(
     assert found.value.may_be_billed
 
 
-async def test_the_second_break_is_the_last(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_the_second_break_is_the_last(open_session: OpenSession, through: Through) -> None:
     raw = Raw([OK, BREAK], [BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         await post(through, session, request(url))
@@ -134,10 +134,10 @@ async def test_the_second_break_is_the_last(
     ],
 )
 async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     answer: bytes,
     message: str,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
@@ -162,11 +162,11 @@ def limits(**seconds: float) -> config.Timeouts:
     ],
 )
 async def test_silence_is_unreachable_and_says_which_limit_it_broke(
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     answer: Any,
     timeouts: Any,
     limit: str,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
@@ -190,8 +190,8 @@ async def test_silence_is_unreachable_and_says_which_limit_it_broke(
     ],
 )
 async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_limit(
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
     timeouts: Any,
     seconds: float,
     fair: bool,
@@ -209,7 +209,7 @@ async def test_a_service_has_had_a_fair_time_when_it_had_half_of_the_shorter_lim
 
 
 async def test_a_connection_that_never_stands_is_named_and_was_not_billed(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+    open_session: OpenSession, through: Through
 ) -> None:
     """The other side accepts, and never takes its part in the TLS handshake."""
 
@@ -224,9 +224,7 @@ async def test_a_connection_that_never_stands_is_named_and_was_not_billed(
     assert not found.value.may_be_billed
 
 
-async def test_who_waits_for_a_free_connection_was_not_billed(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_who_waits_for_a_free_connection_was_not_billed(open_session: OpenSession, through: Through) -> None:
     arrived = asyncio.Event()
 
     class Silent(Raw):
@@ -246,9 +244,7 @@ async def test_who_waits_for_a_free_connection_was_not_billed(
     assert (found.value.may_be_billed, second.value.may_be_billed) == (True, False)
 
 
-async def test_what_costs_nothing_cannot_have_been_billed(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_what_costs_nothing_cannot_have_been_billed(open_session: OpenSession, through: Through) -> None:
     raw = Raw([BREAK], [b"SSH-2.0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         for kind in (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
@@ -258,9 +254,9 @@ async def test_what_costs_nothing_cannot_have_been_billed(
 
 
 async def test_a_closed_port_is_unreachable(
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     closed_port: int,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     async with open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
@@ -270,8 +266,8 @@ async def test_a_closed_port_is_unreachable(
 
 async def test_a_compressed_answer_arrives_plain(
     serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
 ) -> None:
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
@@ -282,8 +278,8 @@ async def test_a_compressed_answer_arrives_plain(
 
 async def test_no_cookie_is_kept(
     serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
 ) -> None:
     cookies = []
 
@@ -299,9 +295,7 @@ async def test_no_cookie_is_kept(
     assert cookies == [{}, {}]
 
 
-async def test_a_connection_is_used_again(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_a_connection_is_used_again(open_session: OpenSession, through: Through) -> None:
     raw = Raw([OK, OK, OK])
     async with raw.running() as url, open_session() as session:
         for _ in range(3):
@@ -309,34 +303,28 @@ async def test_a_connection_is_used_again(
     assert raw.requests == 3
 
 
-async def test_an_answer_that_ends_with_its_connection_is_whole(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_an_answer_that_ends_with_its_connection_is_whole(open_session: OpenSession, through: Through) -> None:
     raw = Raw([b"HTTP/1.0 200 OK\r\n\r\nall of it"], [OK])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).body == b"all of it"
         assert (await post(through, session, request(url))).body == b"ok"
 
 
-async def test_early_hints_are_not_the_answer(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_early_hints_are_not_the_answer(open_session: OpenSession, through: Through) -> None:
     raw = Raw([b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + OK, OK])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).body == b"ok"
         assert (await post(through, session, request(url))).body == b"ok"
 
 
-async def test_a_redirect_is_an_answer(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_a_redirect_is_an_answer(open_session: OpenSession, through: Through) -> None:
     raw = Raw([b"HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         assert (await post(through, session, request(url))).status == 307
     assert raw.requests == 1
 
 
-async def test_both_ways_send_the_same(serve: Any, open_session: Callable[..., aiohttp.ClientSession]) -> None:
+async def test_both_ways_send_the_same(serve: Any, open_session: OpenSession) -> None:
     seen = []
 
     async def noting(got: web.Request) -> web.Response:
@@ -344,15 +332,15 @@ async def test_both_ways_send_the_same(serve: Any, open_session: Callable[..., a
         return web.Response()
 
     async with serve(noting) as url, open_session() as session:
-        for poster in (session, exchange.Exchanges(session, url)):
+        for poster in (session, client.PoolClient(session, url)):
             headers = {"Content-Type": "application/json", "Accept": "application/json", "X-Request-Id": "Zürich"}
-            await wire.post(poster, wire.Request(url, "the service", b"{}", headers, True))
+            await http_post.post(poster, http_post.HttpRequest(url, "the service", b"{}", headers, True))
     assert seen[0] == seen[1]
 
 
 async def test_a_header_cannot_begin_another(
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
     serve: Any,
 ) -> None:
     async def never(_: web.Request) -> web.Response:
@@ -365,7 +353,7 @@ async def test_a_header_cannot_begin_another(
 
 
 async def test_who_gives_up_leaves_no_connection_that_holds_the_rest(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
+    open_session: OpenSession, through: Through
 ) -> None:
     arrived = asyncio.Event()
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from proxy.mapping import loader
 from proxy.planning import spec_fields
-from proxy.web.v3.description import shapes
+from proxy.web.v3.description import object_schemas
 from proxy.web.v3.description.parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
@@ -24,11 +24,11 @@ def named(mappings: loader.Mappings, name: str, parameter: Parameter) -> list[st
         case "include[]":
             return [field for field in mappings.rules[name].fields if field in mappings.includable(name)]
         case "show[]" | "hide[]":
-            return shapes.paths_of(mappings, name)
+            return object_schemas.paths_of(mappings, name)
         case "sortby":
             return ["score", *usable(mappings, name, "sort")]
         case slices if slices == f"slice[{FIELD}]":
-            return shapes.lists_of(mappings, name)
+            return object_schemas.lists_of(mappings, name)
     use = USES.get(parameter.head)
     return usable(mappings, name, use) if use else []
 
@@ -52,4 +52,4 @@ def _can(can: object, use: Use) -> bool:
 
 
 def _is_number(mappings: loader.Mappings, name: str, field: str) -> bool:
-    return shapes.field(mappings, name, field).get("type") in ("integer", "number")
+    return object_schemas.field(mappings, name, field).get("type") in ("integer", "number")

@@ -1,4 +1,7 @@
-"""The services outside, as the configuration has them: tokens of one, queries to the other, a breaker before each."""
+"""Clients of the upstream services: access tokens from the identity service, queries to the GraphQL API.
+
+Each service has a circuit breaker of its own; both share one connection pool.
+"""
 
 import random
 from collections.abc import Callable
@@ -10,12 +13,12 @@ import aiohttp
 
 from proxy import config
 from proxy.kit import clock as clocks
+from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
 from proxy.upstream import (
     acquisition,
     classify,
-    exchange,
     graphql,
     identity,
     policies,
@@ -26,11 +29,11 @@ from proxy.upstream import (
     traced,
 )
 
-ClientKind = Callable[..., graphql.GraphQLClient]  # made with the arguments of the plain one
+ClientFactory = Callable[..., graphql.GraphQLClient]  # takes the arguments of GraphQLClient
 
 
-class Outside(NamedTuple):
-    """The connections to both services, the tokens of one, a client of the other, and that one's breaker."""
+class UpstreamServices(NamedTuple):
+    """Connection pool, token cache, GraphQL client, and the circuit breaker of that client."""
 
     http: aiohttp.ClientSession
     tokens: tokens.Tokens
@@ -46,12 +49,12 @@ def connect(
     spans: tracing.Tracing | None,
     clock: clocks.Clock,
     metrics: metering.Metrics,
-    opened: AsyncExitStack,
-    kind: ClientKind | None = None,
-) -> Outside:
-    """Made, not yet used; what is to be closed is `opened`. `kind` stands in for the client that is made else."""
+    resources: AsyncExitStack,
+    client_factory: ClientFactory | None = None,
+) -> UpstreamServices:
+    """Create the clients, which `resources` closes. Sends nothing. `client_factory` replaces the GraphQL client."""
     http = session.open_session(upstream)
-    opened.push_async_callback(http.close)
+    resources.push_async_callback(http.close)
     rng = random.SystemRandom()
 
     def breaker(name: str, service: str) -> policies.Breaker:
@@ -67,23 +70,21 @@ def connect(
         rng=rng,
         metrics=metrics,
     )
-    kept = tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics)
-    opened.push_async_callback(kept.close)
-    queries = breaker("graphql", classify.SERVICE)
+    token_cache = tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics)
+    resources.push_async_callback(token_cache.close)
+    graphql_breaker = breaker("graphql", classify.SERVICE)
     retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
-    watching = stalls.Stalls(sharing.stall_seconds, retry.budget, metrics)
-    if kind is None:
-        kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
-    poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
-    client = kind(
-        poster,
+    if client_factory is None:
+        client_factory = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
+    client = client_factory(
+        http if upstream.proxy else pool_client.PoolClient(http, upstream.graphql_url),
         upstream.graphql_url,
-        kept,
+        token_cache,
         retry=retry,
-        breaker=queries,
+        breaker=graphql_breaker,
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        watching=watching,
+        watching=stalls.Stalls(sharing.stall_seconds, retry.budget, metrics),
     )
-    return Outside(http, kept, client, queries)
+    return UpstreamServices(http, token_cache, client, graphql_breaker)

@@ -9,18 +9,21 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from unit.upstream.test_wire import Raw, post, request
+from unit.upstream.test_http_post import Raw, post, request
 
 from proxy import errors
-from proxy.upstream import wire
+from proxy.upstream import http_post
+
+OpenSession = Callable[..., aiohttp.ClientSession]
+Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 MOST = 1_000_000
 
 
 async def test_an_answer_within_its_bound_is_whole(
     serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
 ) -> None:
     body = b"x" * MOST
 
@@ -28,15 +31,15 @@ async def test_an_answer_within_its_bound_is_whole(
         return web.Response(body=body)
 
     async with serve(exactly) as url, open_session() as session:
-        asked = request(url)._replace(most=MOST)
+        asked = request(url)._replace(max_bytes=MOST)
         assert (await post(through, session, asked)).body == body
 
 
 @pytest.mark.parametrize("announced", [True, False])
 async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
     serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
     announced: bool,
 ) -> None:
     sent = 0
@@ -53,7 +56,7 @@ async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
 
     async with serve(endless) as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable, match=f"more than {MOST} bytes") as caught:
-            await post(through, session, request(url)._replace(most=MOST))
+            await post(through, session, request(url)._replace(max_bytes=MOST))
         assert caught.value.may_be_billed
         assert not any(session.connector._conns.values())  # the connection is not used again
     assert sent < 8 * MOST
@@ -61,8 +64,8 @@ async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
 
 async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(
     serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
 ) -> None:
     bomb = gzip.compress(bytes(400_000_000), 1)
 
@@ -75,15 +78,13 @@ async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             with pytest.raises(errors.UpstreamUnreadable, match="more than"):
-                await post(through, session, request(url)._replace(most=MOST))
+                await post(through, session, request(url)._replace(max_bytes=MOST))
             assert tracemalloc.get_traced_memory()[1] - before < 60_000_000
     finally:
         tracemalloc.stop()
 
 
-async def test_a_head_without_end_is_no_answer(
-    open_session: Callable[..., aiohttp.ClientSession], through: Callable[[aiohttp.ClientSession, str], wire.Poster]
-) -> None:
+async def test_a_head_without_end_is_no_answer(open_session: OpenSession, through: Through) -> None:
     class Heads(Raw):
         async def _closing(self, reader: Any, writer: Any) -> None:
             with contextlib.suppress(ConnectionError):
@@ -103,8 +104,8 @@ async def test_a_head_without_end_is_no_answer(
 
 async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(
     serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
 ) -> None:
     """Errors keep their frames, and form cycles that the garbage collector finds late."""
 
@@ -122,7 +123,7 @@ async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(
         try:
             for _ in range(10):
                 with pytest.raises(errors.UpstreamUnreadable) as caught:
-                    await post(through, session, request(url)._replace(most=MOST))
+                    await post(through, session, request(url)._replace(max_bytes=MOST))
                 kept.append(caught.value)
             held = tracemalloc.get_traced_memory()[0]
         finally:
