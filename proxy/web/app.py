@@ -138,7 +138,9 @@ def _pipeline(
     batches = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     base.resources.push_async_callback(batches.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
-    reconciler = reconciliation.Reconciler(store, reconciliation.watched(settings.applications), counts, clock)
+    reconciler = reconciliation.Reconciler(
+        store, reconciliation.reconciled_applications(settings.applications), counts, clock
+    )
     base.resources.push_async_callback(reconciler.close)
     reconciler.start()
     memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None

@@ -9,7 +9,7 @@ import pytest
 from unit.gateway.conftest import accounts
 
 from proxy import errors
-from proxy.gateway.quota import budgets, reservations
+from proxy.gateway.quota import reservations, usage
 from proxy.kit import clock
 
 Quotas = Callable[..., reservations.Quota]
@@ -24,7 +24,7 @@ def warnings(written: Any) -> Any:
 
 async def spend(worker: Any, plan: Any, parts: Any) -> None:
     await (await worker.reserve(plan, parts)).settle(parts)
-    await worker.look()
+    await worker.refresh()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ async def spend(worker: Any, plan: Any, parts: Any) -> None:
     ],
 )
 def test_a_threshold_is_reached_at_its_share(used: int, limit: int | None, expected: Any) -> None:
-    assert budgets.passed(used, limit) == expected
+    assert usage.reached(used, limit) == expected
 
 
 async def test_each_threshold_is_told_once_with_its_figures(quotas: Quotas, written: io.StringIO) -> None:
@@ -74,7 +74,7 @@ async def test_the_next_month_is_told_of_anew(quotas: Quotas, written: io.String
     worker = quotas(plan)
     await spend(worker, plan, 60)
     time.advance(TO_DECEMBER)
-    await worker.look()
+    await worker.refresh()
     await spend(worker, plan, 60)
     assert warnings(written) == [(50, "demo")] * 2
 
@@ -82,14 +82,14 @@ async def test_the_next_month_is_told_of_anew(quotas: Quotas, written: io.String
 async def test_a_store_that_is_away_delays_a_warning(quotas: Quotas, store: Any, written: io.StringIO) -> None:
     plan = accounts(parts=100)
     worker = quotas(plan)
-    await worker.look()
+    await worker.refresh()
     held = await worker.reserve(plan, 60)
     store.away = True
     await held.settle(60)
-    await worker.look()
+    await worker.refresh()
     assert warnings(written) == []
     with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 60)
     store.away = False
-    await worker.look()
+    await worker.refresh()
     assert warnings(written) == [(50, "demo")]

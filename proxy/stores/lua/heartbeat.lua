@@ -1,5 +1,5 @@
--- KEYS[1]: the prefix of all keys. ARGV: owner, now, until, seconds that claims of an owner which is gone are remembered.
--- Claims of owners whose lease has ended become uncertain usage on every line they would have been booked on.
+-- KEYS[1]: the prefix of all keys. ARGV: owner, now, until, seconds that reservations of a dead owner are remembered.
+-- Reservations of owners whose lease has ended become uncertain usage on every line they would have been booked on.
 local owners = KEYS[1] .. 'owners'
 redis.call('ZADD', owners, ARGV[3], ARGV[1])
 for _, owner in ipairs(redis.call('ZRANGEBYSCORE', owners, '-inf', ARGV[2])) do

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from proxy.kit.group_commit import GroupCommit
+from proxy.gateway.quota.ledger import GroupCommit
 
 
 class Book:
