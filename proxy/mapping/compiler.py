@@ -102,22 +102,20 @@ class _Writer:
         caller = self._variables
         self._variables = {PARENT, CONTEXT}
         record = self._variable(name)
-        own = Scope(
-            Cursor(record, scope.here.node), Cursor(PARENT, scope.above.node) if scope.above is not None else None
-        )
         arguments = {record: scope.here.expression}
+        parent = None
         if scope.above is not None:
-            arguments[PARENT] = scope.above.expression
+            arguments[PARENT], parent = scope.above.expression, Cursor(PARENT, scope.above.node)
         shared: dict[str, str] = {}
-        for field in self._shared_fields(name, at) if clauses is not None else ():
+        made = [] if clauses is None else clauses
+        for field in () if clauses is None else self._shared_fields(name, at):
             callee, self._variables = self._variables, caller
             value, variable = self._mapped(name, field, scope, at), self._variable(f"mapped_{field}")
             self._variables = callee
-            if clauses is not None:
-                clauses.append(f"for {variable} in ({value},)")
+            made.append(f"for {variable} in ({value},)")
             shared[field] = self._variable(field)
             arguments[shared[field]] = variable
-        entries = self._entries(name, own, at, shared)
+        entries = self._entries(name, Scope(Cursor(record, scope.here.node), parent), at, shared)
         self._variables = caller
         return self._source.call(name, {**arguments, CONTEXT: CONTEXT}, entries)
 
