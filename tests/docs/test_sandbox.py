@@ -103,7 +103,7 @@ def test_the_bounds_are_those_of_the_code(page: Any) -> None:
 async def test_the_status_depends_on_the_media_type_as_the_table_says(
     page: Any, sandbox: Any, query: str, outcome: str
 ) -> None:
-    row = next(row for row in page.table("what came of it") if outcome in row[0])
+    row = next(row for row in page.table("result") if outcome in row[0])
     found = []
     account = sandbox.default_application
     form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
