@@ -109,7 +109,7 @@ class QueryService:
         known: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
         counted: part_usage.PartUsage,
-        issued: tokens.Tokens,
+        issued: tokens.TokenIssuer,
         clock: clocks.Clock,
         rng: random.Random,
         seen: Seen,
@@ -231,7 +231,7 @@ class QueryService:
             caller = Caller()
         except tokens.ExpiredTokenError as error:
             caller, expired = Caller(), True
-            if isinstance(error, tokens.EndedTokenError):
+            if isinstance(error, tokens.RevokedByFaultError):
                 exchange.record_fault(faults.ExpiredTokenFault)
         if caller.account is None and self._settings.no_auth:
             return self._nobody()
