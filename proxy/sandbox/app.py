@@ -17,7 +17,7 @@ from proxy.kit import ports
 from proxy.sandbox import accounting, accounts, assembly, journal, people, traffic
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import services as running_design
+from proxy.sandbox.design import services as design_services
 from proxy.sandbox.graphql import schema, transport
 from proxy.sandbox.identity import discovery, keys, signing_in
 from proxy.sandbox.injection import injector
@@ -89,7 +89,7 @@ class Sandbox:
 def check(settings: chosen.Settings, host: str, port: int) -> None:
     """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
     ports.check(host, port)
-    running_design.check(settings.design_port)
+    design_services.check(settings.design_port)
     injector.Injector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
     drawing.Disturbances(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 

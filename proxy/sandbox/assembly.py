@@ -16,8 +16,8 @@ from proxy.sandbox import accounting, accounts, admin, cross_origin, hosts, inde
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import design_store, files
-from proxy.sandbox.design import services as running_design
-from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
+from proxy.sandbox.design import services as design_services
+from proxy.sandbox.graphql import schema, service, transport, websockets
 from proxy.sandbox.ide import running as running_ide
 from proxy.sandbox.identity import assembly as identities
 from proxy.sandbox.identity import discovery, keys
@@ -40,7 +40,7 @@ class Shared:
     rng: random.Random
     kept: state.Kept
     catalog: store.Catalog
-    surfaces: surfaces.Surfaces
+    surfaces: schema.SchemaVariants
     traffic: traffic.Traffic
     journal: journal.Journal
     faults: injector.Injector
@@ -60,7 +60,7 @@ class Services:
 
     shared: Shared
     identity: identities.Identity
-    design: running_design.DesignServices
+    design: design_services.DesignServices
     legacy: legacy_service.Service
 
 
@@ -101,7 +101,7 @@ def _shared(
         rng=rng,
         kept=kept,
         catalog=catalog,
-        surfaces=surfaces.Surfaces(built),
+        surfaces=schema.SchemaVariants(built),
         traffic=traffic.Traffic(),
         journal=journal.Journal(clock),
         faults=drawing,
@@ -148,7 +148,7 @@ def _identity(app: web.Application, shared: Shared, key: keys.SigningKey | None)
     return identity
 
 
-def _design(app: web.Application, shared: Shared, identity: identities.Identity) -> running_design.DesignServices:
+def _design(app: web.Application, shared: Shared, identity: identities.Identity) -> design_services.DesignServices:
     held = design_store.DesignStore(
         shared.catalog,
         shared.settings.seed,
@@ -156,36 +156,36 @@ def _design(app: web.Application, shared: Shared, identity: identities.Identity)
         lambda: design_store.members_of(shared.people),
         kept=shared.kept,
     )
-    design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
+    design = design_services.DesignServices(held, shared.journal, shared.settings.design_port)
     app.cleanup_ctx.append(design.lifespan)
     files.FileService(held, identity.issued).add_routes(app.router)
     return design
 
 
 def _queries(
-    app: web.Application, shared: Shared, identity: identities.Identity, design: running_design.DesignServices
+    app: web.Application, shared: Shared, identity: identities.Identity, design: design_services.DesignServices
 ) -> None:
     """The query service, over HTTP and over sockets, and its IDE."""
     queries = service.QueryService(
-        chosen=shared.settings,
-        surfaces_of=shared.surfaces,
-        drawing=shared.faults,
+        sandbox_settings=shared.settings,
+        schema_variants=shared.surfaces,
+        fault_injector=shared.faults,
         catalog=shared.catalog,
-        known=shared.accounts,
+        application_accounts=shared.accounts,
         users=shared.people,
-        counted=shared.accounting,
-        issued=identity.issued,
+        part_accounting=shared.accounting,
+        issued_tokens=identity.issued,
         clock=shared.clock,
         rng=shared.rng,
-        seen=shared.traffic.note_query,
+        record=shared.traffic.note_query,
         design=lambda: design.client,
     )
-    live = sockets.Sockets(queries, shared.watch)
-    app.on_shutdown.append(live.close)
-    shown = definition.Definition(lambda: shared.surfaces.current(shared.faults.missing).schema)
+    websocket = websockets.WebSocketTransport(queries, shared.watch)
+    app.on_shutdown.append(websocket.close)
+    schema_download = transport.SchemaDownload(lambda: shared.surfaces.current(shared.faults.missing).schema)
     ide = _ide(shared, identity)
     ide.add_routes(app.router)
-    transport.Transport(queries, ide.page, shown).add_routes(app.router, shared.watch, live)
+    transport.HttpTransport(queries, ide.page, schema_download).add_routes(app.router, shared.watch, websocket)
 
 
 def _ide(shared: Shared, identity: identities.Identity) -> running_ide.Ide:
