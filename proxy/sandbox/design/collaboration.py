@@ -63,7 +63,7 @@ class CommentService(rest.DesignService):
 
     name = "collaboration"
 
-    def __init__(self, held: design_store.DesignStore, credential: str, exchanges: journal.Journal) -> None:
+    def __init__(self, held: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
         super().__init__(held, credential, exchanges)
         self.events = CommentEvents()
 

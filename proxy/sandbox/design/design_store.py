@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import components, project_builder, records, sample_workspaces, tables, timestamps
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 ListMembers = Callable[[], Sequence[records.DesignUser]]
 
@@ -31,10 +31,10 @@ class DesignStore:
         clock: clocks.Clock,
         members: ListMembers,
         *,
-        kept: state.Kept | None = None,
+        kept: state.StateStore | None = None,
     ) -> None:
         self.catalog, self._seed, self._clock, self._members = catalog, seed, clock, members
-        self._kept = kept or state.Kept()
+        self._kept = kept or state.StateStore()
         self._numbers = self._kept.rows("design_number", int)
         self.files = self._kept.rows("design_file", tuple[str, bytes])
         self._tables: tables.DesignTables | None = None
@@ -57,7 +57,7 @@ class DesignStore:
             new = tables.DesignTables()
             for _ in seed_tables(new, self.catalog, self._seed, self._clock.now()):
                 await asyncio.sleep(0)
-            with self._kept.together():
+            with self._kept.transaction():
                 tables.copy_tables(new, data)
         # Sample users are in one workspace, members in all of them, former members in none.
         self._sample_users = frozenset(one.id for one in data.users if len(one.workspace_ids) == 1)
@@ -110,7 +110,7 @@ class DesignStore:
         return self._tables
 
 
-def members_of(users: people.People) -> tuple[records.DesignUser, ...]:
+def members_of(users: user_directory.UserDirectory) -> tuple[records.DesignUser, ...]:
     """The users who can sign in, as users of workspaces."""
     return tuple(
         records.DesignUser(

@@ -29,7 +29,7 @@ class DesignService:
 
     name: str
 
-    def __init__(self, store: design_store.DesignStore, credential: str, exchanges: journal.Journal) -> None:
+    def __init__(self, store: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
         self.store, self._credential, self._journal = store, credential, exchanges
 
     def served_tables(self) -> Mapping[str, tables.Table[Any]]:
@@ -64,14 +64,14 @@ class DesignService:
     def _journalling(self) -> Any:
         @web.middleware
         async def record_exchange(request: web.Request, handler: Handler) -> web.StreamResponse:
-            entry = self._journal.open(JOURNALLED)
+            entry = self._journal.begin(JOURNALLED)
             entry.operation = f"{self.name} {request.method} {_pattern(request)}"
             complete = False
             try:
                 response = await self._handle(request, handler)
                 entry.status, complete = response.status, True
             finally:
-                self._journal.close(entry, whole=complete)
+                self._journal.finish(entry, whole=complete)
             return response
 
         return record_exchange

@@ -55,7 +55,7 @@ class DesignServices:
     """The design services of one sandbox. `port` is that of the first, the others have the following ones; 0: free
     ports."""
 
-    def __init__(self, store: design_store.DesignStore, exchanges: journal.Journal, port: int = 0) -> None:
+    def __init__(self, store: design_store.DesignStore, exchanges: journal.RequestJournal, port: int = 0) -> None:
         self._store, self._journal, self._port = store, exchanges, port
         self._client: client.DesignClient | None = None
 

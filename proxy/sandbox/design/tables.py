@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Generic, TypeVar
 
 from proxy.sandbox.design import records
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 R = TypeVar("R", bound=records.Record)
 
@@ -74,7 +74,7 @@ class DesignTables:
     tasks: Table[records.Task] = field(default_factory=lambda: Table(records.Task))
 
 
-def open_tables(kept: state.Kept) -> DesignTables:
+def open_tables(kept: state.StateStore) -> DesignTables:
     """The tables of the state file; empty if they were never filled."""
     empty = DesignTables()
     tables = {each.name: getattr(empty, each.name) for each in fields(empty)}

@@ -1,6 +1,6 @@
 """Execution of one GraphQL request: authenticate, validate, check limits, execute, count parts.
 
-The order is that of the service as far as it is application_accounts: a token error comes before an error of the
+The order is that of the service as far as it is application_registry: a token error comes before an error of the
 document, and only introspection needs no token (contract graphql.md §3). HTTP is handled in transport.py.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLError, OperationType
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, faults, people, settings
+from proxy.sandbox import applications, faults, part_usage, settings, user_directory
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import client
 from proxy.sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
@@ -25,7 +25,7 @@ from proxy.sandbox.injection import exchanges, injector
 
 # Scopes that root fields need, by the prefix of their name: supply data (contract graphql.md §4.1); design data (§5),
 # which also needs a user's token. Fields about the organisation need no scope of their own.
-SUPPLY, SUPPLY_SCOPES = "sup", frozenset({accounts.SUPPLY_SCOPE})
+SUPPLY, SUPPLY_SCOPES = "sup", frozenset({applications.SUPPLY_SCOPE})
 DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
 RecordRequest = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class QueryResponse:
 class QueryCaller:
     """The holder of an access token: the application, the user that it acts for, and the scopes."""
 
-    account: accounts.Account | None = None
+    account: applications.SandboxApplication | None = None
     user: str | None = None
     scopes: frozenset[str] = frozenset()
 
@@ -91,13 +91,13 @@ class QueryService:
     def __init__(
         self,
         *,
-        sandbox_settings: settings.Settings,
+        sandbox_settings: settings.SandboxSettings,
         schema_variants: schema.SchemaVariants,
-        fault_injector: injector.Injector,
+        fault_injector: injector.FaultInjector,
         catalog: store.Catalog,
-        application_accounts: accounts.Accounts,
-        users: people.People,
-        part_accounting: accounting.Accounting,
+        application_registry: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        usage: part_usage.PartUsage,
         issued_tokens: tokens.Tokens,
         clock: clocks.Clock,
         rng: random.Random,
@@ -105,8 +105,8 @@ class QueryService:
         design: Callable[[], client.DesignClient],
     ) -> None:
         self._settings, self._catalog = sandbox_settings, catalog
-        self._accounts, self._people = application_accounts, users
-        self._accounting, self._tokens, self._rng, self._record = part_accounting, issued_tokens, rng, record
+        self._applications, self._users = application_registry, users
+        self._part_usage, self._tokens, self._rng, self._record = usage, issued_tokens, rng, record
         self._clock, self._started = clock, clock.now()
         self._injector, self._schemas, self._design = fault_injector, schema_variants, design
 
@@ -175,7 +175,7 @@ class QueryService:
         exchange.entry.application = caller.account.application_id if caller.account else None
         if document.node is None or document.errors:
             if missing and not self._schemas.whole.documents.read(request.query).errors:
-                exchange.struck(faults.MissingField)
+                exchange.record_fault(faults.MissingFieldFault)
             raise errors.RequestError(400, document.errors)
         resolver_context = self._resolver_context(caller, exchange)
         prepared = executor.build_executor(
@@ -203,9 +203,9 @@ class QueryService:
             self._catalog,
             caller.account,
             caller.user,
-            self._accounts,
-            self._people,
-            self._accounting,
+            self._applications,
+            self._users,
+            self._part_usage,
             self._settings.site_url,
             self._started,
             self._clock.now(),
@@ -221,24 +221,26 @@ class QueryService:
         expired = False
         try:
             claims = self._tokens.access(token or "")
-            caller = QueryCaller(self._accounts.by_client_id(claims.client_id), claims.user, frozenset(claims.scopes))
+            caller = QueryCaller(
+                self._applications.by_client_id(claims.client_id), claims.user, frozenset(claims.scopes)
+            )
         except tokens.InvalidTokenError:
             caller = QueryCaller()
         except tokens.ExpiredTokenError as error:
             caller, expired = QueryCaller(), True
             if isinstance(error, tokens.EndedTokenError):
-                exchange.struck(faults.ExpiredToken)
+                exchange.record_fault(faults.ExpiredTokenFault)
         if caller.account is None and self._settings.no_auth:
-            return _default_caller(self._settings, self._accounts)
+            return _default_caller(self._settings, self._applications)
         if caller.account is None and not document.is_introspection():
             raise errors.RequestError(401, [_token_error(expired, document)], fixed=True)
         return caller
 
     def _apply_token_fault(self, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange) -> None:
-        if isinstance(exchange.fault, faults.ExpiredToken):
+        if isinstance(exchange.fault, faults.ExpiredTokenFault):
             self._tokens.end(token)
-        if isinstance(exchange.fault, faults.InvalidToken):
-            exchange.struck(faults.InvalidToken)
+        if isinstance(exchange.fault, faults.InvalidTokenFault):
+            exchange.record_fault(faults.InvalidTokenFault)
             raise errors.RequestError(401, [_token_error(False, document)], fixed=True)
 
     def _check_limits(
@@ -254,9 +256,9 @@ class QueryService:
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
         if account is not None and self._is_quota_exhausted(roots, account):
-            limit = self._accounting.limit(account)
+            limit = self._part_usage.limit(account)
             if limit < account.part_limit:
-                exchange.struck(faults.Quota)
+                exchange.record_fault(faults.QuotaFault)
             status = self._settings.part_limit_status
             raise errors.RequestError(status, [errors.part_limit(limit)], null_data=True, fixed=True)
         violations = [
@@ -265,8 +267,10 @@ class QueryService:
         if violations:
             raise errors.RequestError(200, violations)
 
-    def _is_quota_exhausted(self, roots: Sequence[executor.RootField], account: accounts.Account) -> bool:
-        return any(one.name in limits.PART_FIELDS for one in roots) and self._accounting.used_up(account)
+    def _is_quota_exhausted(
+        self, roots: Sequence[executor.RootField], account: applications.SandboxApplication
+    ) -> bool:
+        return any(one.name in limits.PART_FIELDS for one in roots) and self._part_usage.is_exhausted(account)
 
     async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
         prepared, resolver_context = operation.prepared, operation.resolver_context
@@ -277,8 +281,8 @@ class QueryService:
             raise prepared.budget.exceeded
         if resolver_context.account is not None:
             parts = resolver_context.billed_parts(result.data)
-            self._accounting.book(resolver_context.account.application_id, parts)
-            exchange.billed(parts)
+            self._part_usage.record(resolver_context.account.application_id, parts)
+            exchange.record_parts(parts)
         if not result.errors:
             return {"data": result.data}
         for error in result.errors:
@@ -286,13 +290,15 @@ class QueryService:
         return {"errors": [errors.execution_error(error) for error in result.errors], "data": result.data}
 
 
-def _default_caller(sandbox_settings: settings.Settings, application_accounts: accounts.Accounts) -> QueryCaller:
+def _default_caller(
+    sandbox_settings: settings.SandboxSettings, application_registry: applications.ApplicationRegistry
+) -> QueryCaller:
     """The caller without a token if none is needed: the first user, with the first application for supply data."""
     user = next((one.id for one in sandbox_settings.users), None)
-    for account in application_accounts.all:
-        if accounts.SUPPLY_SCOPE in account.scopes:
+    for account in application_registry.all:
+        if applications.SUPPLY_SCOPE in account.scopes:
             return QueryCaller(account, user, SUPPLY_SCOPES | DESIGN_SCOPES)
-    return QueryCaller(next(iter(application_accounts.all), None), user, DESIGN_SCOPES)
+    return QueryCaller(next(iter(application_registry.all), None), user, DESIGN_SCOPES)
 
 
 async def _with_timeout(waiting: Any, seconds: float) -> ExecutionResult:

@@ -111,10 +111,10 @@ class HttpTransport:
         self._queries, self._page, self._schema_download = queries, page, schema_download
 
     def add_routes(
-        self, router: web.UrlDispatcher, watch: exchanges.Watch, websocket: websockets.WebSocketTransport
+        self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware, websocket: websockets.WebSocketTransport
     ) -> None:
         """POST and GET on both paths; other methods are 405. A GET may ask for a WebSocket."""
-        execute = watch.over("graphql", self.execute)
+        execute = watch.wrap("graphql", self.execute)
 
         async def get(request: web.Request) -> web.StreamResponse:
             if websockets.is_upgrade(request):
