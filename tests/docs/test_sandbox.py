@@ -27,7 +27,7 @@ from proxy.sandbox.graphql import (
     transport,
 )
 from proxy.sandbox.graphql.resolvers import parts
-from proxy.sandbox.identity import authorisations, discovery, scopes, sessions
+from proxy.sandbox.identity import authorizations, discovery, scopes, sessions
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
@@ -101,7 +101,7 @@ def test_the_bounds_are_those_of_the_code(page: Any) -> None:
 async def test_the_status_depends_on_the_media_type_as_the_table_says(
     page: Any, sandbox: Any, query: str, outcome: str
 ) -> None:
-    row = next(row for row in page.table("what came of it") if outcome in row[0])
+    row = next(row for row in page.table("result") if outcome in row[0])
     found = []
     account = sandbox.default_application
     form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
@@ -119,15 +119,15 @@ def test_the_table_has_every_disturbance_with_its_figures(page: Any) -> None:
     rows = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in page.table("disturbance")}
     assert rows == {
         word: [f"{field.name}={field.default}" for field in msgspec.structs.fields(kind)]
-        for word, kind in disturbances.KINDS.by_word.items()
+        for word, kind in disturbances.PARSER.by_word.items()
     }
 
 
 async def test_every_example_of_a_disturbance_is_taken(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("disturbances") for line in block.text.splitlines()]
     kinds = {text.split()[0] for text in texts}
-    assert kinds == set(disturbances.KINDS.by_word)
-    sandbox.legacy.disturbances.replace([disturbances.KINDS.parse(text) for text in texts])
+    assert kinds == set(disturbances.PARSER.by_word)
+    sandbox.legacy.disturbances.replace([disturbances.PARSER.parse(text) for text in texts])
 
 
 def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
@@ -135,7 +135,7 @@ def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
     assert chosen.apikeys == ("EXAMPLE_KEY",)
     assert "An apikey, `EXAMPLE_KEY`" in page.text
     assert f"may make {chosen.requests_per_second} requests in a second" in page.text
-    assert f"more than {legacy_endpoints.LONGEST_TARGET} bytes" in page.text
+    assert f"more than {legacy_endpoints.MAX_TARGET} bytes" in page.text
 
 
 def test_the_part_limit_is_that_of_the_account_that_is_ready(page: Any) -> None:
@@ -170,7 +170,7 @@ async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: A
     chosen = settings.SandboxSettings()
     assert list(good.values()) == [
         chosen.token_lifetime,
-        authorisations.CODE_SECONDS,
+        authorizations.CODE_SECONDS,
         chosen.refresh_lifetime,
         sessions.LIFETIME,
     ]

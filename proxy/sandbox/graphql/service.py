@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -98,7 +98,7 @@ class QueryService:
         application_registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
         usage: part_usage.PartUsage,
-        issued_tokens: tokens.Tokens,
+        issued_tokens: tokens.TokenIssuer,
         clock: clocks.Clock,
         rng: random.Random,
         record: RecordRequest,
@@ -228,7 +228,7 @@ class QueryService:
             caller = QueryCaller()
         except tokens.ExpiredTokenError as error:
             caller, expired = QueryCaller(), True
-            if isinstance(error, tokens.EndedTokenError):
+            if isinstance(error, tokens.RevokedByFaultError):
                 exchange.record_fault(faults.ExpiredTokenFault)
         if caller.account is None and self._settings.no_auth:
             return _default_caller(self._settings, self._applications)
@@ -255,7 +255,8 @@ class QueryService:
         scope_errors = [found for one in roots if (found := _scope_error(one, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(200, scope_errors, null_data=True)
-        if account is not None and self._is_quota_exhausted(roots, account):
+        is_billed = any(one.name in limits.PART_FIELDS for one in roots)
+        if account is not None and is_billed and self._part_usage.is_exhausted(account):
             limit = self._part_usage.limit(account)
             if limit < account.part_limit:
                 exchange.record_fault(faults.QuotaFault)
@@ -266,11 +267,6 @@ class QueryService:
         ]
         if violations:
             raise errors.RequestError(200, violations)
-
-    def _is_quota_exhausted(
-        self, roots: Sequence[executor.RootField], account: applications.SandboxApplication
-    ) -> bool:
-        return any(one.name in limits.PART_FIELDS for one in roots) and self._part_usage.is_exhausted(account)
 
     async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
         prepared, resolver_context = operation.prepared, operation.resolver_context

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import fields, query_string, refusal
+from proxy.sandbox.legacy_v3 import errors, fields, query_string
 
 _SLICE = re.compile(r"slice\[(.+?)\]")
 _RANGE = re.compile(r"\[?(-?[0-9]{1,9})?:(-?[0-9]{1,9})?\]?")
@@ -20,7 +20,7 @@ _WHOLE: Paths = frozenset({()})
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LegacyProjection:
     """What is seen of an object: `include` adds fields, `show` (None: everything) and `hide` are paths, `cuts` slices
     of lists by path."""
 
@@ -37,11 +37,11 @@ class Shape:
         return seen if self.show is None or self.show else {}
 
 
-def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> Shape:
+def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> LegacyProjection:
     """The shape of objects of this class. `shown_as` says under which keys parts show a spec."""
     show, hide = asked.all("show"), asked.all("hide")
     cuts = [(found[1], _cut(found[0], text)) for found, text in asked.like(_SLICE)]
-    return Shape(
+    return LegacyProjection(
         frozenset(asked.all("include")) & fields.INCLUDED.get(name, frozenset()),
         _paths(show, name, shown_as) if show else None,
         _paths(hide, name, shown_as),
@@ -63,7 +63,7 @@ def _as_shown(path: fields.Path, shown_as: ShownAs) -> list[fields.Path]:
 def _cut(name: str, text: str) -> slice:
     found = _RANGE.fullmatch(text.strip())
     if found is None:
-        raise refusal.bad(f"{name[:60]} is not a range such as [0:5]: {text[:40]}")
+        raise errors.bad_request(f"{name[:60]} is not a range such as [0:5]: {text[:40]}")
     return slice(*(None if end is None else int(end) for end in found.groups()))
 
 

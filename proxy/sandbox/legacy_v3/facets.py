@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import asked, criteria
+from proxy.sandbox.legacy_v3 import criteria, search_request
 
 Object = dict[str, Any]
 Counts = Sequence[tuple[Any, int]]
 
 
-def facet(counts: Counts, missing: int, on: asked.Count) -> Object:
+def facet(counts: Counts, missing: int, on: search_request.CountOptions) -> Object:
     """A SearchFacetResult of (value, count), most frequent first. Only a drilldown gives it a rank."""
     page = counts[on.start : on.start + on.limit]
     return {

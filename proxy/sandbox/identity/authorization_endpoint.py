@@ -16,25 +16,25 @@ from authlib.oidc.core.errors import ConsentRequiredError
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, pages, user_directory
-from proxy.sandbox.identity import extensions, forms, protocol, scopes, sessions, signing_in, tokens
-from proxy.sandbox.identity.clients import Asked
+from proxy.sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
+from proxy.sandbox.identity.clients import ProtocolRequest
 
 AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
-SIGNING_IN = frozenset({"login", "select_account"})
+LOGIN_PROMPTS = frozenset({"login", "select_account"})
 
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Authorization:
+class AuthorizationEndpoint:
     """The handlers."""
 
     def __init__(
         self,
         *,
-        server: protocol.Server,
+        server: authorization_server.OAuthServer,
         known: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
-        kept: sessions.Sessions,
+        kept: sessions.BrowserSessions,
         shown: pages.Pages,
         clock: clocks.Clock,
         issuer: str | None,
@@ -52,14 +52,14 @@ class Authorization:
         """To which application and address a sign-in leads that comes from here (`signing_in.Leads`)."""
         parts = urlsplit(return_to)
         asked = dict(parse_qsl(parts.query))
-        account = self._known.by_client_id(asked.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
-        if account is None or asked.get("redirect_uri") not in account.redirect_uris:
+        application = self._known.by_client_id(asked.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
+        if application is None or asked.get("redirect_uri") not in application.redirect_uris:
             return None
-        return account.name, asked["redirect_uri"]
+        return application.name, asked["redirect_uri"]
 
     async def posted(self, request: web.Request) -> web.Response:
         """The same by GET: a form of another site brings no cookie of ours."""
-        raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(await forms.sent(request))}")
+        raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(await forms.page_form(request))}")
 
     async def authorize(self, request: web.Request) -> web.Response:
         """To the login page, the consent page, or back to the application."""
@@ -67,8 +67,8 @@ class Authorization:
         session = self._sessions.of(request)
         try:
             grant = self._grant(request, pairs, session)
-            if grant.prompt in SIGNING_IN:
-                raise web.HTTPSeeOther(signing_in.login_url(f"{AUTHORIZE_PATH}?{urlencode(_once_signed_in(pairs))}"))
+            if grant.prompt in LOGIN_PROMPTS:
+                raise web.HTTPSeeOther(login.login_url(f"{AUTHORIZE_PATH}?{urlencode(_after_login(pairs))}"))
             if session is None or session.sign_in is None:
                 raise TypeError("nobody has signed in, and nobody is asked to")
             if self._must_ask(grant, session.sign_in):
@@ -79,7 +79,7 @@ class Authorization:
 
     async def decide(self, request: web.Request) -> web.Response:
         """The user has allowed it, or has not."""
-        form = await forms.sent(request)
+        form = await forms.page_form(request)
         session = self._sessions.of(request)
         if (
             session is None
@@ -97,20 +97,22 @@ class Authorization:
         self._server.kept.consent(session.sign_in.user, grant.client.get_client_id(), names)
         return self._finished(request, grant, session.sign_in)
 
-    def _grant(self, request: web.Request, pairs: Pairs, session: sessions.Session | None) -> protocol.Consent:
+    def _grant(
+        self, request: web.Request, pairs: Pairs, session: sessions.BrowserSession | None
+    ) -> authorization_server.ConsentRequest:
         """The request, found good. Raises OAuth2Error, or ValueError for what Authlib's errors cannot say."""
         sign_in = session.sign_in if session else None
         if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
             sign_in = None
         issuer = forms.issuer(request, self._issuer)
-        return self._server.consent(Asked("GET", pairs, issuer, sign_in=sign_in))
+        return self._server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
         """Whether the application wants a newer sign-in."""
-        seconds = extensions.max_age(max_age)
+        seconds = grants.max_age(max_age)
         return seconds is not None and self._clock.now() - sign_in.at > seconds
 
-    def _must_ask(self, grant: protocol.Consent, sign_in: tokens.SignIn) -> bool:
+    def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
         """Raises ConsentRequiredError where the application will not have the user asked."""
         data, names = grant.request.payload.data, grant.request.scope.split()
         if grant.prompt != "consent" and self._server.kept.has_consent(
@@ -121,12 +123,14 @@ class Authorization:
             raise ConsentRequiredError(redirect_uri=grant.redirect_uri, state=data.get("state"))
         return True
 
-    def _consent(self, pairs: Pairs, grant: protocol.Consent, session: sessions.Session) -> web.Response:
+    def _consent(
+        self, pairs: Pairs, grant: authorization_server.ConsentRequest, session: sessions.BrowserSession
+    ) -> web.Response:
         user = self._users.by_id(session.sign_in.user) if session.sign_in else None
         return self._pages.render(
             "consent.html",
             leads_to=[grant.redirect_uri],
-            application=grant.client.account.name,
+            application=grant.client.application.name,
             user=user,
             scopes=[(name, scopes.ALL[name]) for name in dict.fromkeys(grant.request.scope.split())],
             redirect_uri=grant.redirect_uri,
@@ -135,7 +139,9 @@ class Authorization:
             csrf=self._sessions.csrf_token(session),
         )
 
-    def _finished(self, request: web.Request, grant: protocol.Consent, sign_in: tokens.SignIn | None) -> web.Response:
+    def _finished(
+        self, request: web.Request, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn | None
+    ) -> web.Response:
         return self._sent(request, self._server.finish(grant, sign_in).headers)
 
     def _refused(self, request: web.Request, error: Exception) -> web.Response:
@@ -156,11 +162,11 @@ class Authorization:
         return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
 
 
-def _once_signed_in(pairs: Pairs) -> list[tuple[str, str]]:
+def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
     """The request as it goes on after the sign-in that it asks for, which is as new as can be: `max_age` has had its
     say, or one of 0 would never have enough."""
     left = [
-        (name, " ".join(word for word in value.split() if word not in SIGNING_IN))
+        (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
         if name == "prompt"
         else (name, value)
         for name, value in pairs

@@ -16,7 +16,7 @@ DOMAINS = {"supply": "Supply: parts, offers and prices", "design": "Design: proj
 
 
 @dataclass(slots=True)
-class Read:
+class FormInput:
     """A form as it is read. `mistakes` by field; a page shows them beside what was typed."""
 
     form: Mapping[str, str]
@@ -68,7 +68,7 @@ class Read:
     def address(self, name: str, known: tuple[str, ...] = ()) -> str:
         """A callback URL that an application may have."""
         text = self.form.get(name, "").strip()
-        mistake = callback_mistake(text, known)
+        mistake = callback_error(text, known)
         if mistake:
             self.mistakes[name] = mistake
         return text
@@ -79,7 +79,7 @@ class Read:
         for line in self.form.get(name, "").split("\n"):
             text = line.strip()
             if text and text not in found:
-                mistake = callback_mistake(text, found)
+                mistake = callback_error(text, found)
                 if mistake:
                     self.mistakes[name] = mistake
                 found = (*found, text)
@@ -112,7 +112,7 @@ class Read:
         return int(text)
 
 
-def callback_mistake(text: str, known: tuple[str, ...]) -> str:
+def callback_error(text: str, known: tuple[str, ...]) -> str:
     """What is wrong with one more callback URL; empty: nothing."""
     if not text:
         return "The callback URL is missing."

@@ -6,7 +6,7 @@ A comparison has to find these and say that the new service has no source for th
 from datetime import UTC, datetime, timedelta
 
 from proxy.sandbox.catalog import records
-from proxy.sandbox.legacy_v3 import drawing
+from proxy.sandbox.legacy_v3 import disturbances
 
 _SITE = "https://octopart.com"
 _EPOCH = datetime(2021, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ def on_order_eta(offer: records.Offer) -> str | None:
     """When what is on order will come."""
     if offer.on_order_quantity is None:
         return None
-    return _day(_EPOCH + timedelta(days=int(120 * drawing.fraction("eta", offer.id))))
+    return _day(_EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id))))
 
 
 def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
@@ -38,13 +38,13 @@ def sells_online(company: records.Company) -> bool:
 
 def evalkit_url(part: records.Part) -> str | None:
     """Where an evaluation kit is sold; a few parts had one."""
-    has = drawing.fraction("evalkit", part.id) < 0.3
+    has = disturbances.seeded_fraction("evalkit", part.id) < 0.3
     return f"{_SITE}/evalkit?ppid={part.id}" if has else None
 
 
 def document_size(url: str) -> int:
     """Bytes of a document."""
-    return 40_000 + int(2_000_000 * drawing.fraction("size", url))
+    return 40_000 + int(2_000_000 * disturbances.seeded_fraction("size", url))
 
 
 def document_seen(document: records.CatalogDocument) -> str | None:
@@ -52,7 +52,7 @@ def document_seen(document: records.CatalogDocument) -> str | None:
     if document.created_at is None:
         return None
     first = datetime.fromisoformat(document.created_at)
-    return _time(first + timedelta(seconds=int(3_000_000 * drawing.fraction("seen", document.url))))
+    return _time(first + timedelta(seconds=int(3_000_000 * disturbances.seeded_fraction("seen", document.url))))
 
 
 def design_description(design: records.ReferenceDesign) -> str:
@@ -62,7 +62,7 @@ def design_description(design: records.ReferenceDesign) -> str:
 
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
     """Whose data a part's specs are."""
-    return seller_names[int(drawing.fraction("credit", part.id) * len(seller_names))]
+    return seller_names[int(disturbances.seeded_fraction("credit", part.id) * len(seller_names))]
 
 
 def category_pictures(category: records.Category) -> list[dict[str, object]]:

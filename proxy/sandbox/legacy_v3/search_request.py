@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import criteria, query_string, refusal
+from proxy.sandbox.legacy_v3 import criteria, errors, query_string
 
 # Above these a search is refused, as by the GraphQL service that came after (graphql.md §2.2). What v3 did about a
 # limit of 999, which one client sends, is not on record.
-MOST_START, MOST_RESULTS, RESULTS = 1000, 100, 10
+MAX_START, MAX_RESULTS, DEFAULT_LIMIT = 1000, 100, 10
 
 _FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
 _FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
@@ -17,17 +17,17 @@ _DRILLDOWN = re.compile(r"spec_drilldown\[\w+\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountOptions:
     """A facet (of values `start` to `start` + `limit`), statistics, or a spec_drilldown (of `limit` specs)."""
 
     include: bool
     exclude_filter: bool
     start: int = 0
-    limit: int = RESULTS
+    limit: int = DEFAULT_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LegacySearch:
     """One search. `order` is what `sortby` says: fields and whether they go downwards."""
 
     q: str
@@ -37,10 +37,10 @@ class Search:
     order: tuple[tuple[str, bool], ...]
     filters: dict[str, list[str]]
     filter_queries: list[str]
-    facets: dict[str, Count]
+    facets: dict[str, CountOptions]
     facet_queries: list[str]
-    stats: dict[str, Count]
-    drilldown: Count | None
+    stats: dict[str, CountOptions]
+    drilldown: CountOptions | None
 
     @property
     def criteria(self) -> list[criteria.Criterion]:
@@ -79,14 +79,14 @@ class Search:
         return echo
 
 
-def read(given: query_string.QueryString) -> Search:
+def read(given: query_string.QueryString) -> LegacySearch:
     """The search of a query string."""
     sortby = given.one("sortby") or "score desc"
     facet_names = (f"facet[fields][{field}]" for field in _named(given, _FACET))
-    return Search(
+    return LegacySearch(
         q=given.one("q") or "",
-        start=given.number("start", 0, MOST_START),
-        limit=given.number("limit", RESULTS, MOST_RESULTS),
+        start=given.number("start", 0, MAX_START),
+        limit=given.number("limit", DEFAULT_LIMIT, MAX_RESULTS),
         sortby=sortby,
         order=_order(sortby),
         filters=_filters(given),
@@ -105,7 +105,7 @@ def _order(sortby: str) -> tuple[tuple[str, bool], ...]:
 def _sort_key(words: list[str]) -> tuple[str, bool]:
     field, direction = (*words, "asc")[:2]
     if len(words) > 2 or direction.lower() not in ("asc", "desc"):
-        raise refusal.bad(f"sortby is not '<field> asc' or '<field> desc': {' '.join(words)[:60]}")
+        raise errors.bad_request(f"sortby is not '<field> asc' or '<field> desc': {' '.join(words)[:60]}")
     return field, direction.lower() == "desc"
 
 
@@ -121,9 +121,9 @@ def _named(given: query_string.QueryString, pattern: re.Pattern[str]) -> list[st
     return list(dict.fromkeys(found[1] for found, _ in given.like(pattern)))
 
 
-def _count(given: query_string.QueryString, name: str, *, paged: bool = True) -> Count:
+def _count(given: query_string.QueryString, name: str, *, paged: bool = True) -> CountOptions:
     include, apart = (given.flag(f"{name}[{option}]") for option in ("include", "exclude_filter"))
     if not paged:
-        return Count(include, apart)
-    start = given.number(f"{name}[start]", 0, MOST_START)
-    return Count(include, apart, start, given.number(f"{name}[limit]", RESULTS, MOST_RESULTS))
+        return CountOptions(include, apart)
+    start = given.number(f"{name}[start]", 0, MAX_START)
+    return CountOptions(include, apart, start, given.number(f"{name}[limit]", DEFAULT_LIMIT, MAX_RESULTS))

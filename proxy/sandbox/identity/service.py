@@ -11,17 +11,14 @@ from proxy.kit import clock as clocks
 from proxy.sandbox import applications, pages, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.identity import (
-    admin,
-    authorisations,
-    authorization,
+    authorization_endpoint,
+    authorization_server,
+    authorizations,
     endpoints,
-    flows,
+    grants,
     keys,
-    protocol,
-    resources,
+    login,
     sessions,
-    signing_in,
-    token_endpoints,
     tokens,
 )
 from proxy.sandbox.injection import exchanges
@@ -29,27 +26,30 @@ from proxy.sandbox.state import store as state
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class IdentityService:
     """What others need of it: `issued` checks tokens, `allowed` are users' consents and what came of them, `sessions`
     says who has signed in, `pages` makes pages, `token` is where tokens are asked for."""
 
-    issued: tokens.Tokens
+    issued: tokens.TokenIssuer
     ring: keys.KeyRing
-    allowed: authorisations.Authorisations
-    sessions: sessions.Sessions
+    allowed: authorizations.AuthorizationStore
+    sessions: sessions.BrowserSessions
     pages: pages.Pages
-    token: endpoints.Endpoints
-    _rooms: tuple[authorization.Authorization | signing_in.SigningIn | resources.Resources | admin.Admin, ...]
+    token: endpoints.TokenEndpoint
+    _handlers: tuple[
+        authorization_endpoint.AuthorizationEndpoint | login.LoginPages | endpoints.ResourceEndpoints,
+        ...,
+    ]
 
     def add_routes(self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware) -> None:
         """All of the service."""
         self.pages.add_routes(router)
         self.token.add_routes(router, watch)
-        for room in self._rooms:
-            room.add_routes(router)
+        for handlers in self._handlers:
+            handlers.add_routes(router)
 
 
-def assemble(
+def create_service(
     settings: chosen.SandboxSettings,
     known: applications.ApplicationRegistry,
     users: user_directory.UserDirectory,
@@ -59,7 +59,7 @@ def assemble(
     clock: clocks.Clock,
     rng: random.Random,
     seen: Callable[[], None],
-) -> Identity:
+) -> IdentityService:
     """`rng` names tokens and may be foreseen; what nobody may guess comes from the machine. `seen` is called at each
     token request."""
     logging.getLogger("authlib.oauth2").setLevel(logging.INFO)  # at DEBUG it writes whole tokens
@@ -68,7 +68,7 @@ def assemble(
     # An id must not come again where those that were ended are remembered.
     names = secret if kept.is_persistent else rng
     lifetime, audience = settings.token_lifetime, settings.audience
-    issued = tokens.Tokens(
+    issued = tokens.TokenIssuer(
         ring,
         clock,
         names,
@@ -78,17 +78,17 @@ def assemble(
         is_application=lambda client_id: known.by_client_id(client_id) is not None,
         kept=kept,
     )
-    allowed = authorisations.Authorisations(issued, clock, secret, settings.refresh_lifetime, kept)
-    server = protocol.Server(known, users, issued, allowed)
-    flows.register(server)
-    token_endpoints.register(server, ring)
-    open_, shown, issuer = sessions.Sessions(users, clock, secret, kept), pages.Pages(), settings.issuer
-    asking = authorization.Authorization(
+    allowed = authorizations.AuthorizationStore(issued, clock, secret, settings.refresh_lifetime, kept)
+    server = authorization_server.OAuthServer(known, users, issued, allowed)
+    grants.register_grants(server)
+    authorization_server.register_token_endpoints(server, ring)
+    open_, shown, issuer = sessions.BrowserSessions(users, clock, secret, kept), pages.Pages(), settings.issuer
+    asking = authorization_endpoint.AuthorizationEndpoint(
         server=server, known=known, users=users, kept=open_, shown=shown, clock=clock, issuer=issuer
     )
-    signing = signing_in.SigningIn(server=server, users=users, kept=open_, shown=shown, leads=asking.leads)
-    rest = resources.Resources(server=server, known=known, users=users, issued=issued, ring=ring, issuer=issuer)
-    token = endpoints.Endpoints(
+    signing = login.LoginPages(server=server, users=users, kept=open_, shown=shown, leads=asking.leads)
+    rest = endpoints.ResourceEndpoints(server=server, known=known, users=users, issued=issued, ring=ring, issuer=issuer)
+    token = endpoints.TokenEndpoint(
         server=server,
         known=known,
         users=users,
@@ -97,4 +97,4 @@ def assemble(
         issuer=issuer,
         seen=seen,
     )
-    return Identity(issued, ring, allowed, open_, shown, token, (asking, signing, rest, admin.Admin(ring)))
+    return IdentityService(issued, ring, allowed, open_, shown, token, (asking, signing, rest))

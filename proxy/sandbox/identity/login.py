@@ -10,16 +10,16 @@ from aiohttp import web
 from authlib.oauth2 import OAuth2Error
 
 from proxy.sandbox import pages, user_directory
-from proxy.sandbox.identity import forms, protocol, sessions
-from proxy.sandbox.identity.clients import Asked
+from proxy.sandbox.identity import authorization_server, forms, sessions
+from proxy.sandbox.identity.clients import ProtocolRequest
 
 LOGIN_PATH, LOGOUT_PATH, ACCOUNT_PATH = "/account/login", "/account/logout", "/account"
 END_SESSION_PATH = "/connect/endsession"
-STALE = "This form has been open for too long, or another window has signed out. Try again."
-UNKNOWN = "There is no user with this e-mail address and this password."
+STALE_FORM = "This form has been open for too long, or another window has signed out. Try again."
+WRONG_CREDENTIALS = "There is no user with this e-mail address and this password."
 
 # Where a sign-in leads: the application's name, and the address that the browser is sent to; None: to no application.
-Leads = Callable[[str], tuple[str, str] | None]
+RedirectLookup = Callable[[str], tuple[str, str] | None]
 
 
 def login_url(return_to: str) -> str:
@@ -27,17 +27,17 @@ def login_url(return_to: str) -> str:
     return f"{LOGIN_PATH}?{urlencode({'return_to': return_to})}"
 
 
-class SigningIn:
+class LoginPages:
     """The handlers. `leads` says to which application a `return_to` leads."""
 
     def __init__(
         self,
         *,
-        server: protocol.Server,
+        server: authorization_server.OAuthServer,
         users: user_directory.UserDirectory,
-        kept: sessions.Sessions,
+        kept: sessions.BrowserSessions,
         shown: pages.Pages,
-        leads: Leads,
+        leads: RedirectLookup,
     ) -> None:
         self._server, self._users, self._sessions, self._pages, self._leads = server, users, kept, shown, leads
 
@@ -53,19 +53,19 @@ class SigningIn:
 
     async def form(self, request: web.Request) -> web.Response:
         """The login page, with the address that the application expects, if it does (`login_hint`)."""
-        return_to = _inside(request.query.get("return_to"))
+        return_to = _local_path(request.query.get("return_to"))
         return self._form(request, return_to, dict(parse_qsl(urlsplit(return_to).query)).get("login_hint", ""))
 
     async def sign_in(self, request: web.Request) -> web.Response:
         """Back to where the browser came from; 400 with the page again for a wrong password or a stale form."""
-        form = await forms.sent(request)
+        form = await forms.page_form(request)
         email, password, return_to = (form.get(name, "") for name in ("email", "password", "return_to"))
-        return_to = _inside(return_to)
+        return_to = _local_path(return_to)
         if not self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD)):
-            return self._form(request, return_to, email, STALE)
+            return self._form(request, return_to, email, STALE_FORM)
         user = await self._users.authenticate(email, password)
         if user is None:
-            return self._form(request, return_to, email, UNKNOWN)
+            return self._form(request, return_to, email, WRONG_CREDENTIALS)
         response = web.Response(status=303, headers={"Location": return_to, **pages.HEADERS})
         self._sessions.sign_in(request, response, user)
         return response
@@ -94,14 +94,14 @@ class SigningIn:
 
     async def sign_out(self, request: web.Request) -> web.Response:
         """The session is over."""
-        form = await forms.sent(request)
+        form = await forms.page_form(request)
         session = self._sessions.of(request)
         if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
             return self._pages.render(
                 "message.html",
                 status=400,
                 heading="Not signed out",
-                text=STALE,
+                text=STALE_FORM,
                 code="",
                 link=LOGOUT_PATH,
                 link_text="Sign out",
@@ -113,9 +113,9 @@ class SigningIn:
     async def end_session(self, request: web.Request) -> web.Response:
         """An application wants the user signed out (OpenID Connect RP-Initiated Logout §2). Without an id_token of this
         user the user is asked first."""
-        pairs = tuple((request.query if request.method == "GET" else await forms.sent(request)).items())
+        pairs = tuple((request.query if request.method == "GET" else await forms.page_form(request)).items())
         try:
-            asked = self._server.sign_out(Asked("GET", pairs, ""))
+            asked = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
         except (OAuth2Error, ValueError):
             text = "An application asked to sign you out with a token that is not ours. You can sign out by yourself."
             return self._pages.render(
@@ -167,7 +167,7 @@ def _redirect(address: str) -> web.Response:
     return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
 
 
-def _inside(return_to: str | None) -> str:
+def _local_path(return_to: str | None) -> str:
     """A path of the sandbox; never an address elsewhere, in whatever way browsers may read it."""
     if not return_to or not return_to.startswith("/") or not return_to.isprintable():
         return ACCOUNT_PATH

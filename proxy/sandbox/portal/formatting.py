@@ -7,7 +7,7 @@ from proxy.sandbox import applications, part_usage, plans
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UsageSummary:
     """Parts of an application in this month against what it may have, and in the months before. `features` by name."""
 
     used: int
@@ -23,28 +23,28 @@ class Usage:
         return max(self.limit - self.used, 0)
 
 
-def usage(account: applications.SandboxApplication, counted: part_usage.PartUsage) -> Usage | None:
+def usage_summary(application: applications.SandboxApplication, usage: part_usage.PartUsage) -> UsageSummary | None:
     """None for an application that cannot ask for parts."""
-    if applications.SUPPLY_SCOPE not in account.scopes:
+    if applications.SUPPLY_SCOPE not in application.scopes:
         return None
-    id_, plan = account.application_id, plans.plan_of(account)
-    return Usage(
-        counted.used(id_),
-        counted.limit(account),
-        counted.month,
+    id_, plan = application.application_id, plans.plan_of(application)
+    return UsageSummary(
+        usage.used(id_),
+        usage.limit(application),
+        usage.month,
         plan.name if plan else "A plan of its own",
-        tuple(name for feature, name in plans.NAMES.items() if feature in account.features),
-        tuple(counted.history(id_)),
+        tuple(name for feature, name in plans.NAMES.items() if feature in application.features),
+        tuple(usage.history(id_)),
     )
 
 
-def day(seconds: float | None) -> str:
+def format_date(seconds: float | None) -> str:
     """A moment as a day; None: with the sandbox."""
     if seconds is None:
         return "with the sandbox"
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d")
 
 
-def grouped(number: int) -> str:
+def format_number(number: int) -> str:
     """With a thin space between thousands."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")

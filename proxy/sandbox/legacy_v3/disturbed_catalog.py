@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from proxy.sandbox.catalog import records, search_hits, store
-from proxy.sandbox.legacy_v3 import drawing
+from proxy.sandbox.legacy_v3 import disturbances
 
 _TWIN = "0dd7e4"
 _UID = re.compile(r"[0-9a-f]{16}")
@@ -26,23 +26,23 @@ _MAKER = records.Company(
 )
 
 
-class Copy(NamedTuple):
+class PartCopy(NamedTuple):
     """A part by its id in the catalog, or that part's twin."""
 
     id: str
     is_twin: bool = False
 
 
-class Shelf:
+class DisturbedCatalog:
     """The parts as one request finds them."""
 
-    def __init__(self, catalog: store.Catalog, draws: drawing.Draws) -> None:
+    def __init__(self, catalog: store.Catalog, draws: disturbances.RequestDisturbances) -> None:
         self._catalog, self._draws = catalog, draws
 
-    def copies(self, ids: Iterable[str]) -> list[Copy]:
+    def copies(self, ids: Iterable[str]) -> list[PartCopy]:
         """What is there of these parts, a twin after its part."""
         if not self.differs:
-            return [Copy(id_) for id_ in ids]
+            return [PartCopy(id_) for id_ in ids]
         return [copy for id_ in ids for copy in self._copies(id_)]
 
     @property
@@ -50,7 +50,7 @@ class Shelf:
         """Whether there may be less or more than in the catalog."""
         return self._draws.moves_parts
 
-    def page(self, found: search_hits.SearchHits, start: int, limit: int) -> list[Copy]:
+    def page(self, found: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
         """A page of what is there of some hits."""
         if not self.differs:
             return self.copies(found.page(start, limit))
@@ -60,7 +60,7 @@ class Shelf:
         """How much is there of some hits."""
         return len(self.copies(found.ids)) if self.differs else found.hits
 
-    def part(self, copy: Copy) -> records.Part:
+    def part(self, copy: PartCopy) -> records.Part:
         """The part itself. KeyError for an id that is not the catalog's."""
         found = self._catalog.part(copy.id)
         if found is None:
@@ -77,11 +77,11 @@ class Shelf:
         found = self._catalog.part_by_uid(uid)
         return None if found is None or self._draws.lacks(found.id) else found
 
-    def _copies(self, id_: str) -> Iterable[Copy]:
+    def _copies(self, id_: str) -> Iterable[PartCopy]:
         if not self._draws.lacks(id_):
-            yield Copy(id_)
+            yield PartCopy(id_)
             if self._draws.doubles(id_):
-                yield Copy(id_, is_twin=True)
+                yield PartCopy(id_, is_twin=True)
 
 
 def _twin(part: records.Part) -> records.Part:

@@ -16,13 +16,13 @@ from proxy.kit import clock as clocks
 from proxy.sandbox.identity import clients, tokens
 from proxy.sandbox.state import store as state
 
-T = TypeVar("T", "Code", "RefreshToken")
+T = TypeVar("T", "IssuedCode", "IssuedRefreshToken")
 CODE_SECONDS = 300
-CODES_KEPT, REFRESH_TOKENS_KEPT = 10_000, 100_000
+MAX_CODES, MAX_REFRESH_TOKENS = 10_000, 100_000
 
 
 @dataclass(slots=True)
-class Authorisation:
+class UserAuthorization:
     """`access_tokens`: the ids of those that came of it. `id`: by which its refresh tokens name it, once it has any."""
 
     client_id: str
@@ -35,10 +35,10 @@ class Authorisation:
 
 
 @dataclass(slots=True)
-class Code:
+class IssuedCode:
     """An authorization code, without its text. `code_challenge` is PKCE's, by S256."""
 
-    authorisation: Authorisation
+    authorisation: UserAuthorization
     redirect_uri: str
     code_challenge: str
     used: bool = False
@@ -53,7 +53,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRefreshToken:
+class StoredRefreshToken:
     """A refresh token as it is kept: by the digest of its text. `expires` in seconds since 1970."""
 
     authorisation: str
@@ -62,29 +62,29 @@ class KeptRefreshToken:
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshToken:
+class IssuedRefreshToken:
     """A refresh token, without its text. `expires` in seconds since 1970."""
 
     digest: str
-    authorisation: Authorisation
+    authorisation: UserAuthorization
     expires: float
     used: bool = False
 
-    def check_client(self, client: clients.Client) -> bool:
+    def check_client(self, client: clients.OAuthClient) -> bool:
         """As Authlib asks for it."""
-        return client.account.client_id == self.authorisation.client_id
+        return client.application.client_id == self.authorisation.client_id
 
     def get_scope(self) -> str:
         """As Authlib asks for it."""
         return " ".join(self.authorisation.scopes)
 
 
-class Authorisations:
+class AuthorizationStore:
     """Keeps them. `refresh_lifetime` in seconds; `rng` must not be foreseeable."""
 
     def __init__(
         self,
-        issued: tokens.Tokens,
+        issued: tokens.TokenIssuer,
         clock: clocks.Clock,
         rng: random.Random,
         refresh_lifetime: int,
@@ -93,16 +93,19 @@ class Authorisations:
         self._issued, self._clock, self._rng = issued, clock, rng
         self._lifetime = refresh_lifetime
         kept = kept or state.StateStore()
-        self._codes: TTLCache[str, Code] = TTLCache(CODES_KEPT, CODE_SECONDS, clock.now)
+        self._codes: TTLCache[str, IssuedCode] = TTLCache(MAX_CODES, CODE_SECONDS, clock.now)
         # Those with refresh tokens, for as long as the last of these.
         self._lasting = state.ExpiringRows(
-            kept.rows("authorisation", state.ExpiringRow[Authorisation]), clock, refresh_lifetime, REFRESH_TOKENS_KEPT
-        )
-        self._refresh_tokens = state.ExpiringRows(
-            kept.rows("refresh_token", state.ExpiringRow[KeptRefreshToken]),
+            kept.rows("authorisation", state.ExpiringRow[UserAuthorization]),
             clock,
             refresh_lifetime,
-            REFRESH_TOKENS_KEPT,
+            MAX_REFRESH_TOKENS,
+        )
+        self._refresh_tokens = state.ExpiringRows(
+            kept.rows("refresh_token", state.ExpiringRow[StoredRefreshToken]),
+            clock,
+            refresh_lifetime,
+            MAX_REFRESH_TOKENS,
         )
         self._consents = kept.rows("consent", frozenset[str])
 
@@ -115,43 +118,43 @@ class Authorisations:
         """Whether the user has let the application have them all."""
         return self._consents.get(f"{user} {client_id}", frozenset[str]()).issuperset(scopes)
 
-    def keep_code(self, text: str, code: Code) -> None:
+    def keep_code(self, text: str, code: IssuedCode) -> None:
         """A code that was sent out: good once, for `CODE_SECONDS`."""
         self._codes[text] = code
 
-    def code(self, text: str) -> Code | None:
+    def code(self, text: str) -> IssuedCode | None:
         """What is behind a code that is good."""
         return self._good(self._codes.get(text))
 
-    def new_refresh_token(self, authorisation: Authorisation) -> str:
+    def new_refresh_token(self, authorisation: UserAuthorization) -> str:
         """The text of a new one."""
         text = f"{self._rng.getrandbits(256):064X}"
         authorisation.id = authorisation.id or f"{self._rng.getrandbits(128):032X}"
         self._lasting.drop(authorisation.id)
         self._lasting.put(authorisation.id, authorisation)
-        token = KeptRefreshToken(authorisation.id, self._clock.now() + self._lifetime)
+        token = StoredRefreshToken(authorisation.id, self._clock.now() + self._lifetime)
         self._refresh_tokens.put(_digest(text), token)
         return text
 
-    def refresh_token(self, text: str) -> RefreshToken | None:
+    def refresh_token(self, text: str) -> IssuedRefreshToken | None:
         """What is behind a refresh token that is good."""
         return self._good(self._found(text))
 
-    def look_up(self, text: str) -> RefreshToken | None:
+    def look_up(self, text: str) -> IssuedRefreshToken | None:
         """As `refresh_token`, for who only asks about it: nothing ends."""
         found = self._found(text)
         return None if found is None or found.used or found.authorisation.ended else found
 
-    def spend(self, token: RefreshToken) -> None:
+    def spend(self, token: IssuedRefreshToken) -> None:
         """It has been used. It is kept: who brings it again is noticed."""
-        self._refresh_tokens.put(token.digest, KeptRefreshToken(token.authorisation.id, token.expires, used=True))
+        self._refresh_tokens.put(token.digest, StoredRefreshToken(token.authorisation.id, token.expires, used=True))
 
-    def note(self, authorisation: Authorisation, jti: str) -> None:
+    def note(self, authorisation: UserAuthorization, jti: str) -> None:
         """An access token with this id came of it."""
         authorisation.access_tokens.append(jti)
         self._changed(authorisation)
 
-    def end(self, authorisation: Authorisation) -> None:
+    def end(self, authorisation: UserAuthorization) -> None:
         """Nothing that came of it is good any more."""
         authorisation.ended = True
         self._changed(authorisation)
@@ -168,15 +171,15 @@ class Authorisations:
             if authorisation is None or authorisation.client_id == client_id:
                 self._refresh_tokens.drop(digest)
 
-    def _found(self, text: str) -> RefreshToken | None:
+    def _found(self, text: str) -> IssuedRefreshToken | None:
         digest = _digest(text)
         kept = self._refresh_tokens.get(digest)
         authorisation = None if kept is None else self._lasting.get(kept.authorisation)
         if kept is None or authorisation is None:
             return None
-        return RefreshToken(digest, authorisation, kept.expires, kept.used)
+        return IssuedRefreshToken(digest, authorisation, kept.expires, kept.used)
 
-    def _changed(self, authorisation: Authorisation) -> None:
+    def _changed(self, authorisation: UserAuthorization) -> None:
         if authorisation.id:
             self._lasting.put(authorisation.id, authorisation)
 

@@ -1,7 +1,7 @@
 """What the old service refuses, with the status and the words that a client sees (contract v3-rest.md §5)."""
 
 
-class Refusal(Exception):  # noqa: N818 (it is an answer, not a fault)
+class LegacyError(Exception):
     """A ClientErrorResponse or, from 500 on, a ServerErrorResponse."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -10,6 +10,6 @@ class Refusal(Exception):  # noqa: N818 (it is an answer, not a fault)
         self.message = message
 
 
-def bad(message: str) -> Refusal:
+def bad_request(message: str) -> LegacyError:
     """A request that cannot be understood."""
-    return Refusal(400, message)
+    return LegacyError(400, message)
