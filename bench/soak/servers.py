@@ -34,7 +34,7 @@ upstream:
   timeouts: {{connect_seconds: 10, first_byte_seconds: 20, total_seconds: 10}}
 applications:
   soak: {{client_id: "{client_id}", client_secret: "{client_secret}", apikeys: [{key}], parts: {parts}}}
-answers: {{seconds: 1, stale_seconds: 5, bytes: {answer_bytes}}}
+cache: {{seconds: 1, stale_seconds: 5, bytes: {answer_bytes}}}
 log: {{level: warning, format: json}}
 """
 
@@ -90,8 +90,8 @@ async def ledger(folder: Path) -> Ledger:
     """As whoever opens the file next will read it."""
     store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
     try:
-        (whole,) = await store.states([LedgerEntry("soak", "lifetime")])
-        return Ledger(whole.used, whole.doubtful, sum(state.reserved for state in await store.usage()))
+        (whole,) = await store.usage([LedgerEntry("soak", "lifetime")])
+        return Ledger(whole.used, whole.uncertain, sum(state.reserved for state in await store.all_usage()))
     finally:
         await store.aclose()
 

@@ -95,7 +95,7 @@ class Breaker:
         self,
         name: str,
         service: str,
-        settings: config.Breaker,
+        settings: config.BreakerSettings,
         *,
         clock: clocks.Clock,
         rng: random.Random,
@@ -104,7 +104,7 @@ class Breaker:
         self._name = name
         self._service = service
         self._failures_max = settings.failures
-        self._pause = settings.pause_seconds
+        self._pause = settings.cooldown_seconds
         self._clock = clock
         self._rng = rng
         self._metrics = metrics

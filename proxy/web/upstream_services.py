@@ -42,8 +42,8 @@ class UpstreamServices(NamedTuple):
 
 
 def connect(
-    upstream: config.Upstream,
-    sharing: config.Sharing,
+    upstream: config.UpstreamSettings,
+    coalescing: config.CoalescingSettings,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
@@ -85,6 +85,6 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        watching=stalls.Stalls(sharing.stall_seconds, retry.budget, metrics),
+        watching=stalls.Stalls(coalescing.stall_seconds, retry.budget, metrics),
     )
     return UpstreamServices(http, token_cache, client, graphql_breaker)

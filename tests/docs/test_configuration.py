@@ -9,7 +9,7 @@ import yaml
 
 from proxy import config, errors
 from proxy.config import mistakes
-from proxy.stores import sqlite_file
+from proxy.stores import sqlite_schema
 
 SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
 
@@ -105,11 +105,11 @@ def test_every_credential_form_of_the_examples_is_resolved(page: Any, load: Any)
 def test_the_digest_shown_is_that_of_the_key_shown(page: Any, load: Any) -> None:
     key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
     example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
-    assert config.Apikey(config.digest(key)) in load(example.text).applications["demo"].apikeys
+    assert config.ApiKeySettings(config.digest(key)) in load(example.text).applications["demo"].apikeys
 
 
 def test_the_sqlite_that_is_needed_is_the_stores(page: Any) -> None:
-    assert f"needs SQLite {'.'.join(map(str, sqlite_file.LIBRARY))} or later" in page.text
+    assert f"needs SQLite {'.'.join(map(str, sqlite_schema.LIBRARY))} or later" in page.text
 
 
 def test_every_mistake_gives_the_message_below_it(page: Any, load: Any) -> None:
