@@ -144,19 +144,20 @@ def _pipeline(
     base.resources.push_async_callback(reconciler.close)
     reconciler.start()
     memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None
-    cache = lookup.Answers(memory, sharing.enabled, load, metrics)
-    base.resources.push_async_callback(cache.close)
-    return pipeline.Pipeline(
+    requests = pipeline.Pipeline(
         projections=projections,
-        answers=cache,
+        cache=lookup.QueryCache(memory, sharing.enabled, metrics),
+        load=load,
         quota=quota,
-        rates=rate_limit.RateLimits(store),
+        rate_limits=rate_limit.RateLimits(store),
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
+    base.resources.push_async_callback(requests.close)
+    return requests
 
 
 def _compile_projections(

@@ -3,59 +3,112 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import prometheus_client
 import pytest
 
 from proxy import config, errors, model
-from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
-from proxy.gateway.cache.lookup import Answers, Inquiry
+from proxy.gateway import applications, pipeline
+from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
+from proxy.gateway.cache.lookup import QueryCache
 from proxy.gateway.load_shedding import LoadShedding
-from proxy.gateway.receipt import Receipt
+from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.quota import reservations
+from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit import clock
-from proxy.planning.operations import QueryResult
+from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.stores.memory import MemoryStore
 from proxy.telemetry.metrics import Metrics
+
+(CLIENT,) = applications.Applications({"demo": config.Application(apikeys=(config.Apikey("a"),))}).all
+
+
+class Operation(NamedTuple):
+    """Operation for the parts of these numbers."""
+
+    numbers: list[str]
+    positions: tuple[int, ...]
+    parts_max: int = 0
+
+
+class Plan(NamedTuple):
+    """Plan of one operation, whose results are those of `source`."""
+
+    source: "Source"
+    operations: list[Any]
+
+    def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
+        return []
+
+    def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
+        return [self.source.result(number) for number in self.operations[0].numbers]
+
+
+class Queries(NamedTuple):
+    """A query for each number."""
+
+    source: "Source"
+    numbers: tuple[str, ...]
+    keys: list[CacheKey]
+    renderer: ItemRenderer
+
+    def plan(self, positions: list[int]) -> Plan:
+        operation = Operation([self.numbers[n] for n in positions], tuple(range(len(positions))))
+        return Plan(self.source, [operation])
 
 
 class Source:
-    """Says of each number a part of that number, when it is let go."""
+    """Upstream that returns a part of each number, when it is let go, and the pipeline before it."""
 
-    def __init__(self, reading: Reading, time: clock.ManualClock, shares: bool = True, seconds: float = 60) -> None:
+    def __init__(
+        self,
+        renderer: ItemRenderer,
+        store: MemoryStore,
+        time: clock.ManualClock,
+        shares: bool = True,
+        seconds: float = 60,
+    ) -> None:
         settings = config.Answers(seconds=seconds, stale_seconds=600)
         self.metrics = Metrics(prometheus_client.CollectorRegistry())
-        calm = LoadShedding(config.Overload(), self.metrics)
-        self.answers = Answers(ResponseCache(settings, time) if seconds else None, shares, calm, self.metrics)
-        self.reading = reading
+        self.pipeline = pipeline.Pipeline(
+            cache=QueryCache(ResponseCache(settings, time) if seconds else None, shares, self.metrics),
+            load=LoadShedding(config.Overload(), self.metrics),
+            quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
+            upstream=self,  # type: ignore[arg-type] # `ask` is all that is used of it
+            metrics=self.metrics,
+            **dict.fromkeys(("projections", "rate_limits", "directory", "tables", "single_query")),  # type: ignore[arg-type]
+        )
+        self.renderer = renderer
         self.asked: list[list[str]] = []
         self.failing: dict[str, errors.BridgeError | str] = {}
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def get(self, *numbers: str) -> tuple[list[Answer], Receipt]:
-        receipt = Receipt(0.0)
+    async def get(self, *numbers: str) -> tuple[list[RenderedResult], ResponseMetadata]:
+        metadata = ResponseMetadata(0.0)
         here = model.MappingContext("US", "USD")
-        questions = [Question(("demo", number), here) for number in numbers]
+        request = GatewayRequest(CLIENT, model.Projection(), here, metadata)
+        keys = [CacheKey(("demo", number), here) for number in numbers]
+        return await self.pipeline.resolve(request, Queries(self, numbers, keys, self.renderer)), metadata
 
-        async def ask(positions: list[int]) -> list[QueryResult]:
-            self.asked.append([numbers[n] for n in positions])
-            await self.gate.wait()
-            return [self._outcome(numbers[n]) for n in positions]
+    async def ask(self, operation: Operation, *_: object) -> list[OperationResult]:
+        self.asked.append(operation.numbers)
+        await self.gate.wait()
+        return [OperationResult([], 0)] * len(operation.numbers)
 
-        return await self.answers.to(Inquiry(questions, self.reading, ask, receipt)), receipt
-
-    def _outcome(self, number: str) -> QueryResult:
+    def result(self, number: str) -> QueryResult:
         failing = self.failing.get(number)
         if isinstance(failing, errors.BridgeError):
             return QueryResult([], 0, failing.message, failing)
         if failing:
             return QueryResult([], 0, failing)
-        records = msgspec.convert([{"mpn": number}], list[self.reading.part.record])  # type: ignore[name-defined]
+        records = msgspec.convert([{"mpn": number}], list[self.renderer.part.record])  # type: ignore[name-defined]
         return QueryResult(records if number != "none" else [], 1)
 
 
-class Picky(Reading):
+class Picky(ItemRenderer):
     """Cannot translate a part that is called "broken"."""
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
@@ -65,11 +118,11 @@ class Picky(Reading):
 
 
 @pytest.fixture
-def source(reading: Callable[..., Reading], time: clock.ManualClock) -> Source:
-    return Source(reading("mpn"), time)
+def source(renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock) -> Source:
+    return Source(renderer("mpn"), store, time)
 
 
-def numbers(answers: list[Answer]) -> list[Any]:
+def numbers(answers: list[RenderedResult]) -> list[Any]:
     return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
 
 
@@ -86,11 +139,11 @@ async def test_only_what_is_new_is_asked_for(source: Source) -> None:
 async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(20)
-    _, receipt = await source.get("a", "b")
-    assert receipt.until == time.monotonic() + 40
+    _, metadata = await source.get("a", "b")
+    assert metadata.until == time.monotonic() + 40
     source.failing = {"c": "no"}
-    _, receipt = await source.get("a", "c")
-    assert receipt.until == 0.0
+    _, metadata = await source.get("a", "c")
+    assert metadata.until == 0.0
 
 
 async def test_that_there_is_nothing_is_an_answer_too(source: Source) -> None:
@@ -107,10 +160,10 @@ async def test_equal_questions_under_way_are_asked_once(source: Source) -> None:
     second = asyncio.create_task(source.get("b", "a"))
     await asyncio.sleep(0)
     source.gate.set()
-    (ones, _), (others, receipt) = await asyncio.gather(first, second)
+    (ones, _), (others, metadata) = await asyncio.gather(first, second)
     assert (numbers(ones), numbers(others)) == ([["a"], ["a"]], [["b"], ["a"]])
     assert source.asked == [["a"], ["b"]]
-    assert receipt.source == "miss"
+    assert metadata.source == "miss"
     assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
 
 
@@ -121,16 +174,16 @@ async def test_an_answer_that_somebody_else_asked_for_is_shared(source: Source) 
         tasks.append(asyncio.create_task(source.get("a")))
         await asyncio.sleep(0)
     source.gate.set()
-    assert [receipt.source for _, receipt in await asyncio.gather(*tasks)] == ["miss", "shared"]
+    assert [metadata.source for _, metadata in await asyncio.gather(*tasks)] == ["miss", "shared"]
 
 
 async def test_without_sharing_and_keeping_each_asks_for_itself(
-    reading: Callable[..., Reading], time: clock.ManualClock
+    renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock
 ) -> None:
-    alone = Source(reading("mpn"), time, shares=False, seconds=0)
-    answers, receipt = await alone.get("a", "a")
+    alone = Source(renderer("mpn"), store, time, shares=False, seconds=0)
+    answers, metadata = await alone.get("a", "a")
     assert numbers(answers) == [["a"], ["a"]]
-    assert (alone.asked, receipt.source, receipt.until) == ([["a", "a"]], "miss", 0.0)
+    assert (alone.asked, metadata.source, metadata.until) == ([["a", "a"]], "miss", 0.0)
 
 
 async def test_a_questions_own_error_is_not_kept(source: Source) -> None:
@@ -147,10 +200,10 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: S
     await source.get("a")
     time.advance(100)
     trouble = source.failing["a"] = source.failing["b"] = errors.UpstreamUnreachable("gone")
-    answers, receipt = await source.get("a", "b")
+    answers, metadata = await source.get("a", "b")
     assert numbers(answers) == [["a"], []]
     assert [answer.failure for answer in answers] == [None, trouble]
-    assert (receipt.source, receipt.until, source.metrics.queries["stale",]) == ("stale", 0.0, 1)
+    assert (metadata.source, metadata.until, source.metrics.queries["stale",]) == ("stale", 0.0, 1)
     time.advance(600)
     answers, _ = await source.get("a")
     assert answers[0].failure is trouble
@@ -177,11 +230,11 @@ async def test_a_failure_is_everybodys_and_is_not_kept(source: Source) -> None:
 
 
 async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_are_kept(source: Source) -> None:
-    source.reading = Picky("picky", source.reading.part)
-    answers, receipt = await source.get("a", "broken", "b")
+    source.renderer = Picky("picky", source.renderer.part)
+    answers, metadata = await source.get("a", "broken", "b")
     assert numbers(answers) == [["a"], [], ["b"]]
     assert [answer.error for answer in answers] == [None, "cannot be translated", None]
-    assert (type(answers[1].failure), receipt.until) == (errors.UpstreamUnreadable, 0.0)
+    assert (type(answers[1].failure), metadata.until) == (errors.UpstreamUnreadable, 0.0)
     answers, _ = await source.get("a", "b")
     assert numbers(answers) == [["a"], ["b"]]
     assert source.asked == [["a", "broken", "b"]]
@@ -191,7 +244,7 @@ async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_al
     source: Source, time: clock.ManualClock
 ) -> None:
     await source.get("a", "broken")
-    source.reading = Picky("picky", source.reading.part)
+    source.renderer = Picky("picky", source.renderer.part)
     answers, _ = await source.get("a", "broken")
     assert numbers(answers) == [["a"], []]
     assert isinstance(answers[1].failure, errors.UpstreamUnreadable)
@@ -213,9 +266,9 @@ async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(sourc
     source.gate.set()
     refused, _ = await first
     source.failing = {}
-    answers, receipt = await second
+    answers, metadata = await second
     assert isinstance(refused[0].failure, errors.QuotaExhausted)
     assert numbers(answers) == [["a"], ["b"]]
     assert numbers((await third)[0]) == [["a"]]
     assert source.asked[:3] == [["a"], ["b"], ["a"]]
-    assert receipt.source == "miss"
+    assert metadata.source == "miss"
