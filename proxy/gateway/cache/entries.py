@@ -79,7 +79,7 @@ class _Variant(NamedTuple):
 class ResponseCache:
     """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more."""
 
-    def __init__(self, settings: config.Answers, clock: Clock) -> None:
+    def __init__(self, settings: config.CacheSettings, clock: Clock) -> None:
         self._seconds = settings.seconds
         self._clock = clock
         self._entries: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(

@@ -25,7 +25,7 @@ from proxy.telemetry.metrics import Metrics
 (CLIENT,) = applications.Applications({"demo": config.Application(apikeys=(config.Apikey("a"),))}).all
 
 
-class Operation(NamedTuple):
+class _Operation(NamedTuple):
     """Operation for the parts of these numbers."""
 
     numbers: list[str]
@@ -33,10 +33,10 @@ class Operation(NamedTuple):
     parts_max: int = 0
 
 
-class Plan(NamedTuple):
+class _Plan(NamedTuple):
     """Plan of one operation, whose results are those of `source`."""
 
-    source: "Source"
+    source: "_Source"
     operations: list[Any]
 
     def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
@@ -46,20 +46,20 @@ class Plan(NamedTuple):
         return [self.source.result(number) for number in self.operations[0].numbers]
 
 
-class Queries(NamedTuple):
+class _Queries(NamedTuple):
     """A query for each number."""
 
-    source: "Source"
+    source: "_Source"
     numbers: tuple[str, ...]
     keys: list[CacheKey]
     renderer: ItemRenderer
 
-    def plan(self, positions: list[int]) -> Plan:
-        operation = Operation([self.numbers[n] for n in positions], tuple(range(len(positions))))
-        return Plan(self.source, [operation])
+    def plan(self, positions: list[int]) -> _Plan:
+        operation = _Operation([self.numbers[n] for n in positions], tuple(range(len(positions))))
+        return _Plan(self.source, [operation])
 
 
-class Source:
+class _Source:
     """Upstream that returns a part of each number, when it is let go, and the pipeline before it."""
 
     def __init__(
@@ -91,9 +91,9 @@ class Source:
         here = model.MappingContext("US", "USD")
         request = GatewayRequest(CLIENT, model.Projection(), here, metadata)
         keys = [CacheKey(("demo", number), here) for number in numbers]
-        return await self.pipeline.resolve(request, Queries(self, numbers, keys, self.renderer)), metadata
+        return await self.pipeline.resolve(request, _Queries(self, numbers, keys, self.renderer)), metadata
 
-    async def ask(self, operation: Operation, *_: object) -> list[OperationResult]:
+    async def ask(self, operation: _Operation, *_: object) -> list[OperationResult]:
         self.asked.append(operation.numbers)
         await self.gate.wait()
         return [OperationResult([], 0)] * len(operation.numbers)
@@ -108,7 +108,7 @@ class Source:
         return QueryResult(records if number != "none" else [], 1)
 
 
-class Picky(ItemRenderer):
+class _Picky(ItemRenderer):
     """Cannot translate a part that is called "broken"."""
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
@@ -118,15 +118,15 @@ class Picky(ItemRenderer):
 
 
 @pytest.fixture
-def source(renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock) -> Source:
-    return Source(renderer("mpn"), store, time)
+def source(renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock) -> _Source:
+    return _Source(renderer("mpn"), store, time)
 
 
 def numbers(answers: list[RenderedResult]) -> list[Any]:
     return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
 
 
-async def test_only_what_is_new_is_asked_for(source: Source) -> None:
+async def test_only_what_is_new_is_asked_for(source: _Source) -> None:
     _, first = await source.get("a", "b")
     answers, second = await source.get("b", "c", "a")
     assert numbers(answers) == [["b"], ["c"], ["a"]]
@@ -136,7 +136,7 @@ async def test_only_what_is_new_is_asked_for(source: Source) -> None:
     assert (third.source, len(source.asked)) == ("hit", 2)
 
 
-async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: Source, time: clock.ManualClock) -> None:
+async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(20)
     _, metadata = await source.get("a", "b")
@@ -146,14 +146,14 @@ async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: Source
     assert metadata.until == 0.0
 
 
-async def test_that_there_is_nothing_is_an_answer_too(source: Source) -> None:
+async def test_that_there_is_nothing_is_an_answer_too(source: _Source) -> None:
     for _ in range(2):
         answers, _ = await source.get("none")
         assert numbers(answers) == [[]]
     assert source.asked == [["none"]]
 
 
-async def test_equal_questions_under_way_are_asked_once(source: Source) -> None:
+async def test_equal_questions_under_way_are_asked_once(source: _Source) -> None:
     source.gate.clear()
     first = asyncio.create_task(source.get("a", "a"))
     await asyncio.sleep(0)
@@ -167,7 +167,7 @@ async def test_equal_questions_under_way_are_asked_once(source: Source) -> None:
     assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
 
 
-async def test_an_answer_that_somebody_else_asked_for_is_shared(source: Source) -> None:
+async def test_an_answer_that_somebody_else_asked_for_is_shared(source: _Source) -> None:
     source.gate.clear()
     tasks = []
     for _ in range(2):
@@ -180,13 +180,13 @@ async def test_an_answer_that_somebody_else_asked_for_is_shared(source: Source) 
 async def test_without_sharing_and_keeping_each_asks_for_itself(
     renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock
 ) -> None:
-    alone = Source(renderer("mpn"), store, time, shares=False, seconds=0)
+    alone = _Source(renderer("mpn"), store, time, shares=False, seconds=0)
     answers, metadata = await alone.get("a", "a")
     assert numbers(answers) == [["a"], ["a"]]
     assert (alone.asked, metadata.source, metadata.until) == ([["a", "a"]], "miss", 0.0)
 
 
-async def test_a_questions_own_error_is_not_kept(source: Source) -> None:
+async def test_a_questions_own_error_is_not_kept(source: _Source) -> None:
     source.failing = {"a": "no such maker"}
     answers, _ = await source.get("a", "b")
     assert [(answer.error, answer.failure) for answer in answers] == [("no such maker", None), (None, None)]
@@ -196,7 +196,9 @@ async def test_a_questions_own_error_is_not_kept(source: Source) -> None:
     assert source.asked == [["a", "b"], ["a"]]
 
 
-async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: Source, time: clock.ManualClock) -> None:
+async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(
+    source: _Source, time: clock.ManualClock
+) -> None:
     await source.get("a")
     time.advance(100)
     trouble = source.failing["a"] = source.failing["b"] = errors.UpstreamUnreachable("gone")
@@ -209,7 +211,7 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(source: S
     assert answers[0].failure is trouble
 
 
-async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: Source, time: clock.ManualClock) -> None:
+async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(100)
     source.failing["a"] = errors.QuotaExhausted("spent", retry_after=10)
@@ -217,7 +219,7 @@ async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: Source
     assert answers[0].failure is source.failing["a"]
 
 
-async def test_a_failure_is_everybodys_and_is_not_kept(source: Source) -> None:
+async def test_a_failure_is_everybodys_and_is_not_kept(source: _Source) -> None:
     source.failing["a"] = errors.UpstreamUnreachable("gone")
     source.gate.clear()
     tasks = [asyncio.create_task(source.get("a")) for _ in range(3)]
@@ -229,8 +231,8 @@ async def test_a_failure_is_everybodys_and_is_not_kept(source: Source) -> None:
     assert (numbers(answers), len(source.asked)) == ([["a"]], 2)
 
 
-async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_are_kept(source: Source) -> None:
-    source.renderer = Picky("picky", source.renderer.part)
+async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_are_kept(source: _Source) -> None:
+    source.renderer = _Picky("picky", source.renderer.part)
     answers, metadata = await source.get("a", "broken", "b")
     assert numbers(answers) == [["a"], [], ["b"]]
     assert [answer.error for answer in answers] == [None, "cannot be translated", None]
@@ -241,10 +243,10 @@ async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_ar
 
 
 async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_alone_and_never_stands_in(
-    source: Source, time: clock.ManualClock
+    source: _Source, time: clock.ManualClock
 ) -> None:
     await source.get("a", "broken")
-    source.renderer = Picky("picky", source.renderer.part)
+    source.renderer = _Picky("picky", source.renderer.part)
     answers, _ = await source.get("a", "broken")
     assert numbers(answers) == [["a"], []]
     assert isinstance(answers[1].failure, errors.UpstreamUnreadable)
@@ -255,7 +257,7 @@ async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_al
     assert [answer.failure for answer in answers] == [None, gone]
 
 
-async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: Source) -> None:
+async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: _Source) -> None:
     source.gate.clear()
     source.failing["a"] = errors.QuotaExhausted("spent by another key", retry_after=10)
     first = asyncio.create_task(source.get("a"))
