@@ -22,7 +22,7 @@ from proxy.planning.operations import OperationResult, PlannedOperation, QueryRe
 from proxy.stores.memory import MemoryStore
 from proxy.telemetry.metrics import Metrics
 
-(CLIENT,) = applications.Applications({"demo": config.Application(apikeys=(config.Apikey("a"),))}).all
+(CLIENT,) = applications.Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings("a"),))}).all
 
 
 class _Operation(NamedTuple):
@@ -70,11 +70,11 @@ class _Source:
         shares: bool = True,
         seconds: float = 60,
     ) -> None:
-        settings = config.Answers(seconds=seconds, stale_seconds=600)
+        settings = config.CacheSettings(seconds=seconds, stale_seconds=600)
         self.metrics = Metrics(prometheus_client.CollectorRegistry())
         self.pipeline = pipeline.Pipeline(
             cache=QueryCache(ResponseCache(settings, time) if seconds else None, shares, self.metrics),
-            load=LoadShedding(config.Overload(), self.metrics),
+            load=LoadShedding(config.OverloadSettings(), self.metrics),
             quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
             upstream=self,  # type: ignore[arg-type] # `ask` is all that is used of it
             metrics=self.metrics,
