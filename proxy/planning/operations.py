@@ -69,12 +69,12 @@ class Ask(msgspec.Struct, frozen=True):
         return self.document.operation(self.variables, self.parts_max)
 
     @property
-    def lane(self) -> "Document | None":
+    def batch_key(self) -> "Document | None":
         """What queries must have in common to go out together; None for those that go alone."""
         return self.document if self.document.shares else None
 
-    def joined(self, others: "Sequence[Ask]") -> "Ask":
-        """One ask for the queries of this and others of the same lane."""
+    def merged(self, others: "Sequence[Ask]") -> "Ask":
+        """One ask for the queries of this and others of the same batch key."""
         asks = [self, *others]
         parts = sum(ask.parts_max for ask in asks)
         positions = tuple(range(sum(len(ask.positions) for ask in asks)))

@@ -57,7 +57,7 @@ class _BrokenError(Exception):
 _BREAKS = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(session: Poster, request: Request, sending: stalls.Sending | None = None) -> Reply:
+async def post(session: Poster, request: Request, sending: stalls.ActiveRequest | None = None) -> Reply:
     """The service's answer, whatever its status. `sending` learns how far it has come.
 
     Raises UpstreamUnreachable and UpstreamUnreadable.
@@ -81,7 +81,7 @@ async def post(session: Poster, request: Request, sending: stalls.Sending | None
         raise _broken_off(request, attempt) from broken
 
 
-def _attempt(since: float, sending: stalls.Sending | None) -> sessions.Attempt:
+def _attempt(since: float, sending: stalls.ActiveRequest | None) -> sessions.Attempt:
     attempt = sessions.Attempt(since)
     if sending is not None:
         sending.attempt = attempt

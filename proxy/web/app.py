@@ -22,7 +22,8 @@ from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, supply_counts, token_encryption
+from proxy.upstream import batching, supply_counts
+from proxy.upstream.auth import token_store
 from proxy.web import client_address, direct, middleware, ops, outside, quick_refusal, readiness, shadowing, wrong_keys
 from proxy.web.v3 import repeats, routes
 from proxy.web.v3.description import openapi
@@ -67,16 +68,16 @@ async def _compose(
     opened.push_async_callback(store.aclose)
     spending = await _spending(store, served, clock, metrics, opened)
     sharing = settings.sharing
-    tokens = token_encryption.EncryptedTokens(store, settings.store_key)
+    tokens = token_store.EncryptedTokenStore(store, settings.store_key)
     services = outside.connect(
         upstream, sharing, store=tokens, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
     )
     limit = upstream.timeouts.total_seconds
     lists = directory.Directory(projections.catalogues(), services.client, settings.lists.seconds, limit, clock)
     opened.push_async_callback(lists.close)
-    calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
+    calls = batching.Batcher(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
-    counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
+    counts = supply_counts.SupplyCountsClient(services.http, upstream.graphql_url, clock)
     _reconcile(reconciliation.Reconciler(store, reconciliation.watched(settings.applications), counts, clock), opened)
     way = pipeline.Pipeline(
         projections=projections,

@@ -12,19 +12,8 @@ from proxy import config
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
-from proxy.upstream import (
-    acquisition,
-    classify,
-    exchange,
-    graphql,
-    identity,
-    policies,
-    session,
-    stalls,
-    token_store,
-    tokens,
-    traced,
-)
+from proxy.upstream import classify, exchange, graphql, policies, session, stalls
+from proxy.upstream.auth import identity, token_cache, token_requests, token_store
 
 ClientKind = Callable[..., graphql.GraphQLClient]  # made with the arguments of the plain one
 
@@ -33,9 +22,9 @@ class Outside(NamedTuple):
     """The connections to both services, the tokens of one, a client of the other, and that one's breaker."""
 
     http: aiohttp.ClientSession
-    tokens: tokens.Tokens
+    tokens: token_cache.TokenCache
     client: graphql.GraphQLClient
-    breaker: policies.Breaker
+    breaker: policies.CircuitBreaker
 
 
 def connect(
@@ -54,10 +43,10 @@ def connect(
     opened.push_async_callback(http.close)
     rng = random.SystemRandom()
 
-    def breaker(name: str, service: str) -> policies.Breaker:
-        return policies.Breaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
+    def breaker(name: str, service: str) -> policies.CircuitBreaker:
+        return policies.CircuitBreaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
 
-    source = acquisition.Acquisition(
+    source = token_requests.TokenRequester(
         http,
         upstream.token_url,
         upstream.scope,
@@ -67,13 +56,13 @@ def connect(
         rng=rng,
         metrics=metrics,
     )
-    kept = tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics)
+    kept = token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics)
     opened.push_async_callback(kept.close)
     queries = breaker("graphql", classify.SERVICE)
-    retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
-    watching = stalls.Stalls(sharing.stall_seconds, retry.budget, metrics)
+    retry = policies.RetryPolicy(upstream.retries, upstream.timeouts.total_seconds, policies.RetryBudget(), rng)
+    watching = stalls.StallDetector(sharing.stall_seconds, retry.budget, metrics)
     if kind is None:
-        kind = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
+        kind = graphql.GraphQLClient if spans is None else partial(graphql.TracedGraphQLClient, tracing=spans)
     poster = exchange.Exchanges(http, upstream.graphql_url) if upstream.proxy is None else http
     client = kind(
         poster,
@@ -84,6 +73,6 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        watching=watching,
+        stall_detector=watching,
     )
     return Outside(http, kept, client, queries)

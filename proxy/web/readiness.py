@@ -7,8 +7,8 @@ from proxy import errors
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import Store
-from proxy.upstream import trial
-from proxy.upstream.tokens import Credentials
+from proxy.upstream import graphql
+from proxy.upstream.auth.identity import Credentials
 from proxy.web.ops import Check
 from proxy.web.outside import Outside
 
@@ -67,7 +67,7 @@ class _GraphQLProbe:
 
     async def _probe(self, credentials: Credentials) -> str | None:
         try:
-            await self._outside.client.ask(trial.TRIAL, credentials)
+            await self._outside.client.execute(graphql.PROBE, credentials)
         except errors.CredentialsRefused:  # a reason of the token's own check
             return None
         except errors.ServerError as error:
@@ -92,7 +92,7 @@ def _token_trouble(outside: Outside, credentials: Credentials) -> Callable[[], A
             if reason is not None or refusal is None:
                 return reason
             try:
-                await outside.client.ask(trial.TRIAL, credentials)
+                await outside.client.execute(graphql.PROBE, credentials)
             except errors.BridgeError:
                 return refusal.message
             return None

@@ -18,7 +18,7 @@ from proxy.gateway.quota.accounts import BillingCalendar, QuotaAccount
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores.protocols import EntryUsage, LedgerEntry, Store
-from proxy.upstream.supply_counts import Counts, SupplyCounts
+from proxy.upstream.supply_counts import PartCounts, SupplyCountsClient
 
 DAILY = (Window(1, 86_400.0),)
 LOOK_SECONDS = 60.0  # between two looks at whether the day is over
@@ -49,7 +49,7 @@ class Reconciler:
         self,
         store: Store,
         watched: Sequence[ReconciledApplication],
-        counts: SupplyCounts,
+        counts: SupplyCountsClient,
         clock: Clock,
         *,
         every: float = LOOK_SECONDS,
@@ -109,7 +109,7 @@ class Reconciler:
     async def _compare(self, each: ReconciledApplication, token: config.Secret) -> None:
         line = each.account.line(self._calendar.today())
         (before,) = await self._store.states([line])
-        counts = await self._counts.of(each.source.application_id, token)
+        counts = await self._counts.fetch(each.source.application_id, token)
         if counts is None:
             log.warning(
                 "usage reconciliation skipped",
@@ -119,7 +119,7 @@ class Reconciler:
         elif line == each.account.line(self._calendar.today()):  # else the period has turned meanwhile
             await self._adjust(each.account, line, before, counts)
 
-    async def _adjust(self, account: QuotaAccount, line: LedgerEntry, before: EntryUsage, counts: Counts) -> None:
+    async def _adjust(self, account: QuotaAccount, line: LedgerEntry, before: EntryUsage, counts: PartCounts) -> None:
         await self._store.adjust(line, counts.used, before.doubtful)
         log.info(
             "usage reconciled",
