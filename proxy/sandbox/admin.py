@@ -4,6 +4,7 @@ JSON in and out; for browsers the same as pages, whose forms need the session's 
 guards nothing. What is wrong with a request is a 400 that says what.
 """
 
+import asyncio
 import datetime
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -13,9 +14,9 @@ import msgspec
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import accounts, declared, faults, journal, pages
-from proxy.sandbox.identity import forms, sessions, signing_in
-from proxy.sandbox.injection import declarations, injector
+from proxy.sandbox import applications, declaration_syntax, faults, journal, pages
+from proxy.sandbox.identity import forms, keys, login, sessions
+from proxy.sandbox.injection import injector
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"
@@ -25,16 +26,16 @@ CHOICES = (20, LAST, 500, 2_000)
 Figure = tuple[str, str, str]
 
 
-class Admin:
+class AdminEndpoints:
     """The handlers."""
 
     def __init__(
         self,
-        drawing: injector.Injector,
-        kept: journal.Journal,
-        known: accounts.Accounts,
+        drawing: injector.FaultInjector,
+        kept: journal.RequestJournal,
+        known: applications.ApplicationRegistry,
         shown: pages.Pages,
-        open_: sessions.Sessions,
+        open_: sessions.BrowserSessions,
     ) -> None:
         self._injector, self._journal, self._known, self._pages, self._sessions = drawing, kept, known, shown, open_
         shown.add_filter("moment", _moment)
@@ -51,15 +52,15 @@ class Admin:
 
     async def faults(self, request: web.Request) -> web.Response:
         """What is declared now, with the number of requests that each will still strike (null: no end)."""
-        if pages.wanted(request) and request.method == "GET":
+        if pages.prefers_html(request) and request.method == "GET":
             return self._faults_page(request)
-        listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.left()]
+        listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.remaining()]
         return _reply({"faults": listed})
 
     async def replace(self, request: web.Request) -> web.Response:
         """The list in the body takes the place of what was declared; nothing changes if any of it is wrong."""
         try:
-            self._injector.replace(declarations.read(orjson.loads(await request.read())))
+            self._injector.replace(faults.read_faults(orjson.loads(await request.read())))
         except orjson.JSONDecodeError as error:
             return _reply({"error": f"the body is not JSON: {error}"}, 400)
         except ValueError as error:
@@ -68,20 +69,20 @@ class Admin:
 
     async def lift(self, request: web.Request) -> web.Response:
         """No faults from now on."""
-        self._injector.lift()
+        self._injector.clear()
         return await self.faults(request)
 
     async def change_faults(self, request: web.Request) -> web.Response:
         """From the page: one more fault, or none at all with `lift`. A mistake is on the page that comes back."""
-        form = await forms.sent(request)
+        form = await forms.page_form(request)
         typed = form.get("fault", "").strip()
         if not self._is_own(request, form):
-            return self._faults_page(request, typed, signing_in.STALE)
+            return self._faults_page(request, typed, login.STALE_FORM)
         try:
             if "lift" in form:
-                self._injector.lift()
+                self._injector.clear()
             else:
-                self._injector.add(declarations.parse(typed))
+                self._injector.add(faults.parse_faults(typed))
         except ValueError as error:
             return self._faults_page(request, typed, str(error))
         return _see_other(FAULTS_PATH)
@@ -93,7 +94,7 @@ class Admin:
             return self._bad_last(request, f"last must be a number of entries, 0 or more; it is {last!r}")
         # A number of more digits than Python converts is more than are kept.
         entries = self._journal.last(int(last[:10]))
-        if pages.wanted(request):
+        if pages.prefers_html(request):
             return self._journal_page(request, entries, last)
         return _reply({"totals": self._journal.totals, "entries": entries})
 
@@ -104,17 +105,17 @@ class Admin:
 
     async def clear_by_form(self, request: web.Request) -> web.Response:
         """From the page: as `clear`."""
-        if not self._is_own(request, await forms.sent(request)):
-            return self._journal_page(request, self._journal.last(LAST), str(LAST), signing_in.STALE)
+        if not self._is_own(request, await forms.page_form(request)):
+            return self._journal_page(request, self._journal.last(LAST), str(LAST), login.STALE_FORM)
         self._journal.clear()
         return _see_other(JOURNAL_PATH)
 
     def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
-        listed = [(declarations.text(fault), left) for fault, left in self._injector.left()]
+        listed = [(faults.fault_text(fault), left) for fault, left in self._injector.remaining()]
         return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
 
     def _journal_page(
-        self, request: web.Request, entries: list[journal.Entry], last: str, mistake: str = ""
+        self, request: web.Request, entries: list[journal.JournalEntry], last: str, mistake: str = ""
     ) -> web.Response:
         return self._page(
             request,
@@ -122,7 +123,7 @@ class Admin:
             mistake,
             entries=entries[::-1],
             totals=self._journal.totals,
-            names={account.application_id: account.name for account in self._known.all},
+            names={application.application_id: application.name for application in self._known.all},
             last=last,
             choices=CHOICES,
         )
@@ -141,7 +142,7 @@ class Admin:
         return response
 
     def _bad_last(self, request: web.Request, text: str) -> web.Response:
-        if not pages.wanted(request):
+        if not pages.prefers_html(request):
             return _reply({"error": text}, 400)
         return self._pages.render(
             "message.html",
@@ -161,7 +162,11 @@ def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
     """Word, meaning and figures of each kind; a figure has its name, what it accepts and its default."""
     for name, kind in faults.KINDS.items():
         figures = [
-            (field.name, declared.accepted(kind, field.name), "" if field.required else str(field.default))
+            (
+                field.name,
+                declaration_syntax.accepted_values(kind, field.name),
+                "" if field.required else str(field.default),
+            )
             for field in msgspec.structs.fields(kind)
         ]
         yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures
@@ -182,3 +187,34 @@ def _reply(body: object, status: int = 200) -> web.Response:
     return web.Response(
         body=orjson.dumps(body) + b"\n", status=status, content_type="application/json", headers=headers
     )
+
+
+KEYS_PATH = "/admin/keys"
+
+
+class SigningKeyAdmin:
+    """The handlers."""
+
+    def __init__(self, ring: keys.KeyRing) -> None:
+        self._ring = ring
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Other methods are 405."""
+        router.add_get(KEYS_PATH, self.keys)
+        router.add_post(KEYS_PATH, self.rotate)
+        router.add_delete(KEYS_PATH, self.forget)
+
+    async def keys(self, _request: web.Request) -> web.Response:
+        """The id of the key that signs, and those that still verify, with the time until which they do."""
+        body = {"current": self._ring.current.kid, "retired": dict(self._ring.retired)}
+        return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
+
+    async def rotate(self, request: web.Request) -> web.Response:
+        """A new key signs from now on; the one before verifies until its tokens are over."""
+        self._ring.rotate(await asyncio.to_thread(keys.generate))  # beside the event loop: primes take their time
+        return await self.keys(request)
+
+    async def forget(self, request: web.Request) -> web.Response:
+        """Only the key that signs verifies from now on."""
+        self._ring.forget()
+        return await self.keys(request)

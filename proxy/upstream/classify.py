@@ -10,7 +10,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.kit.wording import counted
-from proxy.upstream import wire
+from proxy.upstream import http_post
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -67,7 +67,7 @@ class ErrorEnvelope(msgspec.Struct, frozen=True):
         """No usable data."""
 
 
-def decode(operation: GraphQLOperation[T], reply: wire.Reply) -> GraphQLEnvelope[T] | None:
+def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> GraphQLEnvelope[T] | None:
     """Decode a response: its envelope, or only its errors, or None if it is not GraphQL (HTML, empty, truncated)."""
     try:
         return operation.decode(reply.body)
@@ -79,7 +79,7 @@ def decode(operation: GraphQLOperation[T], reply: wire.Reply) -> GraphQLEnvelope
         return None
 
 
-def token_refusal(reply: wire.Reply, envelope: GraphQLEnvelope[Any] | None) -> str | None:
+def token_refusal(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[Any] | None) -> str | None:
     """Return why the token was refused, None if it was accepted."""
     for error in _errors(envelope):
         if (code := (error.extensions or {}).get("code")) in TOKEN_CODES:
@@ -93,14 +93,14 @@ def lacks_scope(envelope: GraphQLEnvelope[Any] | None) -> bool:
     return envelope is not None and envelope.data is None and any(map(_is_out_of_scope, _errors(envelope)))
 
 
-def is_failure(reply: wire.Reply, error: errors.BridgeError) -> bool:
+def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool:
     """Whether an error is a failure of the service, as opposed to this query, this client or an invalid record."""
     if isinstance(error, errors.UpstreamUnreadable):
         return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
     return isinstance(error, errors.UpstreamFault)
 
 
-def data(reply: wire.Reply, envelope: GraphQLEnvelope[T] | None, now: float) -> T:
+def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now: float) -> T:
     """Return the data of a response whose token was accepted.
 
     Raises QuotaExhausted, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
@@ -112,19 +112,23 @@ def data(reply: wire.Reply, envelope: GraphQLEnvelope[T] | None, now: float) -> 
         return envelope.data
     if reply.status == 429:
         raise errors.TooManyRequests(
-            f"{SERVICE} asks for fewer requests", retry_after=wire.seconds(reply.retry_after, now)
+            f"{SERVICE} asks for fewer requests", retry_after=http_post.retry_after_seconds(reply.retry_after, now)
         )
     if _is_service_failure(reply, _errors(envelope)):
-        raise wire.fault(reply, SERVICE, now) or errors.UpstreamFault(f"{SERVICE} failed: {_cut(messages[0])}")
+        raise http_post.server_error(reply, SERVICE, now) or errors.UpstreamFault(
+            f"{SERVICE} failed: {_cut(messages[0])}"
+        )
     if messages:
         raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
-    if fault := wire.fault(reply, SERVICE, now, may_be_billed=True):  # sent by a proxy in front of the service
+    if fault := http_post.server_error(
+        reply, SERVICE, now, may_be_billed=True
+    ):  # sent by a proxy in front of the service
         raise fault
-    message = wire.strange(reply, SERVICE, "GraphQL", "upstream.graphql_url")
+    message = http_post.wrong_service(reply, SERVICE, "GraphQL", "upstream.graphql_url")
     raise errors.UpstreamUnreadable(
         message
         or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
-        may_be_billed=not (reply.status in wire.ELSEWHERE or 300 <= reply.status < 400),
+        may_be_billed=not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400),
     )
 
 
@@ -140,7 +144,7 @@ def _is_out_of_scope(error: model.GraphQLError) -> bool:
     return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not below
 
 
-def _is_service_failure(reply: wire.Reply, found: Sequence[model.GraphQLError]) -> bool:
+def _is_service_failure(reply: http_post.HttpResponse, found: Sequence[model.GraphQLError]) -> bool:
     """Whether the errors report a failure of the service, so that the same query may succeed a moment later."""
     return bool(found) and (
         reply.status in FAILURE_STATUSES

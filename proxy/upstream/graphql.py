@@ -18,7 +18,7 @@ from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing as tracers
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, policies, stalls, wire
+from proxy.upstream import classify, http_post, policies, stalls
 from proxy.upstream.auth import identity, token_cache
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class GraphQLClient:
 
     def __init__(
         self,
-        session: wire.Poster,
+        session: http_post.HttpClient,
         url: str,
         tokens: token_cache.TokenCache,
         *,
@@ -143,16 +143,18 @@ class GraphQLClient:
         await self._tokens.mark_refused(credentials, token, error)
         return error
 
-    async def _send(self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int) -> wire.Reply:
+    async def _send(
+        self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int
+    ) -> http_post.HttpResponse:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
-        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
+        request = http_post.HttpRequest(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
         started = self._clock.monotonic()
         sending = self._stalls.begin(operation.name)
         try:
-            return await wire.post(self._session, request, sending)
+            return await http_post.post(self._session, request, sending)
         except errors.ServerError as error:
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
@@ -165,7 +167,10 @@ class GraphQLClient:
             self._stalls.end(operation.name, seconds, sending)
 
     def _data(
-        self, operation: classify.GraphQLOperation[T], reply: wire.Reply, envelope: classify.GraphQLEnvelope[T] | None
+        self,
+        operation: classify.GraphQLOperation[T],
+        reply: http_post.HttpResponse,
+        envelope: classify.GraphQLEnvelope[T] | None,
     ) -> T:
         self.proven = envelope is not None
         try:
@@ -182,7 +187,7 @@ class GraphQLClient:
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
 
-    def _report_to_breaker(self, reply: wire.Reply, error: errors.BridgeError) -> None:
+    def _report_to_breaker(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> None:
         """Record a success for a service that refuses the request: it is available."""
         if classify.is_failure(reply, error):
             self._breaker.failed()

@@ -12,7 +12,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, graphql, wire
+from proxy.upstream import classify, graphql, http_post
 from proxy.upstream.auth import identity
 
 T = TypeVar("T")
@@ -74,7 +74,9 @@ class RecordingGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._recorder = recorder
 
-    async def _send(self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int) -> wire.Reply:
+    async def _send(
+        self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int
+    ) -> http_post.HttpResponse:
         reply = await super()._send(operation, token, left, most)
         document, variables = _read(operation)
         self._recorder.record(
@@ -143,7 +145,7 @@ class ReplayingGraphQLClient(graphql.GraphQLClient):
     ) -> T:
         """Return the recorded data. Raises the error of the recorded response, or UpstreamUnreadable."""
         noted = self._replayer.find(REQUEST_ID.get(), operation)
-        reply = wire.Reply(noted.status, noted.body)
+        reply = http_post.HttpResponse(noted.status, noted.body)
         try:
             return self._data(operation, reply, classify.decode(operation, reply))
         except errors.QuotaExhausted as error:  # the quota was exhausted when it was recorded; it is not now

@@ -12,9 +12,9 @@ from contextvars import ContextVar
 
 import structlog
 
+from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
-from proxy.upstream import session as sessions
 
 CHECKS = 4  # per stall time
 LATE_FACTOR = 2.0  # times the longest typical duration
@@ -63,7 +63,7 @@ class ActiveRequest:
     ) -> None:
         self.name = name
         self.listeners = listeners
-        self.attempt: sessions.Attempt | None = None
+        self.attempt: connector.Attempt | None = None
         self.since = self.quiet_since = now
         self.received = 0
         self.stalled = False

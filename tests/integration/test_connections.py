@@ -17,8 +17,8 @@ from aiohttp import web
 from integration.house import Starts, raw, target
 
 from proxy.kit import event_loop
-from proxy.sandbox.injection import declarations
-from proxy.web import connections, direct, server
+from proxy.sandbox import faults
+from proxy.web import connections, fast_path, server
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -156,7 +156,7 @@ async def test_a_path_longer_than_any_of_v3s_is_refused_before_it_is_routed(star
     async with start() as house:
         reply = await house.raw(b"GET " + path + b" HTTP/1.1")
         assert reply.status == 404
-        assert f"longer than {direct.PATH_MAX} bytes" in reply.json["message"]
+        assert f"longer than {fast_path.PATH_MAX} bytes" in reply.json["message"]
 
 
 async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not() -> None:
@@ -173,7 +173,7 @@ async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not()
 
 async def test_beyond_the_limit_only_health_checks_get_a_response(start: Starts) -> None:
     async with start(listen={"connections": 1}) as house:
-        house.sandbox.faults.replace(declarations.parse("latency ms=1000"))
+        house.sandbox.faults.replace(faults.parse_faults("latency ms=1000"))
         busy = asyncio.create_task(house.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
         await asyncio.sleep(0.3)
         match, health = await house.raw(MATCH), await house.raw(b"GET /healthz HTTP/1.1")

@@ -152,7 +152,7 @@ async def test_the_new_way_is_asked_and_compared_for_parts(
         await found.counted(1, "compared", outcome="different")
         assert (await found.noted(2)).spent == 6
         assert len(old.requests) == 2  # never for the comparison's sake: its answers are the clients'
-        day = [state for state in await found.store.usage() if state.line == ("shadow:", TODAY)]
+        day = [state for state in await found.store.all_usage() if state.entry == ("shadow:", TODAY)]
         assert [(state.used, state.reserved) for state in day] == [(6, 0)]
 
 

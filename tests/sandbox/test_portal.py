@@ -10,13 +10,17 @@ from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 
-ELSEWHERE = people.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
-KAY = people.User("u-kay", "kay@elsewhere.example", "Alan Kay", people.USERS[0].password, ELSEWHERE.id)
-THEIRS = accounts.Account("Their secret plan", "app-theirs", "client-theirs", "s-theirs", organisation=ELSEWHERE.id)
+ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
+KAY = user_directory.SandboxUser(
+    "u-kay", "kay@elsewhere.example", "Alan Kay", user_directory.DEFAULT_USERS[0].password, ELSEWHERE.id
+)
+THEIRS = applications.SandboxApplication(
+    "Their secret plan", "app-theirs", "client-theirs", "s-theirs", organisation=ELSEWHERE.id
+)
 CALLBACK = "http://localhost:3000/login"
-READY_PATH = f"/portal/applications/{accounts.READY.application_id}"
+READY_PATH = f"/portal/applications/{applications.DEFAULT_APPLICATION.application_id}"
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 
 
@@ -31,21 +35,23 @@ class Office(NamedTuple):
         form = await self.visitor.open("/portal/applications/new")
         return await self.visitor.fill(form, "/new", fields)
 
-    def account(self, name: str) -> accounts.Account:
+    def application(self, name: str) -> applications.SandboxApplication:
         """The application with this name."""
-        return next(one for one in self.caller.sandbox.accounts.all if one.name == name)
+        return next(one for one in self.caller.sandbox.applications.all if one.name == name)
 
-    async def token(self, account: accounts.Account, **form: str) -> JsonResponse:
+    async def token(self, application: applications.SandboxApplication, **form: str) -> JsonResponse:
         """The token endpoint, as a program of the application asks it."""
-        return await self.caller.log_in(client_id=account.client_id, client_secret=account.client_secret, **form)
+        return await self.caller.log_in(
+            client_id=application.client_id, client_secret=application.client_secret, **form
+        )
 
 
 @pytest.fixture
 async def office(start: StartSandbox) -> AsyncIterator[Office]:
-    applications = (accounts.READY, accounts.READY_DESIGN, THEIRS)
-    organisations, users = (people.SANDBOX, ELSEWHERE), (*people.USERS, KAY)
+    known = (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION, THEIRS)
+    organisations, users = (user_directory.DEFAULT_ORGANISATION, ELSEWHERE), (*user_directory.DEFAULT_USERS, KAY)
     async with (
-        start(accounts=applications, organisations=organisations, users=users, token_windows=()) as caller,
+        start(applications=known, organisations=organisations, users=users, token_windows=()) as caller,
         PageBrowser(caller.sandbox.url) as visitor,
     ):
         await visitor.sign_in(await visitor.open("/portal"))
@@ -75,15 +81,15 @@ async def test_the_list_has_the_organisations_applications_with_their_usage(offi
     await office.caller.ask(SEARCH)
     seen = await office.visitor.open("/portal")
     assert heading(seen) == "Applications of Sandbox"
-    assert accounts.READY.name in seen.page
-    assert accounts.READY_DESIGN.name in seen.page
+    assert applications.DEFAULT_APPLICATION.name in seen.page
+    assert applications.DEFAULT_DESIGN_APPLICATION.name in seen.page
     assert THEIRS.name not in seen.page
     assert "7 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-11" in seen.page
 
 
 async def test_a_new_application_works_at_once(office: Office, turned: clock.ManualClock) -> None:
     seen = await office.new(name=" Line one ", description="For <b>us</b>", plan="standard")
-    account = office.account("Line one")
+    application = office.application("Line one")
     assert (seen.status, heading(seen), said(seen)) == (
         200,
         "Line one",
@@ -91,23 +97,23 @@ async def test_a_new_application_works_at_once(office: Office, turned: clock.Man
     )
     assert "For &lt;b&gt;us&lt;/b&gt;" in seen.page
     assert said(await office.visitor.open(str(seen.address))) == ""  # it is said once
-    assert (account.organisation, account.created) == (people.SANDBOX.id, turned.now())
-    assert (account.domains, account.part_limit) == (("supply",), 2_000)
-    assert "TECH_SPECS" not in account.features
-    assert (await office.token(account)).body["scope"] == "supply.domain"
-    assert (await office.token(account, scope="design.domain")).body == {"error": "invalid_scope"}
+    assert (application.organisation, application.created) == (user_directory.DEFAULT_ORGANISATION.id, turned.now())
+    assert (application.domains, application.part_limit) == (("supply",), 2_000)
+    assert "TECH_SPECS" not in application.features
+    assert (await office.token(application)).body["scope"] == "supply.domain"
+    assert (await office.token(application, scope="design.domain")).body == {"error": "invalid_scope"}
     assert (await office.caller.ask(SEARCH)).status == 200
-    assert office.caller.sandbox.accounting.used(account.application_id) == 7
-    assert office.caller.sandbox.accounting.used(accounts.READY.application_id) == 0
+    assert office.caller.sandbox.part_usage.used(application.application_id) == 7
+    assert office.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
 async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> None:
     fields = {"domain-design": "on", "callbacks": f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.program:/back"}
     seen = await office.new(name="Boards", **fields)
-    account = office.account("Boards")
-    assert account.domains == ("supply", "design")
-    assert account.redirect_uris == (CALLBACK, "my.program:/back")
-    assert account.flows == {accounts.CLIENT_CREDENTIALS, accounts.AUTHORIZATION_CODE}
+    application = office.application("Boards")
+    assert application.domains == ("supply", "design")
+    assert application.redirect_uris == (CALLBACK, "my.program:/back")
+    assert application.flows == {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}
     assert "my.program:/back" in seen.page
 
 
@@ -115,7 +121,7 @@ async def test_one_for_design_only_has_no_plan(office: Office) -> None:
     form = await office.visitor.open("/portal/applications/new")
     fields = {"name": "Boards", "domain-design": "on"}
     seen = await office.visitor.fill(form, "/new", fields, without="domain-supply")
-    assert office.account("Boards").domains == ("design",)
+    assert office.application("Boards").domains == ("design",)
     assert "Plan and usage" not in seen.page
     assert (await office.visitor.open(f"{seen.address.path}/plan")).status == 404
 
@@ -137,14 +143,14 @@ NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
 
 
 async def test_what_cannot_be_is_said_and_what_was_typed_is_kept(office: Office) -> None:
-    before = office.caller.sandbox.accounts.all
+    before = office.caller.sandbox.applications.all
     for fields, complaint in NOT_AN_APPLICATION:
         seen = await office.new(**{"description": "Kept as typed", **fields})
         assert (seen.status, heading(seen)) == (400, "New application"), fields
         assert complaint in seen.page, fields
         assert 'aria-invalid="true"' in seen.page, fields
         assert fields.get("description", "Kept as typed") in seen.page, fields
-    assert office.caller.sandbox.accounts.all == before
+    assert office.caller.sandbox.applications.all == before
 
 
 async def test_an_application_needs_a_domain(office: Office) -> None:
@@ -155,55 +161,55 @@ async def test_an_application_needs_a_domain(office: Office) -> None:
 
 async def test_details_show_what_a_program_needs(office: Office) -> None:
     seen = await office.visitor.open(READY_PATH)
-    assert f'value="{accounts.READY.client_id}"' in seen.page
+    assert f'value="{applications.DEFAULT_APPLICATION.client_id}"' in seen.page
     details = re.search(r"<details>(.*?)</details>", seen.page, re.DOTALL)
     assert details
-    assert accounts.READY.client_secret in details[1]
-    assert seen.page.count(accounts.READY.client_secret) == 1
+    assert applications.DEFAULT_APPLICATION.client_secret in details[1]
+    assert seen.page.count(applications.DEFAULT_APPLICATION.client_secret) == 1
     assert seen.headers["Cache-Control"] == "no-store"
 
 
 async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) -> None:
     question = await office.visitor.open(f"{READY_PATH}/secret")
-    assert (await office.token(accounts.READY)).status == 200
+    assert (await office.token(applications.DEFAULT_APPLICATION)).status == 200
     seen = await office.visitor.fill(question, "/secret")
-    account = office.account(accounts.READY.name)
+    application = office.application(applications.DEFAULT_APPLICATION.name)
     assert said(seen) == "There is a new secret. The old one is no longer taken."
-    assert account.client_secret in seen.page
-    assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
-    assert (await office.token(account)).status == 200
+    assert application.client_secret in seen.page
+    assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
+    assert (await office.token(application)).status == 200
 
 
 async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
     await desk.visitor.fill(await desk.visitor.open(path), "/secret")
-    account = desk.caller.sandbox.accounts.by_application(desks.DESIGN.application_id)
-    assert account
-    assert (await desk.redeem(code, account)).body == {"error": "invalid_grant"}
-    refreshed = await desk.token("refresh_token", account, refresh_token=tokens["refresh_token"])
+    application = desk.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
+    assert application
+    assert (await desk.redeem(code, application)).body == {"error": "invalid_grant"}
+    refreshed = await desk.token("refresh_token", application, refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
     assert await desk.is_good(tokens["access_token"])
 
 
 async def test_callbacks_come_and_go(office: Office) -> None:
     seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
-    assert office.account(accounts.READY.name).redirect_uris == (CALLBACK,)
+    assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
     again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
     assert (again.status, f"{CALLBACK} is there already." in again.page) == (400, True)
     wrong = await office.visitor.fill(seen, "/callbacks", {"callback": "javascript:alert(1)"})
     assert (wrong.status, "&#39;javascript:alert(1)&#39; is no absolute URL" in wrong.page) == (400, True)
     assert 'value="javascript:alert(1)"' in wrong.page
     await office.visitor.fill(seen, "/callbacks/remove")
-    assert office.account(accounts.READY.name).redirect_uris == ()
+    assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
 
 
 async def test_the_ide_authorises_with_the_one_that_is_chosen(office: Office) -> None:
-    chosen = office.caller.sandbox.accounts.ide_application
-    assert chosen(people.SANDBOX.id) == accounts.READY
-    other = await office.visitor.open(f"/portal/applications/{accounts.READY_DESIGN.application_id}")
+    chosen = office.caller.sandbox.applications.ide_application
+    assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_APPLICATION
+    other = await office.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
     seen = await office.visitor.fill(other, "/ide")
-    assert chosen(people.SANDBOX.id) == accounts.READY_DESIGN
+    assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_DESIGN_APPLICATION
     assert "authorises with this application" in seen.page
 
 
@@ -212,37 +218,37 @@ async def test_name_description_and_flows_may_change_and_domains_may_not(office:
     assert 'name="domain' not in form.page
     changes = {"name": "Another", "description": "New", "flow-password": "on", "domain-design": "on"}
     seen = await office.visitor.fill(form, "/edit", changes)
-    account = office.account("Another")
+    application = office.application("Another")
     assert said(seen) == "The changes are saved."
-    assert (account.description, account.domains) == ("New", ("supply",))
-    assert account.flows == {accounts.CLIENT_CREDENTIALS, accounts.PASSWORD}
+    assert (application.description, application.domains) == ("New", ("supply",))
+    assert application.flows == {applications.CLIENT_CREDENTIALS, applications.PASSWORD}
     wrong = await office.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
     assert wrong.status == 400
     assert all(text in wrong.page for text in ("The name is missing.", "Choose at least one."))
-    assert office.account("Another") == account
+    assert office.application("Another") == application
 
 
 async def test_an_upgrade_in_mid_month_raises_the_limit_and_keeps_the_usage(office: Office) -> None:
     await office.new(name="Small", parts="5")
-    account = office.account("Small")
-    await office.token(account)
+    application = office.application("Small")
+    await office.token(application)
     assert (await office.caller.ask(SEARCH)).data
     refused = await office.caller.ask(SEARCH)
     assert refused.body["data"] is None
-    path = f"/portal/applications/{account.application_id}"
+    path = f"/portal/applications/{application.application_id}"
     assert "7 of 5 parts" in (await office.visitor.open(path)).page
     form = await office.visitor.open(f"{path}/plan")
     features = {"add-on-TECH_SPECS": "on", "add-on-LEAD_TIME": "on"}
     seen = await office.visitor.fill(form, "/plan", {"plan": "pro", "parts": "", **features})
     assert said(seen) == "Small is on Pro."
     assert "7 of 15\N{NARROW NO-BREAK SPACE}000 parts" in seen.page
-    assert {"TECH_SPECS", "LEAD_TIME"} <= office.account("Small").features
-    assert "DATASHEETS" not in office.account("Small").features
+    assert {"TECH_SPECS", "LEAD_TIME"} <= office.application("Small").features
+    assert "DATASHEETS" not in office.application("Small").features
     assert (await office.caller.ask(SEARCH)).data
     again = await office.visitor.open(f"{path}/plan")
     assert len(re.findall(r"\bchecked\b", again.page)) == 3  # Pro and its two add-ons
     wrong = await office.visitor.fill(again, "/plan", {"plan": "gold"})
-    assert (wrong.status, office.account("Small").plan) == (400, "pro")
+    assert (wrong.status, office.application("Small").plan) == (400, "pro")
 
 
 async def test_earlier_months_are_shown(office: Office, turned: clock.ManualClock) -> None:
@@ -258,8 +264,8 @@ async def test_a_deleted_application_and_its_tokens_are_refused(office: Office) 
     question = await office.visitor.open(f"{READY_PATH}/delete")
     assert (await office.caller.ask(SEARCH)).status == 200
     seen = await office.visitor.fill(question, "/delete")
-    assert (seen.address.path, said(seen)) == ("/portal", f"{accounts.READY.name} is deleted.")
-    assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
+    assert (seen.address.path, said(seen)) == ("/portal", f"{applications.DEFAULT_APPLICATION.name} is deleted.")
+    assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
     assert (await office.caller.ask(SEARCH)).status == 401
     assert (await office.visitor.open(READY_PATH)).status == 404
 
@@ -280,14 +286,14 @@ async def test_what_is_made_here_is_what_the_admin_queries_show(office: Office) 
         "supplyCounts": {"partLimit": 2_000},
     }
     assert await last() == made
-    path = f"/portal/applications/{office.account('Line one').application_id}"
+    path = f"/portal/applications/{office.application('Line one').application_id}"
     await office.visitor.fill(await office.visitor.open(f"{path}/delete"), "/delete", {})
     assert await last() == {**made, "deleted": True}
 
 
 async def test_an_organisation_may_have_no_application(office: Office) -> None:
-    for account in (accounts.READY, accounts.READY_DESIGN):
-        office.caller.sandbox.accounts.remove(account.application_id)
+    for application in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
+        office.caller.sandbox.applications.remove(application.application_id)
     seen = await office.visitor.open("/portal")
     assert (seen.status, "There is no application yet" in seen.page) == (200, True)
 
@@ -302,18 +308,18 @@ async def test_another_organisations_application_does_not_exist(office: Office) 
     assert csrf
     for change in ("/edit", "/secret", "/plan", "/delete", "/callbacks", "/callbacks/remove", "/ide"):
         assert (await office.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
-    assert office.caller.sandbox.accounts.by_application(THEIRS.application_id) == THEIRS
+    assert office.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
 
 
 async def test_a_form_that_is_not_the_portals_changes_nothing(office: Office) -> None:
-    before = office.caller.sandbox.accounts.all
+    before = office.caller.sandbox.applications.all
     for fields in ({}, {"csrf": "0" * 64}):
         seen = await office.visitor.post("/portal/applications/new", name="Forged", **fields)
         assert (seen.status, heading(seen)) == (400, "Nothing was changed")
     async with PageBrowser(office.caller.sandbox.url) as stranger:
         seen = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
         assert seen.address.path == "/account/login"
-    assert office.caller.sandbox.accounts.all == before
+    assert office.caller.sandbox.applications.all == before
 
 
 async def test_users_are_added_and_removed(office: Office) -> None:
@@ -328,12 +334,12 @@ async def test_users_are_added_and_removed(office: Office) -> None:
             await other.open("/portal"), "/login", {"email": fields["email"], "password": fields["password"]}
         )
         assert heading(await other.open("/portal")) == "Applications of Sandbox"
-        user = office.caller.sandbox.people.by_email(fields["email"])
+        user = office.caller.sandbox.users.by_email(fields["email"])
         assert user
         path = f"/portal/organisation/users/{user.id}/remove"
         await office.visitor.fill(await office.visitor.open(path), "/remove")
         assert (await other.open("/portal")).address.path == "/account/login"
-    assert await office.caller.sandbox.people.authenticate(fields["email"], fields["password"]) is None
+    assert await office.caller.sandbox.users.authenticate(fields["email"], fields["password"]) is None
 
 
 NOT_A_USER: list[tuple[dict[str, str], str]] = [
@@ -352,13 +358,13 @@ async def test_a_user_who_cannot_be_is_refused(office: Office) -> None:
         seen = await office.visitor.fill(page, "/users", {**good, **fields})
         assert (seen.status, complaint in seen.page) == (400, True), fields
         assert "goto harmful" not in seen.page
-    assert len(office.caller.sandbox.people.of(people.SANDBOX.id)) == 2
+    assert len(office.caller.sandbox.users.of_organisation(user_directory.DEFAULT_ORGANISATION.id)) == 2
 
 
 async def test_nobody_is_removed_who_should_not_be(office: Office) -> None:
-    for user in (people.USERS[0], KAY):
+    for user in (user_directory.DEFAULT_USERS[0], KAY):
         assert (await office.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
-    assert len(office.caller.sandbox.people.all) == 3
+    assert len(office.caller.sandbox.users.all) == 3
 
 
 async def test_the_organisation_may_be_renamed(office: Office) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.upstream import classify, policies, wire
+from proxy.upstream import classify, http_post, policies
 
 STATUSES = (200, 301, 400, 401, 403, 404, 429, 500, 502, 503, 504)
 DATA = {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}
@@ -40,7 +40,7 @@ What each HTTP status with each body becomes, made by the code that classifies r
 and held by `tests/integration/test_upstream_responses.py`, which sends every one of them through the proxy.
 
 - *client*: the status of the v3 response. A refused query of /parts/match is a 200 with that query's own `error`.
-- *sent again*: whether it may be sent again ([Faults](../explanation/faults.md#what-is-asked-again-and-what-never)).
+- *sent again*: whether it may be sent again ([Faults](../explanation/faults.md#retry-policy)).
 - *uncertain*: whether its parts are booked as uncertain usage, because they may have been billed.
 - *failure*: whether it counts as a failure of the service for the circuit breaker.
 
@@ -74,7 +74,7 @@ class _Operation:
 
 def row(status: int, body: str) -> ResponseRow:
     """Classify one response."""
-    reply = wire.Reply(status, BODIES[body])
+    reply = http_post.HttpResponse(status, BODIES[body])
     envelope = classify.decode(_Operation(), reply)
     if classify.token_refusal(reply, envelope) is not None:
         return ResponseRow(status, body, 502, True, False, False)  # once, with a fresh token

@@ -116,15 +116,15 @@ def _unlimited(entry: config.Application) -> config.Application:
     return msgspec.structs.replace(entry, parts="unlimited", reconcile=None, apikeys=apikeys)
 
 
-def _sandbox() -> "sandbox_settings.Settings":
+def _sandbox() -> "sandbox_settings.SandboxSettings":
     """With as many parts as anybody asks for, and an old service that is not held to v3's rate."""
     import dataclasses
 
-    from proxy.sandbox import accounts, settings
+    from proxy.sandbox import applications, settings
     from proxy.sandbox.legacy_v3 import settings as legacy
 
-    plan = dataclasses.replace(accounts.READY, part_limit=MUCH)
-    return settings.Settings(accounts=(plan,), legacy=legacy.Settings(requests_per_second=None))
+    plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=MUCH)
+    return settings.SandboxSettings(applications=(plan,), legacy=legacy.LegacySettings(requests_per_second=None))
 
 
 class _Whatever(Mapping[str, str]):

@@ -13,7 +13,7 @@ from proxy.compare.responses import SideResponse
 from proxy.gateway.quota.accounts import BillingCalendar
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.kit.clock import Clock
-from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Store
+from proxy.stores.protocols import EntryGroup, LedgerEntry, QuotaLimit, ReservationRecord, Store
 
 QUOTA_ACCOUNT = "shadow:"  # no application has a colon in its name
 LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
@@ -51,13 +51,13 @@ class DailyBudget:
         """What the call came to; where that is not known, or it was not `over` when it ended, the worst is in doubt."""
         used = reply.parts or 0 if reply else 0
         unknown = not over or (reply is not None and reply.parts is None and reply.status >= 500)
-        (line,) = claim.lines
-        await self._ledger.book(RequestUsage((line,), used, claim.parts if unknown else 0, claim.id))
+        group = EntryGroup(claim.entries)
+        await self._ledger.book(RequestUsage(group, used, claim.parts if unknown else 0, claim.id))
 
     async def look(self) -> None:
         """Say that this worker lives, and write what could not be written. Raises StoreUnavailable."""
-        await self._store.alive(self._owner, LEASE_SECONDS)
-        await self._ledger.look([self._line()])
+        await self._store.heartbeat(self._owner, LEASE_SECONDS)
+        await self._ledger.refresh([self._line()])
 
     async def close(self) -> None:
         """Write what is left."""

@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from proxy import config, errors
-from proxy.upstream import wire
+from proxy.upstream import http_post
 from proxy.upstream.auth import lifetimes
 
 SERVICE = "the identity service"
@@ -60,7 +60,7 @@ class _ErrorResponse(msgspec.Struct, frozen=True):
 
 async def request_token(
     session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials
-) -> wire.Reply:
+) -> http_post.HttpResponse:
     """Send one token request. Raises UpstreamUnreachable, UpstreamUnreadable or CredentialsRefused."""
     if not credentials.client_id or not credentials.client_secret:
         raise errors.CredentialsRefused(f"application {credentials.name} has no client id and secret")
@@ -71,41 +71,43 @@ async def request_token(
         **({"scope": scope} if scope else {}),
     }
     body = urlencode(form).encode()
-    return await wire.post(session, wire.Request(token_url, SERVICE, body, _HEADERS, False, most=RESPONSE_BYTES))
+    return await http_post.post(
+        session, http_post.HttpRequest(token_url, SERVICE, body, _HEADERS, False, max_bytes=RESPONSE_BYTES)
+    )
 
 
-def parse(reply: wire.Reply, application: str, now: float) -> AccessToken:
+def parse(reply: http_post.HttpResponse, application: str, now: float) -> AccessToken:
     """Return the token of a response. Raises TokenLimit, CredentialsRefused, UpstreamFault or UpstreamUnreadable."""
     if reply.status == 200:
         return _parse_token(reply, now)
     error = _oauth_error(reply.body)
     if reply.status == 429 or error == "slow_down":
-        wait = wire.seconds(reply.retry_after, now)
+        wait = http_post.retry_after_seconds(reply.retry_after, now)
         raise errors.TokenLimit(
             f"{SERVICE} asks application {application} to wait",
             retry_after=RETRY_AFTER_DEFAULT if wait is None else max(1, wait),
         )
-    if fault := wire.fault(reply, SERVICE, now):
+    if fault := http_post.server_error(reply, SERVICE, now):
         raise fault
     if error in _SERVER_ERRORS:
         raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
     if error or reply.status == 401:
         advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
         raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}")
-    message = wire.strange(reply, SERVICE, "a token", "upstream.token_url")
+    message = http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url")
     raise errors.UpstreamUnreadable(message or f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
 
 
-def is_failure(reply: wire.Reply) -> bool:
+def is_failure(reply: http_post.HttpResponse) -> bool:
     """Whether a response is a failure of the service. One that refuses an application or a path is none."""
     return reply.status >= 500 or (reply.status == 200 and not reply.body.lstrip().startswith(b"{"))
 
 
-def _parse_token(reply: wire.Reply, now: float) -> AccessToken:
+def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     body = reply.body
     if not body.strip():
         raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")
-    if message := wire.strange(reply, SERVICE, "a token", "upstream.token_url"):
+    if message := http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url"):
         raise errors.UpstreamUnreadable(message)
     try:
         response = msgspec.json.decode(body, type=_TokenResponse, strict=False)

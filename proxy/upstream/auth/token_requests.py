@@ -100,7 +100,7 @@ class TokenRequester:
         started = backoff.after(error, self._failures[credentials], self._clock.now())
         self._backoffs[credentials] = started
         keys = token_store.keys(self._token_url, self._scope, credentials)
-        await self._store.keep_token(keys.backoff, started.encode(), started.until)
+        await self._store.start_cooldown(keys.backoff, started.encode(), started.until)
         return started
 
     async def _shared_result(
@@ -111,8 +111,8 @@ class TokenRequester:
         if stored is not None and stored[0] != unwanted:
             self._failures.pop(credentials, None)
             return AccessToken(*stored)
-        encoded = await self._store.token(keys.backoff)
-        active = backoff.decode(encoded[0]) if encoded else None
+        encoded = await self._store.cooldown(keys.backoff)
+        active = None if encoded is None else backoff.decode(encoded)
         if active is not None and active.is_active(self._clock.now()):
             self._backoffs[credentials] = active
             self._failures[credentials] = active.failures

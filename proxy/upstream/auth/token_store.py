@@ -36,6 +36,12 @@ class TokenStore(Protocol):
     async def drop_token(self, key: str, token: str) -> None:
         """Delete this text; a newer one stays."""
 
+    async def cooldown(self, key: str) -> str | None:
+        """Return the reason of the cooldown that is active; None if there is none."""
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        """Start a cooldown, or replace the current one."""
+
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         """Take or extend the lock for so many seconds; False if another owner has it."""
 
@@ -115,6 +121,19 @@ class FallbackTokenStore:
         except errors.StoreUnavailable as error:
             self._report(error)
 
+    async def cooldown(self, key: str) -> str | None:
+        try:
+            return await self._store.cooldown(key)
+        except errors.StoreUnavailable as error:
+            self._report(error)
+            return None
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        try:
+            await self._store.start_cooldown(key, reason, until)
+        except errors.StoreUnavailable as error:
+            self._report(error)
+
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         try:
             return await self._store.lock(name, owner, seconds)
@@ -165,6 +184,12 @@ class EncryptedTokenStore:
         found = await self._store.token(key)
         if found is not None and self._decrypted(found[0]) == token:
             await self._store.drop_token(key, found[0])
+
+    async def cooldown(self, key: str) -> str | None:
+        return await self._store.cooldown(key)
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        await self._store.start_cooldown(key, reason, until)
 
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         return await self._store.lock(name, owner, seconds)

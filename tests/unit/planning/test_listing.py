@@ -8,7 +8,7 @@ import pytest
 from proxy import errors
 from proxy.kit import slices
 from proxy.model import Drilldown, FacetField, SearchRequest
-from proxy.planning.listing import Listed, Listing
+from proxy.planning.listing import Listing, ListSearchResult
 
 NAMES = {
     "Texas Instruments": ["TI", "National Semiconductor"],
@@ -35,11 +35,11 @@ def to_v3(record: Any) -> dict[str, Any]:
     return {"__class__": "Brand", "uid": f"{record.number:016x}", "name": record.name, "homepage_url": url}
 
 
-def search(**request: Any) -> Listed:
+def search(**request: Any) -> ListSearchResult:
     return slices.run_to_end(a_listing().search(SearchRequest(**{"limit": 100, **request})))
 
 
-def names(found: Listed) -> list[str]:
+def names(found: ListSearchResult) -> list[str]:
     return [record.name for record in found.records]
 
 

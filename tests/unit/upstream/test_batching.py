@@ -228,7 +228,7 @@ async def test_a_request_that_all_of_its_callers_have_left_ends(service: Service
 async def test_an_answer_that_is_too_short_is_nobodys(service: Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
-    service.ask = lambda words, who, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
+    service.execute = lambda words, who, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
     service.let_go()
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2

@@ -1,0 +1,197 @@
+"""The organisation's applications: the list, a new one, its details, its name and flows, its end."""
+
+import random
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import applications, part_usage, plans
+from proxy.sandbox.identity import authorizations
+from proxy.sandbox.portal import form_input, formatting, requests
+
+PATH = f"{requests.PATH}/applications"
+APPLICATION_PATH = f"{PATH}/{{id}}"
+# What is ticked in a form that nobody has filled in yet.
+INITIAL_FORM = {"domain-supply": "on", "plan": "evaluation"}
+
+
+def details_path(application: applications.SandboxApplication) -> str:
+    """Its details."""
+    return f"{PATH}/{application.application_id}"
+
+
+def requested_application(
+    request: requests.PortalRequest, registry: applications.ApplicationRegistry
+) -> applications.SandboxApplication:
+    """The application in the path. Raises AbsentError unless it is the organisation's own."""
+    application = registry.by_application(request.named("id"))
+    if application is None or application.organisation != request.organisation.id:
+        raise requests.PortalNotFoundError("Your organisation has no such application.")
+    return application
+
+
+def new_secret(rng: random.Random) -> str:
+    """A client secret of 240 bits."""
+    return rng.randbytes(30).hex()
+
+
+class ApplicationPages:
+    """The handlers. `rng` must not be foreseeable."""
+
+    def __init__(
+        self,
+        *,
+        responder: requests.PortalResponder,
+        registry: applications.ApplicationRegistry,
+        usage: part_usage.PartUsage,
+        authorizations: authorizations.AuthorizationStore,
+        clock: clocks.Clock,
+        rng: random.Random,
+    ) -> None:
+        self._responder, self._registry, self._part_usage, self._authorizations = (
+            responder,
+            registry,
+            usage,
+            authorizations,
+        )
+        self._clock, self._rng = clock, rng
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Pages by GET, changes by POST."""
+        opened = self._responder.open
+        router.add_get(requests.PATH, opened(self.list))
+        router.add_get(f"{requests.PATH}/", opened(self.list))
+        router.add_get(f"{PATH}/new", opened(self.form))
+        router.add_post(f"{PATH}/new", opened(self.create))
+        router.add_get(APPLICATION_PATH, opened(self.details))
+        router.add_get(f"{APPLICATION_PATH}/edit", opened(self.edit))
+        router.add_post(f"{APPLICATION_PATH}/edit", opened(self.change))
+        router.add_get(f"{APPLICATION_PATH}/delete", opened(self.confirm))
+        router.add_post(f"{APPLICATION_PATH}/delete", opened(self.delete))
+
+    async def list(self, request: requests.PortalRequest) -> web.Response:
+        """All of the organisation's."""
+        id_ = request.organisation.id
+        rows = [
+            (application, details_path(application), self._usage(application))
+            for application in self._registry.of_organisation(id_)
+        ]
+        ide = self._registry.ide_application(id_)
+        return self._responder.show(request, "applications", rows=rows, ide_application=ide, new=f"{PATH}/new")
+
+    async def form(self, request: requests.PortalRequest) -> web.Response:
+        """For a new one."""
+        return self._new(request, form_input.FormInput(INITIAL_FORM))
+
+    async def create(self, request: requests.PortalRequest) -> web.Response:
+        """It may ask for tokens at once."""
+        read = form_input.FormInput(request.form)
+        name, description = self._words(read)
+        domains, (plan, add_ons, parts) = read.domains(), read.plan()
+        callbacks = read.addresses("callbacks")
+        if read.mistakes:
+            return self._new(request, read)
+        flows = {applications.CLIENT_CREDENTIALS} | (
+            {applications.AUTHORIZATION_CODE} if "design" in domains else set()
+        )
+        application = applications.SandboxApplication(
+            name,
+            self._guid(),
+            self._guid(),
+            new_secret(self._rng),
+            domains=domains,
+            redirect_uris=callbacks,
+            flows=frozenset(flows),
+            organisation=request.organisation.id,
+            description=description or None,
+            created=self._clock.now(),
+        )
+        application = plans.with_plan(application, plan, add_ons, parts)
+        self._registry.add(application)
+        return self._responder.go(request, details_path(application), f"{name} is there. It may ask for tokens now.")
+
+    async def details(self, request: requests.PortalRequest) -> web.Response:
+        """Everything about one."""
+        application = requested_application(request, self._registry)
+        return self._responder.show(request, "details", **self.shown(application), mistakes={}, typed="")
+
+    def shown(self, application: applications.SandboxApplication) -> dict[str, Any]:
+        """What its details page says."""
+        return {
+            "application": application,
+            "path": details_path(application),
+            "created": formatting.format_date(application.created),
+            "flows": [words for flow, words in form_input.FLOWS.items() if flow in application.flows],
+            "is_for_ide": self._registry.ide_application(application.organisation) == application,
+            "usage": self._usage(application),
+        }
+
+    async def edit(self, request: requests.PortalRequest) -> web.Response:
+        """Its name, its description and its flows as they are."""
+        application = requested_application(request, self._registry)
+        ticked = {f"flow-{flow}": "on" for flow in application.flows}
+        typed = {"name": application.name, "description": application.description or "", **ticked}
+        return self._edit(request, application, form_input.FormInput(typed))
+
+    async def change(self, request: requests.PortalRequest) -> web.Response:
+        """As they are wanted. Its domains stay: they are chosen once."""
+        application, read = requested_application(request, self._registry), form_input.FormInput(request.form)
+        name, description = self._words(read)
+        flows = read.flows()
+        if read.mistakes:
+            return self._edit(request, application, read)
+        self._registry.replace(replace(application, name=name, description=description or None, flows=flows))
+        return self._responder.go(request, details_path(application), "The changes are saved.")
+
+    async def confirm(self, request: requests.PortalRequest) -> web.Response:
+        """Asks whether to delete it."""
+        application = requested_application(request, self._registry)
+        return self._responder.show(request, "delete", application=application, path=details_path(application))
+
+    async def delete(self, request: requests.PortalRequest) -> web.Response:
+        """It gets no more tokens, and those that it has are worth nothing."""
+        application = requested_application(request, self._registry)
+        self._registry.remove(application.application_id)
+        self._authorizations.forget(application.client_id)
+        return self._responder.go(request, requests.PATH, f"{application.name} is deleted.")
+
+    def _usage(self, application: applications.SandboxApplication) -> formatting.UsageSummary | None:
+        return formatting.usage_summary(application, self._part_usage)
+
+    def _new(self, request: requests.PortalRequest, read: form_input.FormInput) -> web.Response:
+        return self._responder.show(
+            request,
+            "new_application",
+            status=400 if read.mistakes else 200,
+            typed=read.form,
+            mistakes=read.mistakes,
+            domains=form_input.DOMAINS,
+            plans=plans.PLANS.values(),
+            add_ons=plans.ADD_ONS,
+            action=f"{PATH}/new",
+        )
+
+    def _edit(
+        self, request: requests.PortalRequest, application: applications.SandboxApplication, read: form_input.FormInput
+    ) -> web.Response:
+        return self._responder.show(
+            request,
+            "edit_application",
+            status=400 if read.mistakes else 200,
+            application=application,
+            typed=read.form,
+            mistakes=read.mistakes,
+            flows=form_input.FLOWS,
+            path=details_path(application),
+        )
+
+    @staticmethod
+    def _words(read: form_input.FormInput) -> tuple[str, str]:
+        description = read.line("description", "The description", needed=False, longest=form_input.TEXT_LENGTH)
+        return read.line("name", "The name"), description
+
+    def _guid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
