@@ -163,21 +163,21 @@ async def test_a_repetition_is_taken_from_the_budget_once_for_each_stalled_reque
     assert metrics.retries["op", "Stalled"] == 1
 
 
-class Looks(stalls.StallDetector):
-    """Counts its looks."""
+class CountingDetector(stalls.StallDetector):
+    """Counts its checks."""
 
     count = 0
 
-    def look(self, passed: float) -> None:
+    def check(self, passed: float) -> None:
         self.count += 1
-        super().look(passed)
+        super().check(passed)
 
 
 async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
     metrics: metering.Metrics, watcher: Watcher
 ) -> None:
     """The responses may be there and unread."""
-    requests = Looks(0.4, policies.RetryBudget(), metrics)
+    requests = CountingDetector(0.4, policies.RetryBudget(), metrics)
     begin(requests, watcher)
     time.sleep(0.5)
     while not requests.count:
@@ -190,7 +190,7 @@ async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
 
 
 async def test_the_timer_runs_only_while_there_are_requests(metrics: metering.Metrics, watcher: Watcher) -> None:
-    requests = Looks(0.04, policies.RetryBudget(), metrics)
+    requests = CountingDetector(0.04, policies.RetryBudget(), metrics)
     first, second = begin(requests, watcher), begin(requests, watcher)
     requests.end("op", 0.01, first)
     async with asyncio.timeout(10):
