@@ -88,7 +88,7 @@ def is_retryable(error: errors.BridgeError) -> bool:
 class CircuitBreaker:
     """Circuit breaker: opens after `failures` failures in a row; half-open after the cooldown, for one trial request.
 
-    The cooldown is `pause_seconds` and up to half of that more. A trial request that reports no result, because its
+    The cooldown is `cooldown_seconds` and up to half of that more. A trial request that reports no result, because its
     caller was cancelled, blocks nothing: the next trial follows after another cooldown. `name` is for metrics and log,
     `service` for error messages.
     """
@@ -97,7 +97,7 @@ class CircuitBreaker:
         self,
         name: str,
         service: str,
-        settings: config.Breaker,
+        settings: config.BreakerSettings,
         *,
         clock: clocks.Clock,
         rng: random.Random,
@@ -106,7 +106,7 @@ class CircuitBreaker:
         self._name = name
         self._service = service
         self._failures_max = settings.failures
-        self._cooldown = settings.pause_seconds
+        self._cooldown = settings.cooldown_seconds
         self._clock = clock
         self._rng = rng
         self._metrics = metrics

@@ -32,8 +32,8 @@ class UpstreamServices(NamedTuple):
 
 
 def connect(
-    upstream: config.Upstream,
-    sharing: config.Sharing,
+    upstream: config.UpstreamSettings,
+    coalescing: config.CoalescingSettings,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
@@ -75,6 +75,6 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        stall_detector=stalls.StallDetector(sharing.stall_seconds, retry.budget, metrics),
+        stall_detector=stalls.StallDetector(coalescing.stall_seconds, retry.budget, metrics),
     )
     return UpstreamServices(http, tokens, client, graphql_breaker)

@@ -34,8 +34,8 @@ def words(page: Any) -> Any:
 def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
     rows = page.table("limit")
     named = [row[1].strip("`").removeprefix("timeouts.") for row in rows]
-    assert named == list(config.Timeouts.__struct_fields__)
-    limits = {field.name: field.default for field in msgspec.structs.fields(config.Timeouts)}
+    assert named == list(config.TimeoutSettings.__struct_fields__)
+    limits = {field.name: field.default for field in msgspec.structs.fields(config.TimeoutSettings)}
     timeout = aiohttp.ClientTimeout(
         total=limits["total_seconds"],
         sock_connect=limits["connect_seconds"],
@@ -84,8 +84,7 @@ def test_the_numbers_of_tokens_are_the_codes(words: Any) -> None:
         in words
     )
     assert (
-        f"8, then {backoff.FAILURE_MAX:g} seconds; after refused credentials for {backoff.REFUSED_SECONDS:g};"
-        in words
+        f"8, then {backoff.FAILURE_MAX:g} seconds; after refused credentials for {backoff.REFUSED_SECONDS:g};" in words
     )
     assert f"{backoff.RETRY_AFTER_MAX / 60:g} minutes at most" in words
     assert f"in the next {backoff.REFUSED_SECONDS:g} seconds" in words

@@ -29,7 +29,7 @@ async def worker(
     """The token cache of one worker, with its own connections and random source."""
     rng, metrics = random.SystemRandom(), metering.Metrics(prometheus_client.CollectorRegistry())
     breaker = policies.CircuitBreaker(
-        "identity", identity.SERVICE, config.Breaker(), clock=time, rng=rng, metrics=metrics
+        "identity", identity.SERVICE, config.BreakerSettings(), clock=time, rng=rng, metrics=metrics
     )
     async with aiohttp.ClientSession() as session:
         source = token_requests.TokenRequester(
