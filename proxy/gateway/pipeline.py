@@ -32,7 +32,7 @@ from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
-from proxy.upstream.batching import Batching
+from proxy.upstream.batching import Batcher
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class Pipeline:
         load: LoadShedding,
         quota: Quota,
         rate_limits: RateLimits,
-        upstream: Batching,
+        upstream: Batcher,
         directory: Directory,
         tables: Tables,
         single_query: match.SingleQuery,
@@ -131,14 +131,14 @@ class Pipeline:
         plan = queries.plan(positions)
         self._metrics.observe_stage("plan", began)
 
-        # A second attempt is not watched, and without coalescing nobody waits for the first.
-        watches = () if claim is None or not lookup.is_coalesced else (partial(self._note_stall, claim),)
-        outer_watches = stalls.WATCHES.set(watches)
+        # Nobody is to be told of a second attempt, and without coalescing nobody waits for the first.
+        listeners = () if claim is None or not lookup.is_coalesced else (partial(self._note_stall, claim),)
+        outer_listeners = stalls.STALL_LISTENERS.set(listeners)
         try:
             found = await self._execute_all(request, plan.operations)
             counted = await self._execute_all(request, plan.count_operations(found))
         finally:
-            stalls.WATCHES.reset(outer_watches)
+            stalls.STALL_LISTENERS.reset(outer_listeners)
 
         results = plan.results(found, counted)
         began = clock.monotonic()
@@ -171,7 +171,7 @@ class Pipeline:
         client, metadata = request.client, request.metadata
         reservation = await self._quota.reserve(client.accounts, operation.parts_max)
         try:
-            found = await self._upstream.ask(operation, client.application.credentials, metadata.since)
+            found = await self._upstream.execute(operation, client.application.credentials, metadata.since)
         except BaseException as error:
             metadata.cost += await reservation.release(error)
             raise

@@ -21,10 +21,10 @@ class Stall(Protocol):
     """Work that takes too long."""
 
     @property
-    def several(self) -> bool:
+    def is_batch(self) -> bool:
         """Whether several callers' work is held up, though nobody else waits for any of it."""
 
-    def repeat(self) -> bool:
+    def allow_retry(self) -> bool:
         """Take one repetition from the retry budget; return whether there was one."""
 
 
@@ -302,7 +302,7 @@ def _second_attempts(works: Sequence[_Work[K, V]]) -> list[SecondAttempt[K, V]]:
         if work.over or work.stall is None or work.repeated:
             continue
         wait = _first_waiting(work)
-        if wait is not None and work.stall.repeat():
+        if wait is not None and work.stall.allow_retry():
             wait.tried = True
             job = id(wait.job)  # of an object that the attempt refers to
             if job not in attempts:
@@ -320,6 +320,6 @@ def _first_waiting(work: _Work[K, V]) -> _Wait[V] | None:
     for wait in work.waiting:
         if not wait.tried and not wait.result.done() and wait.job is not claim.job:
             return wait
-    if claim.job is None or claim.tried or work.stall is None or not work.stall.several:
+    if claim.job is None or claim.tried or work.stall is None or not work.stall.is_batch:
         return None
     return _Wait(claim.job, claim.positions[claim.works.index(work)], claim.context)

@@ -76,7 +76,7 @@ class _Source:
             cache=QueryCache(ResponseCache(settings, time) if seconds else None, shares, self.metrics),
             load=LoadShedding(config.OverloadSettings(), self.metrics),
             quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
-            upstream=self,  # type: ignore[arg-type] # `ask` is all that is used of it
+            upstream=self,  # type: ignore[arg-type] # `execute` is all that is used of it
             metrics=self.metrics,
             **dict.fromkeys(("projections", "rate_limits", "directory", "tables", "single_query")),  # type: ignore[arg-type]
         )
@@ -93,7 +93,7 @@ class _Source:
         keys = [CacheKey(("demo", number), here) for number in numbers]
         return await self.pipeline.resolve(request, _Queries(self, numbers, keys, self.renderer)), metadata
 
-    async def ask(self, operation: _Operation, *_: object) -> list[OperationResult]:
+    async def execute(self, operation: _Operation, *_: object) -> list[OperationResult]:
         self.asked.append(operation.numbers)
         await self.gate.wait()
         return [OperationResult([], 0)] * len(operation.numbers)
