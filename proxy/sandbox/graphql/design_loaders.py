@@ -5,7 +5,7 @@ the request. `forget` after a change.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from aiodataloader import DataLoader
@@ -20,7 +20,7 @@ LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Generic[R]):
+class RecordSource(Generic[R]):
     """A table of a design service."""
 
     service: str
@@ -29,29 +29,29 @@ class Source(Generic[R]):
     key: str = "id"
 
 
-WORKSPACES = Source("workspaces", "workspaces", records.Workspace)
-USERS = Source("workspaces", "users", records.DesignUser)
-FOLDERS = Source("library", "folders", records.Folder)
-COMPONENTS = Source("library", "components", records.Component)
-PROJECTS = Source("projects", "projects", records.Project)
-BOMS = Source("projects", "boms", records.Bom)
-RELEASES = Source("projects", "releases", records.Release)
-ITEMS = Source("projects", "items", records.DesignItem)
-JOBS = Source("projects", "jobs", records.ProjectJob)
-DEFINITIONS = Source("projects", "definitions", records.WorkflowDefinition, "workflow_definition_id")
-WORKFLOWS = Source("projects", "workflows", records.Workflow, "workflow_id")
-THREADS = Source("collaboration", "threads", records.CommentThread)
-TASKS = Source("collaboration", "tasks", records.Task)
+WORKSPACES = RecordSource("workspaces", "workspaces", records.Workspace)
+USERS = RecordSource("workspaces", "users", records.DesignUser)
+FOLDERS = RecordSource("library", "folders", records.Folder)
+COMPONENTS = RecordSource("library", "components", records.Component)
+PROJECTS = RecordSource("projects", "projects", records.Project)
+BOMS = RecordSource("projects", "boms", records.Bom)
+RELEASES = RecordSource("projects", "releases", records.Release)
+ITEMS = RecordSource("projects", "items", records.DesignItem)
+JOBS = RecordSource("projects", "jobs", records.ProjectJob)
+DEFINITIONS = RecordSource("projects", "definitions", records.WorkflowDefinition, "workflow_definition_id")
+WORKFLOWS = RecordSource("projects", "workflows", records.Workflow, "workflow_id")
+THREADS = RecordSource("collaboration", "threads", records.CommentThread)
+TASKS = RecordSource("collaboration", "tasks", records.Task)
 
 
-class Lookups:
+class DesignLoaders:
     """The loaders of one request."""
 
     def __init__(self, services: client.DesignClient) -> None:
         self._client = services
         self._loaders: dict[tuple[str, str], DataLoader[str, Any]] = {}
 
-    async def one(self, source: Source[R], id_: str) -> R | None:
+    async def one(self, source: RecordSource[R], id_: str) -> R | None:
         """The record with this id, or None."""
         if not 0 < len(id_) <= LONGEST:
             return None
@@ -61,7 +61,7 @@ class Lookups:
 
         return cast(R | None, await self._loader(source, source.key, load).load(id_))
 
-    async def having(self, source: Source[R], field: str, value: str) -> list[R]:
+    async def having(self, source: RecordSource[R], field: str, value: str) -> list[R]:
         """The records that have this value in the field."""
         if not 0 < len(value) <= LONGEST:
             return []
@@ -71,7 +71,7 @@ class Lookups:
 
         return cast(list[R], await self._loader(source, field, load).load(value))
 
-    async def all(self, source: Source[R]) -> list[R]:
+    async def all(self, source: RecordSource[R]) -> list[R]:
         """Every record."""
 
         async def load(keys: list[str]) -> list[list[R]]:
@@ -85,9 +85,22 @@ class Lookups:
         self._loaders.clear()
 
     def _loader(
-        self, source: Source[Any], field: str, load: Callable[[list[str]], Awaitable[Any]]
+        self, source: RecordSource[Any], field: str, load: Callable[[list[str]], Awaitable[Any]]
     ) -> DataLoader[str, Any]:
         place = (source.table, field)
         if place not in self._loaders:
             self._loaders[place] = DataLoader(load, max_batch_size=AT_ONCE)  # type: ignore[arg-type]
         return self._loaders[place]
+
+
+@dataclass(slots=True)
+class DesignSession:
+    """`user_id` is the token's subject, `origin` the address that the request came to."""
+
+    services: client.DesignClient
+    user_id: str
+    origin: str
+    lookups: DesignLoaders = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lookups = DesignLoaders(self.services)

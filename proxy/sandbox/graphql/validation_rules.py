@@ -4,22 +4,35 @@ One rule is looser than the specification: an object may be selected without sub
 gives it no content). Rules without an own text in the contract keep the words of graphql-core.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphql import (
     SKIP,
     FieldNode,
     GraphQLError,
+    GraphQLInputObjectType,
+    GraphQLInputType,
+    GraphQLList,
+    GraphQLNonNull,
+    ListValueNode,
+    NullValueNode,
+    ObjectValueNode,
     OperationDefinitionNode,
+    ValueNode,
+    VariableNode,
     VisitorAction,
     get_named_type,
     is_leaf_type,
     is_required_argument,
+    is_required_input_field,
+    print_ast,
     recommended_rules,
     specified_rules,
     type_from_ast,
 )
 from graphql.language import ArgumentNode
+from graphql.utilities import validate_input_literal
 from graphql.validation import (
     FieldsOnCorrectTypeRule,
     KnownArgumentNamesRule,
@@ -32,7 +45,59 @@ from graphql.validation import (
 )
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
 
-from proxy.sandbox.graphql import literals
+
+def literal_errors(
+    node: ValueNode, expected: GraphQLInputType, argument: str, specification: str
+) -> Iterator[GraphQLError]:
+    """Everything in the literal `node` that does not fit the type `expected`."""
+    if isinstance(node, VariableNode):
+        return
+    bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
+    if isinstance(bare, GraphQLList) and isinstance(node, ListValueNode):
+        for item in node.values:
+            yield from literal_errors(item, bare.of_type, argument, specification)
+    elif isinstance(bare, GraphQLList) and not isinstance(node, NullValueNode):
+        yield from literal_errors(node, bare.of_type, argument, specification)
+    elif isinstance(bare, GraphQLInputObjectType) and isinstance(node, ObjectValueNode):
+        yield from _object_faults(node, bare, specification)
+    elif not _fits(node, expected):
+        yield _wrong_type(node, expected, argument, specification)
+
+
+def _object_faults(
+    node: ObjectValueNode, expected: GraphQLInputObjectType, specification: str
+) -> Iterator[GraphQLError]:
+    given = {field.name.value: field for field in node.fields}
+    for name, field in given.items():
+        known = expected.fields.get(name)
+        if known is None:
+            message = f"The specified input object field `{name}` does not exist."
+            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Field-Names"}
+            yield GraphQLError(message, field, extensions=extensions)
+        else:
+            yield from literal_errors(field.value, known.type, name, specification)
+    for name, known in expected.fields.items():
+        if name not in given and is_required_input_field(known):
+            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Required-Fields"}
+            yield GraphQLError(f"`{name}` is a required field and cannot be null.", node, extensions=extensions)
+
+
+def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
+    found: list[GraphQLError] = []
+    validate_input_literal(node, expected, lambda error, _path: found.append(error))
+    return not found
+
+
+def _wrong_type(node: ValueNode, expected: GraphQLInputType, argument: str, specification: str) -> GraphQLError:
+    extensions = {
+        "argument": argument,
+        "argumentValue": print_ast(node),
+        "locationType": str(expected),
+        "specifiedBy": specification + "Values-of-Correct-Type",
+    }
+    message = "The specified argument value does not match the argument type."
+    return GraphQLError(message, node, extensions=extensions)
+
 
 SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
@@ -47,7 +112,7 @@ def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLErr
     )
 
 
-class KnownFields(FieldsOnCorrectTypeRule):
+class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
     """Every field exists."""
 
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
@@ -65,7 +130,7 @@ class KnownFields(FieldsOnCorrectTypeRule):
         self.report_error(GraphQLError(message, node, extensions=extensions))
 
 
-class KnownArguments(KnownArgumentNamesRule):
+class KnownArgumentNames(KnownArgumentNamesRule):
     """Every argument of a field exists."""
 
     def enter_argument(self, arg_node: ArgumentNode, *args: Any) -> None:
@@ -82,7 +147,7 @@ class KnownArguments(KnownArgumentNamesRule):
         self.report_error(GraphQLError(message, arg_node, extensions=extensions))
 
 
-class RequiredArguments(ProvidedRequiredArgumentsRule):
+class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
     """Every required argument is there."""
 
     def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
@@ -94,7 +159,7 @@ class RequiredArguments(ProvidedRequiredArgumentsRule):
         return None
 
 
-class Leaves(ScalarLeafsRule):
+class ScalarLeafs(ScalarLeafsRule):
     """A value has no sub-fields. That an object needs some is not said here."""
 
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
@@ -116,19 +181,19 @@ class Leaves(ScalarLeafsRule):
         self.report_error(GraphQLError(message, node, extensions=extensions))
 
 
-class Values(ValuesOfCorrectTypeRule):
+class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
     """Literals fit their places; variables are the business of others."""
 
     def enter_argument(self, node: ArgumentNode, *_args: Any) -> VisitorAction:
         argument = self.context.get_argument()
         if argument:
-            for error in literals.faults(node.value, argument.type, node.name.value, SPECIFICATION):
+            for error in literal_errors(node.value, argument.type, node.name.value, SPECIFICATION):
                 self.report_error(error)
             return SKIP
         return None
 
 
-class DeclaredVariables(NoUndefinedVariablesRule):
+class NoUndefinedVariables(NoUndefinedVariablesRule):
     """Every variable is declared."""
 
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
@@ -141,7 +206,7 @@ class DeclaredVariables(NoUndefinedVariablesRule):
             self.report_error(GraphQLError(message, operation, extensions=extensions))
 
 
-class UsedVariables(NoUnusedVariablesRule):
+class NoUnusedVariables(NoUnusedVariablesRule):
     """Every declared variable is used."""
 
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
@@ -154,7 +219,7 @@ class UsedVariables(NoUnusedVariablesRule):
             self.report_error(GraphQLError(message, operation, extensions=extensions))
 
 
-class VariablePlaces(VariablesInAllowedPositionRule):
+class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
     """Every variable fits where it is used."""
 
     def leave_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
@@ -178,14 +243,14 @@ class VariablePlaces(VariablesInAllowedPositionRule):
 
 
 OWN = (
-    KnownFields,
-    KnownArguments,
-    RequiredArguments,
-    Leaves,
-    Values,
-    DeclaredVariables,
-    UsedVariables,
-    VariablePlaces,
+    FieldsOnCorrectType,
+    KnownArgumentNames,
+    ProvidedRequiredArguments,
+    ScalarLeafs,
+    ValuesOfCorrectType,
+    NoUndefinedVariables,
+    NoUnusedVariables,
+    VariablesInAllowedPosition,
 )
 RULES = (
     *(next((own for own in OWN if issubclass(own, rule)), rule) for rule in specified_rules),

@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proxy.sandbox.graphql import naming, problems
+from proxy.sandbox.graphql import errors, naming
 
 Test = Callable[[Any], bool]
 
@@ -29,7 +29,7 @@ _TIME: dict[str, Callable[[Any, Any], bool]] = {
 TIMES = frozenset({"createdAt", "updatedAt", "endedAt"})
 
 
-def passing(records: Any, asked: Mapping[str, Any] | None) -> list[Any]:
+def matching_records(records: Any, asked: Mapping[str, Any] | None) -> list[Any]:
     """The records that pass the filter; all without one. Raises DesignError for a time that is none."""
     return [one for one in records if asked is None or _passes(one, asked)]
 
@@ -43,7 +43,7 @@ def _part(record: Any, name: str, value: Any) -> bool:
         return all(_passes(record, one) for one in value or ())
     if name == "or":
         return not value or any(_passes(record, one) for one in value)
-    held = getattr(record, naming.snake(name))
+    held = getattr(record, naming.snake_case(name))
     if name in TIMES:
         return _field(_moment(held), {one: _moments(time) for one, time in (value or {}).items()}, _TIME)
     return _field(held, value or {}, _TEXT)
@@ -64,7 +64,7 @@ def _field(held: Any, asked: Mapping[str, Any], known: Mapping[str, Callable[[An
     return True
 
 
-def later(time: str, than: Any) -> bool:
+def is_later(time: str, than: Any) -> bool:
     """Whether a record's time is after another, which anybody may have written. Raises DesignError."""
     return _TIME["gt"](_moment(time), _moment(than))
 
@@ -79,5 +79,5 @@ def _moment(value: Any) -> datetime.datetime | None:
     try:
         moment = datetime.datetime.fromisoformat(str(value))
     except ValueError:
-        raise problems.DesignError(f"{value!r} is no date and time") from None
+        raise errors.DesignError(f"{value!r} is no date and time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)

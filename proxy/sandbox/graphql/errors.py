@@ -78,7 +78,7 @@ def _auth(
     return {"message": message, **place, "extensions": {"code": code, "remote": remote, "schemaName": schema_name}}
 
 
-def feature(name: str, field: str) -> str:
+def missing_feature(name: str, field: str) -> str:
     """The text for a field outside the plan (ours)."""
     return f"You do not have access to {field}: your plan lacks the feature {name}. Please upgrade your plan."
 
@@ -134,14 +134,14 @@ def too_complex(allowed: int) -> RequestError:
     return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": allowed, "code": "HC0047"}}])
 
 
-def coded(error: GraphQLError, code: str) -> dict[str, Any]:
+def with_code(error: GraphQLError, code: str) -> dict[str, Any]:
     """An error of the GraphQL library with the code that the service would give it."""
     formatted: dict[str, Any] = {**error.formatted}
     formatted["extensions"] = {"code": code, **(error.extensions or {})}
     return formatted
 
 
-def executed(error: GraphQLError) -> dict[str, Any]:
+def execution_error(error: GraphQLError) -> dict[str, Any]:
     """An error of an execution: refusals in the stitched shape; anything else without its text."""
     original = error.original_error
     if isinstance(original, ServiceError):
@@ -157,8 +157,8 @@ def locations_of(error: GraphQLError) -> list[dict[str, int]]:
     return [{"line": place.line, "column": place.column} for place in error.locations or ()]
 
 
-def variable(error: GraphQLError) -> dict[str, Any]:
+def variable_error(error: GraphQLError) -> dict[str, Any]:
     """A value of a variable does not fit; an error without a place is about the operation and has no code."""
     if not error.nodes:
         return {**error.formatted}
-    return coded(error, "HC0018" if "of non-null type" in error.message else "HC0016")
+    return with_code(error, "HC0018" if "of non-null type" in error.message else "HC0016")

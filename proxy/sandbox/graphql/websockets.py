@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from aiohttp import WSMsgType, web
 
-from proxy.sandbox.graphql import problems, requests, service
+from proxy.sandbox.graphql import errors, requests, service
 from proxy.sandbox.injection import exchanges
 
 PROTOCOL = "graphql-transport-ws"
@@ -34,12 +34,12 @@ class CloseError(Exception):
         self.code, self.reason = code, reason
 
 
-def is_asked(request: web.Request) -> bool:
+def is_upgrade(request: web.Request) -> bool:
     """Whether a GET wants a socket."""
     return request.headers.get("Upgrade", "").lower() == "websocket"
 
 
-class Sockets:
+class WebSocketTransport:
     """The handler."""
 
     def __init__(self, queries: service.QueryService, watch: exchanges.ExchangeMiddleware) -> None:
@@ -80,7 +80,7 @@ class _Talk:
         request: web.Request,
     ) -> None:
         self._queries, self._watch, self._socket = queries, watch, socket
-        self._request, self._token = request, bearer(request.headers)
+        self._request, self._token = request, access_token(request.headers)
         self._running: dict[str, asyncio.Task[None]] = {}
         # All of them, also those that are saying their last word.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,7 +125,11 @@ class _Talk:
         payload = message.get("payload")
         if isinstance(payload, dict):
             texts = {name: value for name, value in payload.items() if isinstance(value, str)}
-            self._token = bearer(texts) or bearer({name.title(): value for name, value in texts.items()}) or self._token
+            self._token = (
+                access_token(texts)
+                or access_token({name.title(): value for name, value in texts.items()})
+                or self._token
+            )
         await self._send({"type": "connection_ack"})
 
     async def _heed(self, message: dict[str, Any]) -> None:
@@ -150,8 +154,8 @@ class _Talk:
         if id_ in self._running:
             raise CloseError(TAKEN, f"Subscriber for {id_[:50]} already exists")
         try:
-            asked = requests.read(orjson.dumps(message.get("payload")))
-        except problems.RequestError as refused:
+            asked = requests.parse_body(orjson.dumps(message.get("payload")))
+        except errors.RequestError as refused:
             raise CloseError(BAD_REQUEST, refused.errors[0]["message"]) from None
         task = asyncio.create_task(self._run(id_, asked), name="GraphQL operation on a socket")
         self._running[id_] = task
@@ -165,7 +169,7 @@ class _Talk:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _run(self, id_: str, asked: requests.Request) -> None:
+    async def _run(self, id_: str, asked: requests.GraphQLRequest) -> None:
         """Send what comes of an operation, until it is over."""
         try:
             with self._watch.record("graphql", self._request) as exchange:
@@ -198,7 +202,7 @@ def _short(reason: str) -> bytes:
     return reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
 
 
-def bearer(headers: Any) -> str | None:
+def access_token(headers: Any) -> str | None:
     """From `Authorization: Bearer` or from `token`, which some clients of the service use."""
     kind, _, value = headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
