@@ -104,7 +104,7 @@ class Breaker:
         self._name = name
         self._service = service
         self._failures_max = settings.failures
-        self._pause = settings.pause_seconds
+        self._pause = settings.cooldown_seconds
         self._clock = clock
         self._rng = rng
         self._metrics = metrics

@@ -43,7 +43,7 @@ class UpstreamServices(NamedTuple):
 
 def connect(
     upstream: config.UpstreamSettings,
-    sharing: config.CoalescingSettings,
+    coalescing: config.CoalescingSettings,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
@@ -85,6 +85,6 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        watching=stalls.Stalls(sharing.stall_seconds, retry.budget, metrics),
+        watching=stalls.Stalls(coalescing.stall_seconds, retry.budget, metrics),
     )
     return UpstreamServices(http, token_cache, client, graphql_breaker)

@@ -90,7 +90,7 @@ def opens(catalog: store.Catalog) -> Opens:
                 sandbox.token_url,
                 application=mine,
                 translation={"single_query": single_query},
-                answers={"seconds": seconds},
+                cache={"seconds": seconds},
             )
             other = msgspec.structs.replace(
                 chosen.applications["demo"], apikeys=(config.ApiKeySettings(config.digest(OTHER_APPLICATION_KEY)),)

@@ -98,8 +98,8 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         settings,
         applications=applications,
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
-        sharing=config.CoalescingSettings(enabled=False),
-        answers=config.CacheSettings(seconds=0.0),
+        coalescing=config.CoalescingSettings(enabled=False),
+        cache=config.CacheSettings(seconds=0.0),
         tracing=config.TracingSettings(),
         shadow=config.ShadowSettings(),
     )

@@ -56,7 +56,7 @@ def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
     """A breaker of the GraphQL service; its pauses are as short as they can be."""
 
     def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.Breaker:
-        settings = config.BreakerSettings(failures=failures, pause_seconds=pause)
+        settings = config.BreakerSettings(failures=failures, cooldown_seconds=pause)
         rng = rng or SimpleNamespace(random=lambda: 0.0)
         return policies.Breaker("graphql", "the GraphQL service", settings, clock=clock, rng=rng, metrics=metrics)
 
