@@ -23,7 +23,8 @@ from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, supply_counts, token_encryption
+from proxy.upstream import batching, supply_counts
+from proxy.upstream.auth import token_store
 from proxy.web import (
     authentication,
     client_address,
@@ -87,7 +88,7 @@ async def _compose(
     services = upstream_services.connect(
         base.upstream,
         settings.coalescing,
-        store=token_encryption.EncryptedTokens(store, settings.store_key),
+        store=token_store.EncryptedTokenStore(store, settings.store_key),
         spans=spans,
         clock=clock,
         metrics=metrics,
@@ -135,28 +136,29 @@ def _pipeline(
     )
     base.resources.push_async_callback(lists.close)
     coalescing = settings.coalescing
-    batches = batching.Batching(services.client, coalescing.enabled, coalescing.batch_wait_seconds, metrics)
+    batches = batching.Batcher(services.client, coalescing.enabled, coalescing.batch_wait_seconds, metrics)
     base.resources.push_async_callback(batches.close)
-    counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
+    counts = supply_counts.SupplyCountsClient(services.http, upstream.graphql_url, clock)
     reconciler = reconciliation.Reconciler(
         store, reconciliation.reconciled_applications(settings.applications), counts, clock
     )
     base.resources.push_async_callback(reconciler.close)
     reconciler.start()
     memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
-    cache = lookup.Answers(memory, coalescing.enabled, load, metrics)
-    base.resources.push_async_callback(cache.close)
-    return pipeline.Pipeline(
+    requests = pipeline.Pipeline(
         projections=projections,
-        answers=cache,
+        cache=lookup.QueryCache(memory, coalescing.enabled, metrics),
+        load=load,
         quota=quota,
-        rates=rate_limit.RateLimits(store),
+        rate_limits=rate_limit.RateLimits(store),
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
+    base.resources.push_async_callback(requests.close)
+    return requests
 
 
 def _compile_projections(
