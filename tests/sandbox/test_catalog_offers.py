@@ -32,7 +32,7 @@ def _sellers(catalog: Any, id_: Any, country: str = "US") -> Any:
 
 def test_the_same_seed_gives_the_same_offers_and_another_seed_others(tmp_path: Path) -> None:
     first, again, other = (small_catalog.opened(tmp_path, seed=seed) for seed in (1, 1, 2))
-    offers = [one.sellers_of(one.part("106")) for one in (first, again, other)]
+    offers = [_sellers(one, "106") for one in (first, again, other)]
     assert offers[0] == offers[1]
     assert offers[0] != offers[2]
 
@@ -54,7 +54,7 @@ def test_about_one_price_in_a_hundred_is_a_whole_number(listed: Any) -> None:
 
 def test_a_seller_states_an_order_multiple_for_all_of_its_offers_or_for_none(listed: Any) -> None:
     """As in 394 recorded offers: a client compares the multiples of one seller's offers (KiCost does)."""
-    stated = {}
+    stated: dict[str, set[bool]] = {}
     for seller, offer in listed:
         stated.setdefault(seller.company.name, set()).add(offer.order_multiple is not None)
     assert {name for name, both in stated.items() if len(both) > 1} == set()

@@ -147,7 +147,7 @@ def test_counts_are_over_all_hits(catalog: Any, oracle: Any, everything: Any, rn
 
 def _apart(counted: Any) -> Any:
     """Texts of several values counted for each of them."""
-    found = Counter()
+    found: Counter[Any] = Counter()
     for value, count in counted:
         for one in dict.fromkeys(map(str.strip, value.split(","))) if isinstance(value, str) else [value]:
             found[one] += count

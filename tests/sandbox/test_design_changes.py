@@ -311,7 +311,8 @@ async def test_a_task_that_was_not_made_is_an_error_of_the_field(designer: Desig
 
 async def test_exactly_one_kind_of_export_is_wanted(designer: DesignClient) -> None:
     of = {"projectId": (await designer.project())["id"]}
-    for kinds in ({}, {"exportGerber": {}, "exportIdf": {}}):
+    choices: tuple[dict[str, Any], ...] = ({}, {"exportGerber": {}, "exportIdf": {}})
+    for kinds in choices:
         job = await designer.change("desCreateProjectExportJob", f"projectExportJobId {ERRORS}", **of, **kinds)
         assert job["projectExportJobId"] is None
         assert "exactly one of" in job["errors"][0]["message"]

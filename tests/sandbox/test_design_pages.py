@@ -46,8 +46,8 @@ def cursor(item: str) -> str:
     ],
 )
 def test_a_page_is_what_its_bounds_say(asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool) -> None:
-    placed = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
-    found = page(**placed)
+    placed: dict[str, Any] = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
+    found = connections.page(ITEMS, placed, str)
     assert "".join(found.nodes) == nodes
     assert (found.page_info.has_next_page, found.page_info.has_previous_page) == (following, preceding)
     assert found.total_count == 8

@@ -4,6 +4,7 @@ import json
 
 import aiohttp
 import pytest
+import yarl
 from support.design_client import AURORA, DesignClient, StartDesignSandbox
 
 from proxy.sandbox.design import rest
@@ -40,9 +41,9 @@ async def test_more_than_two_hundred_are_asked_for_in_several_calls(
 
 async def test_no_public_token_opens_them(designer: DesignClient) -> None:
     assert set(designer.sandbox.design_urls) == {"workspaces", "library", "projects", "collaboration"}
-    own = {aiohttp.client.URL(url).port for url in designer.sandbox.design_urls.values()}
+    own = {yarl.URL(url).port for url in designer.sandbox.design_urls.values()}
     assert len(own | {designer.sandbox.port}) == 5
-    tries = (
+    tries: tuple[dict[str, str], ...] = (
         {},
         {"Authorization": f"Bearer {designer.token}"},
         {"token": designer.token},

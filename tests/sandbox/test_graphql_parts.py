@@ -6,7 +6,7 @@ import pytest
 from support.sandbox_client import SandboxClient
 
 from proxy.sandbox.catalog import currencies, records, store
-from proxy.sandbox.graphql import countries
+from proxy.sandbox.graphql import countries, views
 from proxy.sandbox.graphql.resolvers import offers, search
 
 TI = "54445"
@@ -164,12 +164,12 @@ async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(calle
 
 
 def test_the_vendors_example_of_a_conversion_comes_out_to_the_last_digit() -> None:
-    view = offers.price(records.PriceBreak(1, 134.21, "USD"), offers.views.Market("US", "EUR"), ("key",))
+    view = offers.price(records.PriceBreak(1, 134.21, "USD"), views.Market("US", "EUR"), ("key",))
     assert (view.converted_price, view.conversion_rate) == (114.07648685000001, 0.849985)
 
 
 def test_a_price_without_currency_is_taken_for_dollars() -> None:
-    view = offers.price(records.PriceBreak(1, 2.0, ""), offers.views.Market("US", "USD"), ("key",))
+    view = offers.price(records.PriceBreak(1, 2.0, ""), views.Market("US", "USD"), ("key",))
     assert (view.currency, view.converted_price, view.converted_currency) == ("", 2.0, "USD")
 
 

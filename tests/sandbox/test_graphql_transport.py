@@ -57,7 +57,7 @@ async def test_a_missing_or_garbled_token_is_a_401_in_the_shape_of_the_service(
 async def test_a_token_of_another_key_or_audience_is_invalid(caller: SandboxClient, turned: clock.ManualClock) -> None:
     claims = jwt.decode(caller.token, options={"verify_signature": False})
     foreign = jwt.encode(claims, "x" * 32, algorithm="HS256")
-    unsigned = jwt.encode(claims, None, algorithm="none")
+    unsigned = jwt.encode(claims, "", algorithm="none")
     broken = caller.token[:-6] + "AAAAAA"
     for token in (foreign, unsigned, broken):
         reply = await caller.ask(ASKED, headers={"token": token})
