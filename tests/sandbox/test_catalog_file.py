@@ -33,7 +33,7 @@ def opens(tmp_path: Path, data: Path) -> Callable[..., store.Catalog]:
     return open_file
 
 
-def test_a_prepared_catalog_answers_as_one_in_memory(opens: Callable[..., store.Catalog], data: Any) -> None:
+def test_a_catalog_file_equals_a_catalog_in_memory(opens: Callable[..., store.Catalog], data: Any) -> None:
     opens().close()
     kept, made = opens(), store.open_catalog(PARTS, data=data)
     for q in ("", "resistor", "10 kΩ", "rc0603"):
@@ -49,7 +49,7 @@ def test_a_prepared_catalog_answers_as_one_in_memory(opens: Callable[..., store.
     assert kept.num_parts("4161") == PARTS
 
 
-def test_it_is_made_once_and_then_only_opened(
+def test_a_catalog_file_is_created_once_and_then_opened(
     opens: Callable[..., store.Catalog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opens().close()
@@ -60,7 +60,7 @@ def test_it_is_made_once_and_then_only_opened(
     assert (tmp_path / "catalog.db").read_bytes() == before
 
 
-def test_a_file_that_was_made_of_something_else_is_refused_in_words(
+def test_a_catalog_file_of_another_source_is_rejected_with_the_reason(
     opens: Callable[..., store.Catalog], tmp_path: Path, data: Any
 ) -> None:
     opens().close()
@@ -82,7 +82,7 @@ def test_a_file_that_was_made_of_something_else_is_refused_in_words(
 
 
 @pytest.mark.parametrize("content", [b"not a database", b""])
-def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(
+def test_a_file_that_is_no_catalog_is_rejected_and_unchanged(
     opens: Callable[..., store.Catalog], tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / "catalog.db").write_bytes(content)
@@ -92,7 +92,7 @@ def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(
 
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt(), sqlite3.OperationalError("database or disk is full")])
-def test_what_was_interrupted_leaves_nothing_behind(
+def test_an_interrupted_creation_leaves_no_file(
     opens: Callable[..., store.Catalog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Any
 ) -> None:
     def fail(*_: Any) -> None:
@@ -104,14 +104,14 @@ def test_what_was_interrupted_leaves_nothing_behind(
     assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(source_files.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
         catalog_file.create(
             tmp_path / "absent" / "catalog.db", catalog_file.CatalogSource(None, None, 1, loader.SHIPPED)
         )
 
 
-def test_several_processes_make_the_same_file(tmp_path: Path) -> None:
+def test_several_processes_create_the_same_file(tmp_path: Path) -> None:
     heard = []
     for processes in (1, 2):
         path = tmp_path / f"{processes}.db"

@@ -44,7 +44,7 @@ def test_other_currencies_are_converted_and_unknown_ones_left_out() -> None:
     assert pricing.prices(sellers) == [pytest.approx(1.0)]
 
 
-def test_brokers_and_unpriced_sellers_have_no_say_in_the_price() -> None:
+def test_brokers_and_unpriced_sellers_do_not_affect_the_price() -> None:
     assert pricing.median_price([_seller(_offer(0, (1000, 1.0, "USD")), broker=True), _seller(_offer(5))]) is None
     assert pricing.average_price([]) is None
 
