@@ -82,7 +82,8 @@ async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliase
 
 
 async def test_variables_may_be_left_out_or_empty(caller: SandboxClient) -> None:
-    for more in ({}, {"variables": {}}, {"variables": None}):
+    cases: tuple[dict[str, Any], ...] = ({}, {"variables": {}}, {"variables": None})
+    for more in cases:
         body = {"query": "{ supAttributes { id } }", **more}
         reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
         assert reply.data["supAttributes"]
