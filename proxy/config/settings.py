@@ -1,4 +1,4 @@
-"""Every setting with its type, default, unit and limits. config.yaml shows the same, by test.
+"""Settings with their types, defaults, units and limits; a test holds config.yaml to them.
 
 A description completes the words "it accepts" of an error message. Read by config/loader.py; it checks
 nothing that concerns two settings at once.
@@ -17,7 +17,7 @@ from proxy.config.secret import (
     Network,
     ProxyAddress,
     Secret,
-    Source,
+    SecretSource,
     StoreKey,
     StoreUrl,
 )
@@ -42,10 +42,10 @@ Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all blocks of settings have in common."""
+    """Base of all blocks of settings."""
 
 
-class Listen(Settings, frozen=True):
+class ListenSettings(Settings, frozen=True):
     """Where v3 clients connect."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
@@ -62,8 +62,8 @@ class Listen(Settings, frozen=True):
     ] = ()
 
 
-class Overload(Settings, frozen=True):
-    """When a worker refuses new work, so that what it has begun is finished in time."""
+class OverloadSettings(Settings, frozen=True):
+    """Load shedding: when a worker refuses new requests, so that those in flight finish in time."""
 
     lag_seconds: Annotated[
         float, Meta(ge=0, le=60, description="seconds that the event loop may be late, 0 (off) to 60")
@@ -73,31 +73,31 @@ class Overload(Settings, frozen=True):
     ] = 0
 
 
-class Timeouts(Settings, frozen=True):
-    """How long to wait for the service. Each names itself in the error of the request that it ends."""
+class TimeoutSettings(Settings, frozen=True):
+    """Timeouts of one upstream. The error of a request that one of them ends names it."""
 
     connect_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds until a connection stands, above 0 up to 3600")
     ] = 5.0
     first_byte_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds without a byte of the answer, above 0 up to 3600")
+        float, Meta(gt=0, le=3600, description="seconds without a byte of the response, above 0 up to 3600")
     ] = 20.0
     total_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds for a whole answer with all retries, above 0 up to 3600")
+        float, Meta(gt=0, le=3600, description="seconds for a whole response with all retries, above 0 up to 3600")
     ] = 30.0
 
 
-class Breaker(Settings, frozen=True):
-    """When a service that fails is left alone; each of the two, GraphQL and identity, has its own."""
+class BreakerSettings(Settings, frozen=True):
+    """Circuit breaker; the GraphQL endpoint and the token endpoint have one each."""
 
     failures: Annotated[int, Meta(ge=0, le=1_000_000, description="failures in a row, 0 (never) to 1000000")] = 10
-    pause_seconds: Annotated[
+    cooldown_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds until one request tries again, above 0 up to 3600")
     ] = 5.0
 
 
-class Tls(Settings, frozen=True):
-    """Certificates for outgoing calls, where the system's own are not the right ones. Files in PEM form."""
+class TlsSettings(Settings, frozen=True):
+    """Certificates for outgoing connections, where the system's are not enough. Files in PEM form."""
 
     ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
     client_cert: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
@@ -106,8 +106,8 @@ class Tls(Settings, frozen=True):
     ] = None
 
 
-class Upstream(Settings, frozen=True):
-    """The GraphQL service and its identity service (contract graphql.md §3.1, §4.1)."""
+class UpstreamSettings(Settings, frozen=True):
+    """Nexar GraphQL API and its token endpoint (contract graphql.md §3.1, §4.1)."""
 
     graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
     token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
@@ -116,20 +116,20 @@ class Upstream(Settings, frozen=True):
         "octopart"
     )
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
-    timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
+    timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     response_bytes: Annotated[
-        int, Meta(ge=65_536, le=1_073_741_824, description="bytes of an answer, 65536 to 1073741824")
+        int, Meta(ge=65_536, le=1_073_741_824, description="bytes of a response, 65536 to 1073741824")
     ] = 33_554_432
-    retries: Annotated[int, Meta(ge=0, le=10, description="repetitions of one request, 0 (off) to 10")] = 2
-    breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
+    retries: Annotated[int, Meta(ge=0, le=10, description="retries of one request, 0 (off) to 10")] = 2
+    breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     proxy: Annotated[
         ProxyAddress | None,
         Meta(description="an http:// address, with name:password@ where it asks for them, env:NAME or file:PATH"),
     ] = None
-    tls: Annotated[Tls, Meta(description="a block of settings")] = Tls()
+    tls: Annotated[TlsSettings, Meta(description="a block of settings")] = TlsSettings()
 
 
-class Apikey(Settings, frozen=True):
+class ApiKeySettings(Settings, frozen=True):
     """A v3 client. Its `name` stands for it wherever it is counted; without one it is its place in the list."""
 
     key: Annotated[Digest, Meta(description="an apikey in quotes, plain or sha256: with 64 hex digits")]
@@ -142,25 +142,25 @@ class Apikey(Settings, frozen=True):
     ] = None
 
 
-class Reconcile(Settings, frozen=True):
+class ReconciliationSettings(Settings, frozen=True):
     """The service's own count of an application's parts (contract graphql.md §5.4), asked for once a day."""
 
     application_id: Annotated[str, Meta(pattern=Guid, description="the application's id, a GUID")]
-    token: Annotated[Source, Meta(description="env:NAME or file:PATH")]
+    token: Annotated[SecretSource, Meta(description="env:NAME or file:PATH")]
 
 
-class Shadowed(Settings, frozen=True):
-    """How an application's calls are compared while it answers them."""
+class ApplicationShadowSettings(Settings, frozen=True):
+    """Shadowing of one application: the share of requests compared, and which response its clients get."""
 
-    share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.0
-    answer: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
+    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.0
+    response: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
 
 
-class Application(Settings, frozen=True):
+class ApplicationSettings(Settings, frozen=True):
     """An application of the GraphQL service, and the v3 clients that it serves."""
 
     apikeys: Annotated[
-        tuple[Apikey, ...],
+        tuple[ApiKeySettings, ...],
         Meta(
             min_length=1,
             description="a list of apikeys in quotes, plain or sha256: with 64 hex digits; each may be the block below",
@@ -181,11 +181,13 @@ class Application(Settings, frozen=True):
     parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
     rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
-    reconcile: Annotated[Reconcile | None, Meta(description="a block with application_id and token")] = None
-    shadow: Annotated[Shadowed, Meta(description="a block of settings")] = Shadowed()
+    reconcile: Annotated[ReconciliationSettings | None, Meta(description="a block with application_id and token")] = (
+        None
+    )
+    shadow: Annotated[ApplicationShadowSettings, Meta(description="a block of settings")] = ApplicationShadowSettings()
 
     @property
-    def clients(self) -> dict[str, Apikey]:
+    def clients(self) -> dict[str, ApiKeySettings]:
         """The apikeys by name. A name that is there twice has its last one."""
         return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
 
@@ -195,36 +197,36 @@ class Application(Settings, frozen=True):
         return frozenset(FEATURES if self.features == "all" else self.features)
 
 
-class Translation(Settings, frozen=True):
-    """Choices in how v3 requests are asked upstream."""
+class TranslationSettings(Settings, frozen=True):
+    """Choices in how v3 requests become GraphQL operations."""
 
     single_query: Annotated[
         Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
     ] = "supSearchMpn"
 
 
-class Sharing(Settings, frozen=True):
-    """Calls under way at the same moment share what they ask for."""
+class CoalescingSettings(Settings, frozen=True):
+    """Coalescing of identical queries in flight, and batching of different ones of an application."""
 
     enabled: Annotated[bool, Meta(description="true or false")] = True
-    wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
+    batch_wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
     stall_seconds: Annotated[float, Meta(ge=0, le=60, description="seconds, 0 (off) to 60")] = 1.0
 
 
-class Answers(Settings, frozen=True):
-    """Answers kept in memory. Off when seconds or bytes are 0."""
+class CacheSettings(Settings, frozen=True):
+    """Response cache of a worker, in memory. Off when seconds or bytes are 0."""
 
     seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 300.0
     stale_seconds: Annotated[float, Meta(ge=0, le=604_800, description="seconds, 0 (off) to 604800")] = 3600.0
     bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 67_108_864
 
     @property
-    def kept(self) -> bool:
-        """Whether any answer is kept at all."""
+    def enabled(self) -> bool:
+        """Whether the cache holds anything."""
         return self.seconds > 0 and self.bytes > 0
 
 
-class Lists(Settings, frozen=True):
+class ListSettings(Settings, frozen=True):
     """The lists of brands, sellers, categories and specs, fetched whole and searched in memory; they cost nothing."""
 
     seconds: Annotated[
@@ -232,7 +234,7 @@ class Lists(Settings, frozen=True):
     ] = 86_400.0
 
 
-class Log(Settings, frozen=True):
+class LogSettings(Settings, frozen=True):
     """What is written to standard error."""
 
     level: Annotated[
@@ -241,7 +243,7 @@ class Log(Settings, frozen=True):
     format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
 
 
-class Tracing(Settings, frozen=True):
+class TracingSettings(Settings, frozen=True):
     """Spans for OpenTelemetry; off without an address. Needs v3bridge[otel]."""
 
     otlp_url: Annotated[
@@ -253,8 +255,8 @@ class Tracing(Settings, frozen=True):
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 to 1")] = 1.0
 
 
-class Shadow(Settings, frozen=True):
-    """Live calls asked of the other side too, and compared after the reply has left."""
+class ShadowSettings(Settings, frozen=True):
+    """Shadowing: requests repeated on the old service and compared after the response has been sent."""
 
     old_url: Annotated[
         Annotated[str, Meta(pattern=Url)] | None,
@@ -262,18 +264,18 @@ class Shadow(Settings, frozen=True):
     ] = None
     enabled: Annotated[bool, Meta(description="true or false")] = True
     rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
-    queue: Annotated[int, Meta(ge=1, le=100_000, description="calls that wait, 1 to 100000")] = 100
-    rate: Annotated[int, Meta(ge=0, le=100_000, description="calls a second, 0 (as many as come) to 100000")] = 1
+    queue: Annotated[int, Meta(ge=1, le=100_000, description="requests that wait, 1 to 100000")] = 100
+    rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (no limit) to 100000")] = 1
     connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
-    timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
-    breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
+    timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
+    breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = 1000
 
 
 class Config(Settings, frozen=True):
     """All of it. `applications` maps a name to its application and is never empty."""
 
-    applications: dict[str, Application]
+    applications: dict[str, ApplicationSettings]
     store: Annotated[
         StoreUrl,
         Meta(description=f"{', '.join(STORE_FORMS)}, or env:NAME or file:PATH of it"),
@@ -282,14 +284,14 @@ class Config(Settings, frozen=True):
         tuple[StoreKey, ...],
         Meta(description="a key (32 random bytes in base64), env:NAME or file:PATH of it, or a list of them"),
     ] = ()
-    listen: Listen = Listen()
-    overload: Overload = Overload()
-    upstream: Literal["sandbox"] | Upstream = "sandbox"
+    listen: ListenSettings = ListenSettings()
+    overload: OverloadSettings = OverloadSettings()
+    upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
-    translation: Translation = Translation()
-    sharing: Sharing = Sharing()
-    answers: Answers = Answers()
-    lists: Lists = Lists()
-    log: Log = Log()
-    tracing: Tracing = Tracing()
-    shadow: Shadow = Shadow()
+    translation: TranslationSettings = TranslationSettings()
+    coalescing: CoalescingSettings = CoalescingSettings()
+    cache: CacheSettings = CacheSettings()
+    lists: ListSettings = ListSettings()
+    log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
+    shadow: ShadowSettings = ShadowSettings()

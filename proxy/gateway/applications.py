@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proxy import config, errors, model
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.kit.windows import Window
-from proxy.upstream import tokens
+from proxy.upstream.auth import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Application:
     """One application of the service: its credentials, where it buys, what its plan includes."""
 
     name: str
-    credentials: tokens.Credentials
+    credentials: identity.Credentials
     context: model.MappingContext
     features: frozenset[str]
 
@@ -35,7 +35,7 @@ class Client:
 class Applications:
     """The client of every apikey; `all` clients in the order of the file."""
 
-    def __init__(self, configured: dict[str, config.Application]) -> None:
+    def __init__(self, configured: dict[str, config.ApplicationSettings]) -> None:
         self._by_digest: dict[config.Digest, Client] = {}
         for name, entry in configured.items():
             self._by_digest |= _clients(name, entry)
@@ -56,9 +56,9 @@ class Applications:
         return client
 
 
-def _clients(name: str, entry: config.Application) -> dict[config.Digest, Client]:
+def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
     """The clients of one application by their keys."""
-    credentials = tokens.Credentials(name, entry.client_id, entry.client_secret)
+    credentials = identity.Credentials(name, entry.client_id, entry.client_secret)
     application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
     accounts = quota_accounts.charged_accounts(name, entry)
     return {

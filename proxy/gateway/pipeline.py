@@ -23,7 +23,7 @@ from proxy.planning import match, parts, projection_cache, search, search_filter
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.batching import Batching
+from proxy.upstream.batching import Batcher
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Pipeline:
         answers: Answers,
         quota: Quota,
         rates: RateLimits,
-        upstream: Batching,
+        upstream: Batcher,
         directory: Directory,
         tables: Tables,
         single_query: match.SingleQuery,
@@ -195,7 +195,7 @@ class Pipeline:
         client = caller.client
         reservation = await self._quota.reserve(client.accounts, ask.parts_max)
         try:
-            found = await self._upstream.ask(ask, client.application.credentials, caller.receipt.since)
+            found = await self._upstream.execute(ask, client.application.credentials, caller.receipt.since)
         except BaseException as error:
             caller.receipt.cost += await reservation.release(error)
             raise

@@ -17,7 +17,7 @@ from proxy.kit import ports
 from proxy.sandbox import applications, composition, journal, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import services as running_design
+from proxy.sandbox.design import services as design_services
 from proxy.sandbox.graphql import schema, transport
 from proxy.sandbox.identity import discovery, keys, login
 from proxy.sandbox.injection import injector
@@ -89,8 +89,8 @@ class Sandbox:
 def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> None:
     """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
     ports.check(host, port)
-    running_design.check(settings.design_port)
-    injector.FaultInjector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
+    design_services.check(settings.design_port)
+    injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.build()))  # noqa: S311 - draws nothing
     disturbances.DisturbanceInjector(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 
 

@@ -16,8 +16,8 @@ from proxy.sandbox import admin, applications, home_page, journal, middleware, p
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import design_store, files
-from proxy.sandbox.design import services as running_design
-from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
+from proxy.sandbox.design import services as design_services
+from proxy.sandbox.graphql import schema, service, transport, websockets
 from proxy.sandbox.ide import endpoints
 from proxy.sandbox.identity import discovery, keys
 from proxy.sandbox.identity import service as identities
@@ -40,7 +40,7 @@ class SharedServices:
     rng: random.Random
     kept: state.StateStore
     catalog: store.Catalog
-    surfaces: surfaces.Surfaces
+    schema_variants: schema.SchemaVariants
     request_counts: journal.RequestCounts
     journal: journal.RequestJournal
     faults: injector.FaultInjector
@@ -60,7 +60,7 @@ class Services:
 
     shared: SharedServices
     identity: identities.IdentityService
-    design: running_design.DesignServices
+    design: design_services.DesignServices
     legacy: legacy_service.LegacyService
 
 
@@ -98,14 +98,14 @@ def _shared(
     catalog: store.Catalog,
 ) -> SharedServices:
     built = schema.build()
-    drawing = injector.FaultInjector(settings.faults, rng, schema.places(built))
+    drawing = injector.FaultInjector(settings.faults, rng, schema.removable_fields(built))
     return SharedServices(
         settings=settings,
         clock=clock,
         rng=rng,
         kept=kept,
         catalog=catalog,
-        surfaces=surfaces.Surfaces(built),
+        schema_variants=schema.SchemaVariants(built),
         request_counts=journal.RequestCounts(),
         journal=journal.RequestJournal(clock),
         faults=drawing,
@@ -183,7 +183,7 @@ def _portal(app: web.Application, shared: SharedServices, identity: identities.I
 
 def _design(
     app: web.Application, shared: SharedServices, identity: identities.IdentityService
-) -> running_design.DesignServices:
+) -> design_services.DesignServices:
     held = design_store.DesignStore(
         shared.catalog,
         shared.settings.seed,
@@ -191,7 +191,7 @@ def _design(
         lambda: design_store.members_of(shared.users),
         kept=shared.kept,
     )
-    design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
+    design = design_services.DesignServices(held, shared.journal, shared.settings.design_port)
     app.cleanup_ctx.append(design.lifespan)
     files.FileService(held, identity.issued).add_routes(app.router)
     return design
@@ -201,29 +201,29 @@ def _queries(
     app: web.Application,
     shared: SharedServices,
     identity: identities.IdentityService,
-    design: running_design.DesignServices,
+    design: design_services.DesignServices,
 ) -> None:
     """The query service over HTTP and WebSockets, and its IDE."""
     queries = service.QueryService(
-        chosen=shared.settings,
-        surfaces_of=shared.surfaces,
-        drawing=shared.faults,
+        sandbox_settings=shared.settings,
+        schema_variants=shared.schema_variants,
+        fault_injector=shared.faults,
         catalog=shared.catalog,
-        known=shared.applications,
+        application_registry=shared.applications,
         users=shared.users,
-        counted=shared.part_usage,
-        issued=identity.issued,
+        usage=shared.part_usage,
+        issued_tokens=identity.issued,
         clock=shared.clock,
         rng=shared.rng,
-        seen=shared.request_counts.record_query,
+        record=shared.request_counts.record_query,
         design=lambda: design.client,
     )
-    live = sockets.Sockets(queries, shared.watch)
-    app.on_shutdown.append(live.close)
-    shown = definition.Definition(lambda: shared.surfaces.current(shared.faults.missing).schema)
+    websocket = websockets.WebSocketTransport(queries, shared.watch)
+    app.on_shutdown.append(websocket.close)
+    schema_download = transport.SchemaDownload(lambda: shared.schema_variants.current(shared.faults.missing).schema)
     ide = _ide(shared, identity)
     ide.add_routes(app.router)
-    transport.Transport(queries, ide.page, shown).add_routes(app.router, shared.watch, live)
+    transport.HttpTransport(queries, ide.page, schema_download).add_routes(app.router, shared.watch, websocket)
 
 
 def _ide(shared: SharedServices, identity: identities.IdentityService) -> endpoints.Ide:

@@ -81,7 +81,7 @@ def opens(catalog: store.Catalog) -> Opens:
         mine = {
             "client_id": config.ClientId(account.client_id),
             "client_secret": config.Secret(account.client_secret),
-            "apikeys": tuple(config.Apikey(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
+            "apikeys": tuple(config.ApiKeySettings(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
         }
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(app.serve(settings.SandboxSettings(), catalog=catalog))
@@ -90,10 +90,10 @@ def opens(catalog: store.Catalog) -> Opens:
                 sandbox.token_url,
                 application=mine,
                 translation={"single_query": single_query},
-                answers={"seconds": seconds},
+                cache={"seconds": seconds},
             )
             other = msgspec.structs.replace(
-                chosen.applications["demo"], apikeys=(config.Apikey(config.digest(OTHER_APPLICATION_KEY)),)
+                chosen.applications["demo"], apikeys=(config.ApiKeySettings(config.digest(OTHER_APPLICATION_KEY)),)
             )
             chosen = msgspec.structs.replace(chosen, applications={**chosen.applications, "other": other})
             yield Counted(await stack.enter_async_context(running_proxy.running(chosen)), sandbox)
@@ -170,10 +170,10 @@ async def test_tokens_cost_what_their_rows_say(rows: Any, opens: Opens) -> None:
 
 def test_the_numbers_in_the_text_are_the_codes() -> None:
     from proxy.planning import match
-    from proxy.upstream import acquisition
+    from proxy.upstream.auth import token_requests
 
     words = " ".join(PAGE.split())
-    windows = [f"{window.count:,}".replace(",", " ") for window in acquisition.WINDOWS]
+    windows = [f"{window.count:,}".replace(",", " ") for window in token_requests.RATE_LIMITS]
     assert f"exceed {match.PARTS_MAX} parts" in words
     assert f"among {match.CANDIDATES} parts" in words
     assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words

@@ -18,12 +18,10 @@ from proxy.sandbox.catalog import currencies, store
 from proxy.sandbox.design import files, sample_workspaces
 from proxy.sandbox.graphql import (
     connections,
+    design_loaders,
     distributors,
     documents,
-    extent,
-    gates,
     limits,
-    lookups,
     schema,
     service,
     transport,
@@ -85,8 +83,8 @@ def test_the_bounds_are_those_of_the_code(page: Any) -> None:
         transport.MAX_BODY,
         documents.MAX_LENGTH,
         documents.MAX_TOKENS,
-        extent.MAX_FIELDS,
-        extent.MAX_DEPTH,
+        documents.MAX_FIELDS,
+        documents.MAX_DEPTH,
         chosen.answer_fields,
         chosen.execution_timeout,
     ]
@@ -250,14 +248,16 @@ def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
     most = (limits.MAX_QUERIES, limits.MAX_PARTS, limits.MAX_IDS)
     assert "{} queries and {} parts by the sum of their limits in one `supMultiMatch`, {} ids".format(*most) in text
     assert f"for {len(currencies.PER_DOLLAR)} currencies" in text
-    assert f"{round(100 - 100 * distributors.CUSTOMER)} % lower" in text
+    assert f"{round(100 - 100 * distributors.CUSTOMER_PRICE)} % lower" in text
 
 
 def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> None:
     rows = {row[0].strip("`"): row[1] for row in page.table("feature")}
     assert set(rows) == applications.FEATURES
     gated = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows.items()}
-    wanted = {name: {".".join(place) for place, needed in gates.NEEDS.items() if needed == name} for name in rows}
+    wanted = {
+        name: {".".join(place) for place, needed in schema.REQUIRED_FEATURES.items() if needed == name} for name in rows
+    }
     assert gated == wanted
     assert set(re.findall(r"`([a-z]+status)`", rows["LIFECYCLE"])) == parts.LIFECYCLE
 
@@ -279,9 +279,9 @@ def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     built = schema.build()
     queries = [name for name in built.query_type.fields if name.startswith("des")]
     assert f"{len(queries)} queries,\n{len(built.mutation_type.fields)} mutations and a subscription" in page.text
-    assert f"have {connections.DEFAULT} items" in page.text
-    assert f"and {connections.MOST} at most" in page.text
-    assert f"up to {lookups.AT_ONCE} ids" in page.text
+    assert f"have {connections.DEFAULT_SIZE} items" in page.text
+    assert f"and {connections.MAX_SIZE} at most" in page.text
+    assert f"up to {design_loaders.BATCH_SIZE} ids" in page.text
     assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
     boards = sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
     assert (len(sample_workspaces.WORKSPACES), boards) == (2, 7)

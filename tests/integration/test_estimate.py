@@ -60,7 +60,7 @@ async def billed(house: House, call: V3Request) -> int:
 
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
 async def test_no_call_costs_more_than_was_said(start: Starts, single: str) -> None:
-    async with start(translation={"single_query": single}, sharing={"enabled": False}) as house:
+    async with start(translation={"single_query": single}, coalescing={"enabled": False}) as house:
         costs = {call.target(): await billed(house, call) for call in VARIETY}
     worst = {call.target(): estimate.worst_case_parts(call) for call in VARIETY}
     assert {target: (cost, worst[target]) for target, cost in costs.items() if cost > worst[target]} == {}
@@ -68,6 +68,6 @@ async def test_no_call_costs_more_than_was_said(start: Starts, single: str) -> N
 
 
 async def test_calls_that_find_enough_cost_what_was_said(start: Starts) -> None:
-    async with start(sharing={"enabled": False}) as house:
+    async with start(coalescing={"enabled": False}) as house:
         assert [await billed(house, call) for call, _ in FULL] == [parts for _, parts in FULL]
     assert [estimate.worst_case_parts(call) for call, _ in FULL] == [parts for _, parts in FULL]

@@ -19,8 +19,8 @@ NONE = {"sku": "none such"}
 TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
 ERP, SHOP = "key-of-erp", "key-of-shop"
 KEYS = (
-    config.Apikey(config.digest(ERP), name="erp", parts=12),
-    config.Apikey(config.digest(SHOP), name="shop"),
+    config.ApiKeySettings(config.digest(ERP), name="erp", parts=12),
+    config.ApiKeySettings(config.digest(SHOP), name="shop"),
 )
 
 
@@ -74,7 +74,7 @@ async def test_a_key_is_held_to_its_share_and_others_go_on(start: Starts) -> Non
 
 
 async def test_calls_side_by_side_never_pass_the_plan(start: Starts) -> None:
-    async with start(application={"parts": 40}, sharing={"enabled": False}) as house:
+    async with start(application={"parts": 40}, coalescing={"enabled": False}) as house:
         asked = [house.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
         statuses = [reply.status for reply in await asyncio.gather(*asked)]
         assert set(statuses) == {200, 429}
@@ -115,7 +115,7 @@ async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path: Pat
 
 
 async def test_a_reply_says_what_it_cost_and_what_is_left(start: Starts) -> None:
-    async with start(application={"apikeys": KEYS}, answers={"seconds": 60}) as house:
+    async with start(application={"apikeys": KEYS}, cache={"seconds": 60}) as house:
         first, again, other = [await house.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
         listed = await house.get(f"/v3/brands/search?q=texas&apikey={ERP}")
     told = [

@@ -12,8 +12,8 @@ from proxy import config
 from proxy.telemetry import log
 
 ONE = {"mpn_or_sku": "SN74S74N"}
-ERP = config.Apikey(config.digest("k3y-of-erp"), "erp")
-OTHER = config.Apikey(config.digest("k3y-of-others"), rate=1)
+ERP = config.ApiKeySettings(config.digest("k3y-of-erp"), "erp")
+OTHER = config.ApiKeySettings(config.digest("k3y-of-others"), rate=1)
 
 
 def requests(written: io.StringIO) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address"
 async def test_a_line_says_who_asked_what_it_cost_and_where_the_answer_came_from(
     start: Starts, written: io.StringIO
 ) -> None:
-    async with start(application={"apikeys": (ERP, OTHER)}, answers={"seconds": 60}) as house:
+    async with start(application={"apikeys": (ERP, OTHER)}, cache={"seconds": 60}) as house:
         for _ in range(3):
             await house.get(target(ONE, key="k3y-of-erp"))
         await house.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))

@@ -28,8 +28,8 @@ from proxy.stores.sqlite import SqliteStore
 ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)
 CHANGING = re.compile(rb'"msec": ?\d+')  # the time a request took
-ALONE = {"sharing": {"enabled": False}}  # so that a reply says the same of its cost each time
-WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.Breaker(failures=0)}
+ALONE = {"coalescing": {"enabled": False}}  # so that a reply says the same of its cost each time
+WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.BreakerSettings(failures=0)}
 
 
 @pytest.fixture
@@ -81,9 +81,12 @@ def shadowed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) 
     @asynccontextmanager
     async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
-        application = {"shadow": config.Shadowed(share=share, answer=answer), **changes.pop("application", {})}
+        application = {
+            "shadow": config.ApplicationShadowSettings(share=share, response=answer),
+            **changes.pop("application", {}),
+        }
         house_changes = {
-            name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes
+            name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes
         } | ALONE
         shadow = {"old_url": old.url, **WITHOUT_LIMIT, **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes) as house:
@@ -170,7 +173,7 @@ async def test_nothing_that_the_old_service_does_reaches_a_reply(
     shadowed: Any, old: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
 ) -> None:
     old.behaviour = TROUBLES[what] or old.stall
-    patient = config.Timeouts(total_seconds=3600, first_byte_seconds=3600)  # a reply that waited would not come
+    patient = config.TimeoutSettings(total_seconds=3600, first_byte_seconds=3600)  # a reply that waited would not come
     async with shadowed(queue=5, timeouts=patient) as found, asyncio.timeout(120):
         for _ in range(3):
             replies = await asyncio.gather(*(found.house.get(each) for each in LOAD))
@@ -242,7 +245,7 @@ async def test_the_breaker_leaves_an_old_service_that_fails_alone(
     shadowed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
     old.behaviour = scripted_v3.abort_connection
-    async with shadowed(breaker=config.Breaker(failures=3, pause_seconds=60), connections=1) as found:
+    async with shadowed(breaker=config.BreakerSettings(failures=3, cooldown_seconds=60), connections=1) as found:
         for number in range(3):
             await found.house.get(ASKED)
             await found.counted(number + 1, "troubles", side="old")
@@ -262,7 +265,7 @@ async def test_the_breaker_leaves_an_old_service_that_fails_alone(
 async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
     shadowed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
-    async with shadowed(answers={"seconds": 60}) as found:
+    async with shadowed(cache={"seconds": 60}) as found:
         for _ in range(4):
             await found.house.get(ASKED)
         assert seen(await found.noted(1)) == 1

@@ -35,9 +35,12 @@ def relayed(start: Starts, old: scripted_v3.ScriptedV3Service, tmp_path: Path) -
     @asynccontextmanager
     async def started(share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
-        application = {"shadow": config.Shadowed(share=share, answer="old"), **changes.pop("application", {})}
-        others = {name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes}
-        shadow = {"old_url": old.url, "rate": 0, "breaker": config.Breaker(failures=0), **changes}
+        application = {
+            "shadow": config.ApplicationShadowSettings(share=share, response="old"),
+            **changes.pop("application", {}),
+        }
+        others = {name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes}
+        shadow = {"old_url": old.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as house:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:
@@ -123,7 +126,7 @@ async def test_an_old_service_that_stalls_ends_with_the_time_of_any_service(
     relayed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
     old.behaviour = old.stall
-    async with relayed(upstream={"timeouts": config.Timeouts(total_seconds=0.2)}) as found:
+    async with relayed(upstream={"timeouts": config.TimeoutSettings(total_seconds=0.2)}) as found:
         reply = await found.house.get(ASKED)
         assert (reply.status, reply.json["message"]) == (503, "the old service gives no whole answer within 0.2 s")
 

@@ -19,14 +19,14 @@ import msgspec
 from proxy import config
 from proxy.cli import embedded
 from proxy.kit import shipped
-from proxy.upstream import taped
+from proxy.upstream import replay
 
 if TYPE_CHECKING:
     from proxy.sandbox import settings as sandbox_settings
 
 NAME = "v3bridge-compare"  # the additional key, where keys are counted
 MUCH = 10**12  # parts that the sandbox gives
-NOWHERE = config.Upstream("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
+NOWHERE = config.UpstreamSettings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
 
 
 class LocalService(NamedTuple):
@@ -53,7 +53,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 
 
 @asynccontextmanager
-async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIterator[LocalService]:
+async def running(settings: config.Config, tape: replay.ResponseRecorder | None) -> AsyncIterator[LocalService]:
     """Run, and note on the tape, if there is one, what the GraphQL service, or the sandbox, says."""
     from proxy.workers import single_process
 
@@ -63,13 +63,13 @@ async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIter
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
         made, keys = _made(settings)
-        client = None if tape is None else partial(taped.NotingGraphQLClient, tape=tape)
+        client = None if tape is None else partial(replay.RecordingGraphQLClient, recorder=tape)
         url = await stack.enter_async_context(single_process.running(made, client=client))
         yield LocalService(url, made, keys, legacy)
 
 
 @asynccontextmanager
-async def replaying(settings: config.Config, player: taped.Player) -> AsyncIterator[LocalService]:
+async def replaying(settings: config.Config, player: replay.ResponseReplayer) -> AsyncIterator[LocalService]:
     """Run, and answer from the player alone. Nothing is booked."""
     from proxy.workers import single_process
 
@@ -78,7 +78,7 @@ async def replaying(settings: config.Config, player: taped.Player) -> AsyncItera
     site = NOWHERE if made.upstream == "sandbox" else made.upstream
     store = config.StoreUrl("memory:")
     made = msgspec.structs.replace(made, applications=applications, upstream=site, store=store)
-    async with single_process.running(made, client=partial(taped.PlayedGraphQLClient, player=player)) as url:
+    async with single_process.running(made, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
         yield LocalService(url, made, keys, None)
 
 
@@ -89,29 +89,29 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         name: msgspec.structs.replace(
             entry,
             rate=0,
-            shadow=config.Shadowed(),
-            apikeys=(*map(_unhurried, entry.apikeys), config.Apikey(config.digest(keys[name]), NAME)),
+            shadow=config.ApplicationShadowSettings(),
+            apikeys=(*map(_unhurried, entry.apikeys), config.ApiKeySettings(config.digest(keys[name]), NAME)),
         )
         for name, entry in settings.applications.items()
     }
     made = msgspec.structs.replace(
         settings,
         applications=applications,
-        listen=config.Listen(port=0, stop_seconds=0.0),
-        sharing=config.Sharing(enabled=False),
-        answers=config.Answers(seconds=0.0),
-        tracing=config.Tracing(),
-        shadow=config.Shadow(),
+        listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        coalescing=config.CoalescingSettings(enabled=False),
+        cache=config.CacheSettings(seconds=0.0),
+        tracing=config.TracingSettings(),
+        shadow=config.ShadowSettings(),
     )
     return made, keys
 
 
-def _unhurried(key: config.Apikey) -> config.Apikey:
+def _unhurried(key: config.ApiKeySettings) -> config.ApiKeySettings:
     """The run keeps to rates of its own."""
     return msgspec.structs.replace(key, rate=0)
 
 
-def _unlimited(entry: config.Application) -> config.Application:
+def _unlimited(entry: config.ApplicationSettings) -> config.ApplicationSettings:
     apikeys = tuple(msgspec.structs.replace(key, parts="unlimited") for key in entry.apikeys)
     return msgspec.structs.replace(entry, parts="unlimited", reconcile=None, apikeys=apikeys)
 

@@ -11,7 +11,7 @@ import msgspec
 from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import ComparedSide, SideResponse
-from proxy.upstream.taped import Noted, Tape
+from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
 class ComparisonBudget:
@@ -74,7 +74,7 @@ class Exchange(NamedTuple):
     cost: int = 0
     trouble: str | None = None
     of: ComparedSide | None = None
-    notes: tuple[Noted, ...] = ()
+    notes: tuple[RecordedGraphQLResponse, ...] = ()
 
     @property
     def freshest(self) -> tuple[SideResponse | None, SideResponse | None]:
@@ -98,7 +98,7 @@ class Exchanger:
         paying: Callable[[str, int], None],
         redaction: Redaction,
         judge: DifferenceFinder | None = None,
-        tape: Tape | None = None,
+        tape: ResponseRecorder | None = None,
     ) -> None:
         self._old, self._new = sides
         self._budget = budget
@@ -170,7 +170,7 @@ class Exchanger:
             raise OutOfBudgetError
         return worst
 
-    async def _pay(self, call: V3Request, held: int) -> tuple[SideResponse, int, tuple[Noted, ...]]:
+    async def _pay(self, call: V3Request, held: int) -> tuple[SideResponse, int, tuple[RecordedGraphQLResponse, ...]]:
         """The new side's answer, its cost, and what was noted of it. What cannot be known is booked as the worst."""
         assert self._new is not None  # noqa: S101 - asked only where there is one
         cost = held

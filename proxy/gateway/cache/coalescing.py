@@ -18,10 +18,10 @@ class Stall(Protocol):
     """Why work takes too long."""
 
     @property
-    def several(self) -> bool:
+    def is_batch(self) -> bool:
         """Whether several callers' work is held up, though nobody else waits for any of it."""
 
-    def repeat(self) -> bool:
+    def allow_retry(self) -> bool:
         """Whether the work may be done a second time."""
 
 
@@ -196,7 +196,7 @@ class SharedWork(Generic[K, V]):
             if piece.over or piece.stall is None:
                 continue
             want = None if piece.repeated else _first(piece)
-            if want is not None and piece.stall.repeat():
+            if want is not None and piece.stall.allow_retry():
                 want.tried = piece.repeated = True
                 piece.attempts += 1
                 chosen.setdefault(id(want.job), []).append((want, piece))
@@ -295,7 +295,7 @@ def _first(piece: _Piece[K, V]) -> _Want[V] | None:
     for want in piece.waiting:
         if not want.tried and not want.outcome.done() and (lead is None or want.job is not lead.job):
             return want
-    if lead is None or lead.job is None or lead.tried or piece.stall is None or not piece.stall.several:
+    if lead is None or lead.job is None or lead.tried or piece.stall is None or not piece.stall.is_batch:
         return None
     return _Want(lead.job, lead.mine[lead.pieces.index(piece)], lead.context)
 

@@ -148,11 +148,11 @@ class _Job:
     async def work(self, positions: list[int], stalled: Callable[[Stall], None] | None) -> list[Answer]:
         mine = [self._positions[n] for n in positions]
         self.asked.update(mine)
-        before = stalls.WATCHES.set(() if stalled is None else (stalled,))
+        before = stalls.STALL_LISTENERS.set(() if stalled is None else (stalled,))
         try:
             return await self._answers.ask(self._inquiry, mine)
         finally:
-            stalls.WATCHES.reset(before)
+            stalls.STALL_LISTENERS.reset(before)
 
     def substitute(self, position: int) -> Answer | None:
         return self._answers.stale(self._inquiry, self._inquiry.questions[self._positions[position]])

@@ -1,10 +1,12 @@
-"""The schema of the query service with its resolvers: schema.graphql and the tables of the resolver
-modules, joined.
+"""The executable schema of the query service: schema.graphql and design.graphql joined with the resolvers.
 
-Called once at start. A resolver for a field that the schema lacks is an error there.
+A resolver for a field that the schema lacks is an error at start. A field may need a feature of the plan (contract
+graphql.md §6); the message of that error is our choice. Without the feature LIFECYCLE no field is rejected: lifecycle
+attributes are omitted from `specs` and `specAggs`. INVENTORY_HISTORY has no field in the schema.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -23,24 +25,62 @@ from graphql import (
 )
 from graphql.validation.validate import assert_valid_sdl
 
-from proxy.sandbox.graphql import context, executor, gates, naming
+from proxy.sandbox.graphql import context, documents, errors, executor, naming
 from proxy.sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,
-    design_changes,
     design_collaboration,
     design_library,
+    design_mutations,
     design_projects,
-    design_work,
     design_workspaces,
     internals,
     offers,
     parts,
-    references,
     search,
-    words,
 )
+
+REQUIRED_FEATURES = {
+    ("SupPart", "estimatedFactoryLeadDays"): "LEAD_TIME",
+    ("SupPart", "specs"): "TECH_SPECS",
+    ("SupPartResultSet", "specsViewAttributeGroups"): "TECH_SPECS",
+    ("SupPartResultSet", "specAggs"): "TECH_SPECS",
+    ("SupPart", "documentCollections"): "DATASHEETS",
+    ("SupPart", "bestDatasheet"): "DATASHEETS",
+    ("SupPart", "referenceDesigns"): "DATASHEETS",
+    ("SupPart", "cad"): "CAD_MODELS",
+    # Internal fields with the same data must not bypass the plan.
+    ("SupPartExtras", "datasheetUrls"): "DATASHEETS",
+    ("SupPartExtras", "parameters"): "TECH_SPECS",
+    ("SupPartExtras", "technicalDetails"): "TECH_SPECS",
+    ("SupPartExtras", "alternatives"): "SIMILAR_PARTS",
+    # The contract names the features of these three, not their fields.
+    ("SupPart", "similarParts"): "SIMILAR_PARTS",
+    ("Query", "supSuggest"): "SUGGESTIONS",
+    ("Query", "supSpellingCorrection"): "SPELLING_CORRECTIONS",
+}
+
+
+def needs_feature(type_name: str, field_name: str) -> bool:
+    """Whether the field needs a feature."""
+    return (type_name, field_name) in REQUIRED_FEATURES
+
+
+def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldResolver) -> GraphQLFieldResolver:
+    """The resolver with a check of the required feature; unchanged if the field needs none."""
+    feature = REQUIRED_FEATURES.get((type_name, field_name))
+    if feature is None:
+        return resolver
+
+    def resolve(source: Any, info: context.Info, **arguments: Any) -> Any:
+        account = info.context.account
+        if account is None or feature not in account.features:
+            raise errors.ServiceError(errors.missing_feature(feature, f"{type_name}.{field_name}"))
+        return resolver(source, info, **arguments)
+
+    return resolve
+
 
 SDL = Path(__file__).with_name("schema.graphql")
 DESIGN_SDL = Path(__file__).with_name("design.graphql")
@@ -49,13 +89,12 @@ DESIGN = (
     design_projects,
     design_library,
     design_collaboration,
-    design_changes,
-    design_work,
+    design_mutations,
 )
-TABLES = (parts, offers, companies, search, aggregations, words, references, internals, administration, *DESIGN)
-# Types whose values are views around a record.
-VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
-# Fields that are read from an attribute of another name.
+TABLES = (parts, offers, companies, search, aggregations, internals, administration, *DESIGN)
+# Types whose values are views of a record.
+VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
+# Fields that are read from an attribute with another name.
 _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
 
 
@@ -83,14 +122,14 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
 
 @lru_cache(maxsize=1)
 def _valid(sdl: str) -> DocumentNode:
-    """Read and checked once: both take longer than all else at a sandbox's start. Nobody changes a document."""
+    """The parsed and validated SDL. Cached, because this takes longer than all else at start; nobody modifies it."""
     document = parse(sdl)
     assert_valid_sdl(document)
     return document
 
 
-def places(schema: GraphQLSchema) -> frozenset[str]:
-    """Every field that could be missing, as Type.field: not the only one of its type."""
+def removable_fields(schema: GraphQLSchema) -> frozenset[str]:
+    """Every field that a fault may remove, as Type.field: all but the only field of a type."""
     return frozenset(
         f"{kind.name}.{name}"
         for kind in schema.type_map.values()
@@ -109,21 +148,21 @@ def _joined() -> dict[tuple[str, str], GraphQLFieldResolver]:
 
 
 def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQLFieldResolver]) -> None:
-    prefix = "record." if kind.name in VIEWED else ""
+    prefix = "record." if kind.name in VIEW_TYPES else ""
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
-        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake(name)
-        field.resolve = gates.guarded(kind.name, name, resolver or _reader(attribute))
-        _shorten(field, attribute, resolver is None and not gates.is_gated(kind.name, name))
+        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake_case(name)
+        field.resolve = with_feature_check(kind.name, name, resolver or _attribute_resolver(attribute))
+        _set_leaf_reader(field, attribute, resolver is None and not needs_feature(kind.name, name))
 
 
-def _shorten(field: GraphQLField, attribute: str, plain: bool) -> None:
-    short = executor.leaf(field, attribute) if plain else None
-    if short is not None:
-        field.extensions[executor.LEAF] = short
+def _set_leaf_reader(field: GraphQLField, attribute: str, plain: bool) -> None:
+    reader = executor.leaf_reader(field, attribute) if plain else None
+    if reader is not None:
+        field.extensions[executor.LEAF] = reader
 
 
-def _reader(attribute: str) -> GraphQLFieldResolver:
+def _attribute_resolver(attribute: str) -> GraphQLFieldResolver:
     read = attrgetter(attribute)
 
     def resolve(source: Any, _info: context.Info, **_arguments: Any) -> Any:
@@ -136,3 +175,30 @@ def _open_object(value: Any) -> Any:
     if not isinstance(value, dict):
         raise TypeError(f"Map cannot represent non-object value: {value!r}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVariant:
+    """A schema with a cache of documents: validity depends on the schema."""
+
+    schema: GraphQLSchema
+    documents: documents.DocumentCache
+
+
+class SchemaVariants:
+    """The complete schema, and the last variant without some fields."""
+
+    def __init__(self, built: GraphQLSchema) -> None:
+        self.whole = SchemaVariant(built, documents.DocumentCache(built))
+        self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.whole)
+
+    def current(self, missing: frozenset[str]) -> SchemaVariant:
+        """The complete schema, or the variant without these fields."""
+        return self.without(missing) if missing else self.whole
+
+    def without(self, missing: frozenset[str]) -> SchemaVariant:
+        """The variant without these fields (Type.field)."""
+        if self._reduced[0] != missing:
+            built = build(missing)
+            self._reduced = (missing, SchemaVariant(built, documents.DocumentCache(built)))
+        return self._reduced[1]

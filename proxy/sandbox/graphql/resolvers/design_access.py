@@ -8,77 +8,78 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from proxy.sandbox.design import records
-from proxy.sandbox.graphql import context, design_session, problems
-from proxy.sandbox.graphql import lookups as looking
+from proxy.sandbox.graphql import context, design_loaders, errors
 
 R = TypeVar("R", bound=records.Record)
 
 
-def session(info: context.Info) -> design_session.Session:
+def session(info: context.Info) -> design_loaders.DesignSession:
     """The request's session. Without one no operation on design data is executed."""
     found = info.context.design
     if found is None:
-        raise problems.DesignError("design data needs a user's token")
+        raise errors.DesignError("design data needs a user's token")
     return found
 
 
 async def user(info: context.Info) -> records.DesignUser:
     """Who asks. Raises DesignError for a user whom no workspace knows."""
     asking = session(info)
-    found = await asking.lookups.one(looking.USERS, asking.user_id)
+    found = await asking.loaders.one(design_loaders.USERS, asking.user_id)
     if found is None:
-        raise problems.DesignError(f"the user {asking.user_id} is in no workspace")
+        raise errors.DesignError(f"the user {asking.user_id} is in no workspace")
     return found
 
 
-async def seen(info: context.Info, source: looking.Source[R], id_: str) -> R | None:
+async def visible(info: context.Info, source: design_loaders.RecordSource[R], id_: str) -> R | None:
     """The record with this id, if the user may see it."""
-    found = await session(info).lookups.one(source, id_)
+    found = await session(info).loaders.one(source, id_)
     return found if found is not None and await _may_see(info, found) else None
 
 
-async def needed(info: context.Info, source: looking.Source[R], id_: str, what: str) -> R:
+async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, what: str) -> R:
     """The same, where there must be one. Raises DesignError."""
-    found = await seen(info, source, id_)
+    found = await visible(info, source, id_)
     if found is None:
-        raise problems.DesignError(f"there is no {what} {id_}")
+        raise errors.DesignError(f"there is no {what} {id_}")
     return found
 
 
 async def workspaces(info: context.Info) -> list[records.Workspace]:
     """The user's."""
     mine = (await user(info)).workspace_ids
-    return [one for one in await session(info).lookups.all(looking.WORKSPACES) if one.id in mine]
+    return [one for one in await session(info).loaders.all(design_loaders.WORKSPACES) if one.id in mine]
 
 
 async def workspace_at(info: context.Info, url: str) -> records.Workspace | None:
     """The workspace with this address, if the user is in it."""
     mine = (await user(info)).workspace_ids
-    found = await session(info).lookups.having(looking.WORKSPACES, "url", url.rstrip("/"))
+    found = await session(info).loaders.where(design_loaders.WORKSPACES, "url", url.rstrip("/"))
     return next((one for one in found if one.id in mine), None)
 
 
-async def needed_workspace(info: context.Info, url: str) -> records.Workspace:
+async def require_workspace(info: context.Info, url: str) -> records.Workspace:
     """The same, where there must be one. Raises DesignError."""
     found = await workspace_at(info, url)
     if found is None:
-        raise problems.DesignError(f"there is no workspace {url}")
+        raise errors.DesignError(f"there is no workspace {url}")
     return found
 
 
-def of(source: looking.Source[Any], attribute: str) -> Callable[[Any, context.Info], Awaitable[Any]]:
+def record_resolver(
+    source: design_loaders.RecordSource[Any], attribute: str
+) -> Callable[[Any, context.Info], Awaitable[Any]]:
     """The resolver of a field that is another record: `attribute` has its id, or None."""
 
     read = attrgetter(attribute)
 
     async def resolve(record: Any, info: context.Info) -> Any:
         id_ = read(record)
-        return None if id_ is None else await session(info).lookups.one(source, id_)
+        return None if id_ is None else await session(info).loaders.one(source, id_)
 
     return resolve
 
 
-def itself(record: Any, _info: context.Info, **_arguments: object) -> Any:
+def same_record(record: Any, _info: context.Info, **_arguments: object) -> Any:
     """The resolver of a field that shows another side of the same record."""
     return record
 
@@ -89,6 +90,6 @@ async def _may_see(info: context.Info, record: Any) -> bool:
     elif hasattr(record, "workspace_id"):
         place = record.workspace_id
     else:
-        project = await session(info).lookups.one(looking.PROJECTS, record.project_id)
+        project = await session(info).loaders.one(design_loaders.PROJECTS, record.project_id)
         place = project.workspace_id if project else None
     return place in (await user(info)).workspace_ids

@@ -14,10 +14,10 @@ class Stalled:
     """Allows repetitions or does not."""
 
     def __init__(self, several: bool = False, allowed: bool = True) -> None:
-        self.several = several
+        self.is_batch = several
         self.allowed = allowed
 
-    def repeat(self) -> bool:
+    def allow_retry(self) -> bool:
         return self.allowed
 
 

@@ -1,25 +1,39 @@
-"""Validation: the rules of the GraphQL specification, in the words of the service (contract graphql.md §3.3).
+"""Validation rules of the GraphQL specification, with the messages of the service (contract graphql.md §3.3).
 
-One rule is looser than the specification: an object may be selected without sub-fields (the executor then
-gives it no content). Rules without an own text in the contract keep the words of graphql-core.
+One rule is looser than the specification: an object may be selected without sub-fields (it is then null). Rules without
+a message in the contract keep that of graphql-core. In literals only what is in the document is checked: the type of a
+variable is checked where it is declared, its value when the request is executed.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from graphql import (
     SKIP,
     FieldNode,
     GraphQLError,
+    GraphQLInputObjectType,
+    GraphQLInputType,
+    GraphQLList,
+    GraphQLNonNull,
+    ListValueNode,
+    NullValueNode,
+    ObjectValueNode,
     OperationDefinitionNode,
+    ValueNode,
+    VariableNode,
     VisitorAction,
     get_named_type,
     is_leaf_type,
     is_required_argument,
+    is_required_input_field,
+    print_ast,
     recommended_rules,
     specified_rules,
     type_from_ast,
 )
 from graphql.language import ArgumentNode
+from graphql.utilities import validate_input_literal
 from graphql.validation import (
     FieldsOnCorrectTypeRule,
     KnownArgumentNamesRule,
@@ -32,7 +46,59 @@ from graphql.validation import (
 )
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
 
-from proxy.sandbox.graphql import literals
+
+def literal_errors(
+    node: ValueNode, expected: GraphQLInputType, argument: str, specification: str
+) -> Iterator[GraphQLError]:
+    """The errors of a literal `node` for the type `expected`."""
+    if isinstance(node, VariableNode):
+        return
+    bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
+    if isinstance(bare, GraphQLList) and isinstance(node, ListValueNode):
+        for item in node.values:
+            yield from literal_errors(item, bare.of_type, argument, specification)
+    elif isinstance(bare, GraphQLList) and not isinstance(node, NullValueNode):
+        yield from literal_errors(node, bare.of_type, argument, specification)
+    elif isinstance(bare, GraphQLInputObjectType) and isinstance(node, ObjectValueNode):
+        yield from _object_faults(node, bare, specification)
+    elif not _fits(node, expected):
+        yield _wrong_type(node, expected, argument, specification)
+
+
+def _object_faults(
+    node: ObjectValueNode, expected: GraphQLInputObjectType, specification: str
+) -> Iterator[GraphQLError]:
+    given = {field.name.value: field for field in node.fields}
+    for name, field in given.items():
+        known = expected.fields.get(name)
+        if known is None:
+            message = f"The specified input object field `{name}` does not exist."
+            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Field-Names"}
+            yield GraphQLError(message, field, extensions=extensions)
+        else:
+            yield from literal_errors(field.value, known.type, name, specification)
+    for name, known in expected.fields.items():
+        if name not in given and is_required_input_field(known):
+            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Required-Fields"}
+            yield GraphQLError(f"`{name}` is a required field and cannot be null.", node, extensions=extensions)
+
+
+def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
+    found: list[GraphQLError] = []
+    validate_input_literal(node, expected, lambda error, _path: found.append(error))
+    return not found
+
+
+def _wrong_type(node: ValueNode, expected: GraphQLInputType, argument: str, specification: str) -> GraphQLError:
+    extensions = {
+        "argument": argument,
+        "argumentValue": print_ast(node),
+        "locationType": str(expected),
+        "specifiedBy": specification + "Values-of-Correct-Type",
+    }
+    message = "The specified argument value does not match the argument type."
+    return GraphQLError(message, node, extensions=extensions)
+
 
 SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
@@ -47,7 +113,7 @@ def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLErr
     )
 
 
-class KnownFields(FieldsOnCorrectTypeRule):
+class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
     """Every field exists."""
 
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
@@ -65,7 +131,7 @@ class KnownFields(FieldsOnCorrectTypeRule):
         self.report_error(GraphQLError(message, node, extensions=extensions))
 
 
-class KnownArguments(KnownArgumentNamesRule):
+class KnownArgumentNames(KnownArgumentNamesRule):
     """Every argument of a field exists."""
 
     def enter_argument(self, arg_node: ArgumentNode, *args: Any) -> None:
@@ -82,8 +148,8 @@ class KnownArguments(KnownArgumentNamesRule):
         self.report_error(GraphQLError(message, arg_node, extensions=extensions))
 
 
-class RequiredArguments(ProvidedRequiredArgumentsRule):
-    """Every required argument is there."""
+class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
+    """Every required argument is given."""
 
     def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
         field = self.context.get_field_def()
@@ -94,8 +160,8 @@ class RequiredArguments(ProvidedRequiredArgumentsRule):
         return None
 
 
-class Leaves(ScalarLeafsRule):
-    """A value has no sub-fields. That an object needs some is not said here."""
+class ScalarLeafs(ScalarLeafsRule):
+    """A scalar has no sub-fields. Unlike in the specification an object may have none, too."""
 
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
         kind = self.context.get_type()
@@ -116,19 +182,19 @@ class Leaves(ScalarLeafsRule):
         self.report_error(GraphQLError(message, node, extensions=extensions))
 
 
-class Values(ValuesOfCorrectTypeRule):
-    """Literals fit their places; variables are the business of others."""
+class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
+    """Literals fit the types of their arguments. Variables are checked by other rules."""
 
     def enter_argument(self, node: ArgumentNode, *_args: Any) -> VisitorAction:
         argument = self.context.get_argument()
         if argument:
-            for error in literals.faults(node.value, argument.type, node.name.value, SPECIFICATION):
+            for error in literal_errors(node.value, argument.type, node.name.value, SPECIFICATION):
                 self.report_error(error)
             return SKIP
         return None
 
 
-class DeclaredVariables(NoUndefinedVariablesRule):
+class NoUndefinedVariables(NoUndefinedVariablesRule):
     """Every variable is declared."""
 
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
@@ -141,20 +207,20 @@ class DeclaredVariables(NoUndefinedVariablesRule):
             self.report_error(GraphQLError(message, operation, extensions=extensions))
 
 
-class UsedVariables(NoUnusedVariablesRule):
+class NoUnusedVariables(NoUnusedVariablesRule):
     """Every declared variable is used."""
 
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
         used = {usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation)}
         declared = (node.variable.name.value for node in operation.variable_definitions or ())
-        idle = [name for name in declared if name not in used]
-        if idle:
+        unused = [name for name in declared if name not in used]
+        if unused:
             extensions = {"specifiedBy": SPECIFICATION + "All-Variables-Used"}
-            message = f"The following variables were not used: {', '.join(idle)}."
+            message = f"The following variables were not used: {', '.join(unused)}."
             self.report_error(GraphQLError(message, operation, extensions=extensions))
 
 
-class VariablePlaces(VariablesInAllowedPositionRule):
+class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
     """Every variable fits where it is used."""
 
     def leave_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
@@ -177,17 +243,17 @@ class VariablePlaces(VariablesInAllowedPositionRule):
             self.report_error(GraphQLError(message, [definition, usage.node], extensions=extensions))
 
 
-OWN = (
-    KnownFields,
-    KnownArguments,
-    RequiredArguments,
-    Leaves,
-    Values,
-    DeclaredVariables,
-    UsedVariables,
-    VariablePlaces,
+SERVICE_RULES = (
+    FieldsOnCorrectType,
+    KnownArgumentNames,
+    ProvidedRequiredArguments,
+    ScalarLeafs,
+    ValuesOfCorrectType,
+    NoUndefinedVariables,
+    NoUnusedVariables,
+    VariablesInAllowedPosition,
 )
 RULES = (
-    *(next((own for own in OWN if issubclass(own, rule)), rule) for rule in specified_rules),
+    *(next((own for own in SERVICE_RULES if issubclass(own, rule)), rule) for rule in specified_rules),
     *recommended_rules,
 )
