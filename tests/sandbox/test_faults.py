@@ -214,7 +214,7 @@ async def test_a_field_that_is_not_in_the_schema_is_named_and_nothing_changes(
     caller: SandboxClient, field: str
 ) -> None:
     declare(caller, "429")
-    with pytest.raises(ValueError, match=f"the schema has no {field}"):
+    with pytest.raises(ValueError, match=f"the schema has no field {field}"):
         declare(caller, f"missing-field field={field}")
     assert await statuses(caller, 1) == [429]
 
