@@ -145,19 +145,20 @@ def _pipeline(
     base.resources.push_async_callback(reconciler.close)
     reconciler.start()
     memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
-    cache = lookup.Answers(memory, coalescing.enabled, load, metrics)
-    base.resources.push_async_callback(cache.close)
-    return pipeline.Pipeline(
+    requests = pipeline.Pipeline(
         projections=projections,
-        answers=cache,
+        cache=lookup.QueryCache(memory, coalescing.enabled, metrics),
+        load=load,
         quota=quota,
-        rates=rate_limit.RateLimits(store),
+        rate_limits=rate_limit.RateLimits(store),
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
+    base.resources.push_async_callback(requests.close)
+    return requests
 
 
 def _compile_projections(

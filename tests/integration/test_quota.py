@@ -25,7 +25,7 @@ KEYS = (
 
 
 def gauge(text: str, name: str, who: str) -> float:
-    found = re.search(rf'^v3bridge_parts_{name}{{account="{who}"}} (.+)$', text, re.MULTILINE)
+    found = re.search(rf'^v3bridge_parts_{name}{{quota_account="{who}"}} (.+)$', text, re.MULTILINE)
     assert found is not None, text
     return float(found[1])
 
@@ -34,7 +34,7 @@ async def until_metrics_say(house: House, name: str, who: str, parts: float) -> 
     """The gauges follow within a look; a slow machine is given a minute."""
     for _ in range(1_200):
         text = (await house.get("/metrics")).body.decode()
-        if f'v3bridge_parts_{name}{{account="{who}"}} {parts}' in text:
+        if f'v3bridge_parts_{name}{{quota_account="{who}"}} {parts}' in text:
             return
         await asyncio.sleep(0.05)
     pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
@@ -69,7 +69,7 @@ async def test_a_key_is_held_to_its_share_and_others_go_on(start: Starts) -> Non
         await until_metrics_say(house, "used", "demo", 12.0)
         text = (await house.get("/metrics")).body.decode()
     assert [gauge(text, "used", who) for who in ("demo/erp", "demo/shop")] == [9.0, 3.0]
-    assert [gauge(text, "left", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
+    assert [gauge(text, "remaining", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
     assert house.billed == 12
 
 
