@@ -15,7 +15,7 @@ from rich.text import Text
 
 from proxy import errors
 from proxy.cli import shown
-from proxy.cli.comparing import choice
+from proxy.cli.comparing import checks, options
 from proxy.compare import results
 from proxy.compare.judging import rules
 from proxy.compare.reports import html, junit, markdown, terminal
@@ -111,12 +111,12 @@ def say(text: str) -> None:
     console().print(Text(text))
 
 
-def write_reports(result: ComparisonResult, chosen: choice.ComparisonOptions) -> None:
+def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -> None:
     """All of them. Raises ConfigError for a file that cannot be written, when the others are.
 
     Where one of them has standard output for itself, the printed one goes to standard error.
     """
-    aside = chosen.to_output > 0
+    aside = checks.reports_to_output(chosen) > 0
     screen = Console(stderr=aside)
     terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=shown.FILE_WIDTH))
     wanted: tuple[tuple[Path | None, Callable[[ComparisonResult], str]], ...] = (
@@ -135,7 +135,7 @@ def write_reports(result: ComparisonResult, chosen: choice.ComparisonOptions) ->
 def _write(path: Path, text: str) -> str | None:
     """Why it could not be written, None where it was."""
     try:
-        if path == choice.STANDARD_OUTPUT:
+        if path == options.STANDARD_OUTPUT:
             sys.stdout.write(text)
             return None
         path.write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import typer
 
-from proxy.cli.comparing import choice, judgement, output, setup
+from proxy.cli.comparing import checks, judgement, options, output, setup
 from proxy.compare.judging import summary, verdict
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
@@ -43,7 +43,7 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
     return made
 
 
-async def record(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
+async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
     """Record, and compare nothing. None where somebody said no."""
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
@@ -61,7 +61,7 @@ async def record(chosen: choice.ComparisonOptions, settings: ComparisonSettings)
             return ended
 
 
-def _say_recorded(ended: run.RunOutcome, chosen: choice.ComparisonOptions) -> None:
+def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> None:
     if ended.complete and not ended.troubled:
         output.say(f"recorded: {chosen.record}")
         return
@@ -83,7 +83,7 @@ LEFT_OUT = (
 )
 
 
-async def compare(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
+async def compare(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
     """Compare. None where somebody said no."""
     async with setup.open_setup(chosen, settings) as ready:
         if None in ready.ready.sides:
@@ -93,7 +93,7 @@ async def compare(chosen: choice.ComparisonOptions, settings: ComparisonSettings
 
 
 async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
-    started, baseline = ready.clock.now(), ready.chosen.baseline
+    started, baseline = ready.clock.now(), checks.hidden_counts(ready.chosen)
     own_uids = ready.service.uids if ready.service else None
     judged = judgement.build(
         ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, own_uids=own_uids
@@ -141,10 +141,10 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
     return progress
 
 
-def _usual(header: ProgressHeader, chosen: choice.ComparisonOptions) -> Path:
+def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
     """In the state folder, for the same command the same."""
     said = msgspec.json.encode(
-        (header.old, header.new, header.source, chosen.kind, chosen.named, chosen.sample, chosen.seed)
+        (header.old, header.new, header.source, chosen.kind, checks.columns(chosen), chosen.sample, chosen.seed)
     )
     name = hashlib.blake2b(said + repr(chosen.rules).encode(), digest_size=8).hexdigest()
     return stores.default_file(os.environ).parent / "compare" / f"{name}.jsonl"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
-from proxy.cli.comparing import choice, local_service, output, sides
+from proxy.cli.comparing import checks, local_service, options, output, sides
 from proxy.compare.judging.judge import Judge
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.recording.recorded import Recording
@@ -43,11 +43,11 @@ class RequestsToSend(NamedTuple):
     keys: tuple[UnnamedKey, ...] = ()
 
 
-def read_requests(chosen: choice.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
+def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
     """Read it whole. Raises SourceError for a file with no call in it."""
     rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
     if chosen.requests is not None:
-        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=chosen.named)
+        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
         made = plan.make_plan(opened.calls(), chosen.sample, rng)
         notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
         return RequestsToSend(
@@ -85,7 +85,7 @@ class ComparisonSetup(NamedTuple):
     """Ready to go. `old` and `new` say where the sides are, also when they are gone; `service` is the configuration of
     the one that is started here."""
 
-    chosen: choice.ComparisonOptions
+    chosen: options.ComparisonOptions
     settings: ComparisonSettings
     asked: RequestsToSend
     ready: sides.ReadySides
@@ -116,20 +116,20 @@ class RemainingRequests(NamedTuple):
 
 
 @asynccontextmanager
-async def open_setup(chosen: choice.ComparisonOptions, settings: ComparisonSettings) -> AsyncIterator[ComparisonSetup]:
+async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> AsyncIterator[ComparisonSetup]:
     """Read what is to be asked, and make both sides ready. Raises StartError for whatever is not as it should be."""
     log.configure(chosen.log_level, "console", sys.stderr)
     clock = SystemClock()
     keys = sides.SideKeys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
-        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.old_file))
+        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.baseline_file))
         recorded = sides.SideRecordings(old=own or replayed, new=replayed)
         keys.also(() if own is None else own.keys)
         asked = read_requests(chosen, keys.clients, replayed or own)
         service = None
         if chosen.config is not None or chosen.replay is not None:
             service = local_service.load_config(chosen.config, replayed=chosen.replay is not None)
-            if chosen.old == choice.SANDBOX and service.upstream != "sandbox":
+            if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
         ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
         yield ComparisonSetup(
@@ -139,8 +139,8 @@ async def open_setup(chosen: choice.ComparisonOptions, settings: ComparisonSetti
             ready,
             service,
             Redaction(keys.secrets()),
-            _place(chosen.old, ready.sides.old),
-            str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.new, ready.sides.new),
+            _place(chosen.baseline, ready.sides.old),
+            str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.candidate, ready.sides.new),
             clock,
         )
 
@@ -197,7 +197,7 @@ async def execute(
             notes._replace(tell=tell, tape=ready.ready.tape, application=ready.ready.application),
             redaction=ready.redaction,
             clock=ready.clock,
-            at_once=chosen.old_at_once + chosen.new_at_once,
+            at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,
             spent=lambda: budget.spent,
         )
         return await running.go(left.calls, looping.on_signal())

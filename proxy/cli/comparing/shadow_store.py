@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proxy import config, errors
-from proxy.cli.comparing import choice, judgement
+from proxy.cli.comparing import checks, judgement, options
 from proxy.compare.judging import summary
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.judging.tally import Tally
@@ -45,13 +45,13 @@ async def open_store(settings: config.Config) -> AsyncIterator[Store]:
 SOURCE = "live calls"
 
 
-def rules_file(chosen: choice.ComparisonOptions, service: config.Config) -> Path | None:
+def rules_file(chosen: options.ComparisonOptions, service: config.Config) -> Path | None:
     """The file of rules: the one that is chosen, else the shadow's own."""
     return chosen.rules or (None if service.shadow.rules is None else Path(service.shadow.rules))
 
 
 async def result(
-    settings: ComparisonSettings, service: config.Config, chosen: choice.ComparisonOptions
+    settings: ComparisonSettings, service: config.Config, chosen: options.ComparisonOptions
 ) -> ComparisonResult:
     """All that is in the store. Raises ConfigError where that is nothing."""
     async with open_store(service) as store:
@@ -59,7 +59,7 @@ async def result(
     if tally is None:
         raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a call")
     site = service.upstream.site if isinstance(service.upstream, config.Upstream) else None
-    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=chosen.baseline)
+    judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.hidden_counts(chosen))
     return judged.summary.result(tally, _about(tally, service, chosen.budget))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import typer
 
 from proxy import config
-from proxy.cli.comparing import choice, local_service
+from proxy.cli.comparing import checks, local_service, options
 from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.compare.responses import ComparedSide, SideName
 from proxy.compare.running import http_side
@@ -41,10 +41,10 @@ class ReadySides(NamedTuple):
 class SideKeys:
     """The apikey of each client at each side: the one for all that the command was given, else the client's own."""
 
-    def __init__(self, clients: Clients, chosen: choice.ComparisonOptions) -> None:
+    def __init__(self, clients: Clients, chosen: options.ComparisonOptions) -> None:
         self.clients = clients
-        self._old = choice.read_key(chosen.old_key, "--old-key")
-        self._new = choice.read_key(chosen.new_key, "--new-key")
+        self._old = checks.read_key(chosen.baseline_key, "--old-key")
+        self._new = checks.read_key(chosen.candidate_key, "--new-key")
         self._more: set[str] = set()
 
     def key(self, client: str, side: SideName) -> str | None:
@@ -64,7 +64,7 @@ class SideKeys:
 
 @asynccontextmanager
 async def open_sides(
-    chosen: choice.ComparisonOptions,
+    chosen: options.ComparisonOptions,
     keys: SideKeys,
     recorded: SideRecordings,
     settings: config.Config | None,
@@ -79,8 +79,8 @@ async def open_sides(
             yield await opening.started(settings)
         else:
             old, new = await opening.old(None), None
-            if chosen.new is not None:
-                new = await opening.service(chosen.new, "new", "--new")
+            if chosen.candidate is not None:
+                new = await opening.service(chosen.candidate, "new", "--new")
             yield ReadySides(Sides(old, new), free=False)
 
 
@@ -89,7 +89,7 @@ class _Opening:
 
     def __init__(
         self,
-        chosen: choice.ComparisonOptions,
+        chosen: options.ComparisonOptions,
         keys: SideKeys,
         old: Recording | None,
         clock: Clock,
@@ -103,18 +103,18 @@ class _Opening:
 
     async def old(self, legacy: str | None) -> ComparedSide | None:
         """The old side, None where there is none."""
-        chosen = self._chosen.old
-        if chosen == choice.SANDBOX:
+        chosen = self._chosen.baseline
+        if chosen == options.SANDBOX:
             if legacy is None:
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--old")
-            return await self._side(legacy, self._chosen.old_limits, lambda _: EXAMPLE_KEY)
-        if chosen is not None and self._chosen.old_file is None:
+            return await self._side(legacy, checks.baseline_limits(self._chosen), lambda _: EXAMPLE_KEY)
+        if chosen is not None and self._chosen.baseline_file is None:
             return await self.service(chosen, "old", "--old")
         return None if self._old is None else RecordedSide(self._old)
 
     async def service(self, url: str, side: SideName, option: str) -> http_side.HttpSide:
         """A service that runs already."""
-        limits = self._chosen.old_limits if side == "old" else self._chosen.new_limits
+        limits = checks.baseline_limits(self._chosen) if side == "old" else checks.candidate_limits(self._chosen)
         try:
             base = http_side.base_url(url)
         except ValueError as error:
@@ -135,7 +135,7 @@ class _Opening:
         def application(client: str) -> str | None:
             return service.application(key(client))
 
-        new = await self._side(service.url, self._chosen.new_limits, key)
+        new = await self._side(service.url, checks.candidate_limits(self._chosen), key)
         old = await self.old(service.legacy)
         return ReadySides(Sides(old, new), free, tape, application)
 
@@ -144,7 +144,7 @@ class _Opening:
         player = Player()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.also(service.keys.values())
-        side = await self._side(service.url, self._chosen.new_limits, service.keys.get)
+        side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)
         new = ReplayedSide(recorded, side, player, service.keys)
         return ReadySides(Sides(await self.old(None), new), free=True)
 

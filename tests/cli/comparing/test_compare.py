@@ -73,8 +73,8 @@ async def test_a_side_that_answers_with_html_is_named_and_nothing_is_lost(run: A
         (["--fail-on", "nonsense"], "nonsense"),
         (["--log-level", "loud"], "is none of debug, info, warning, error"),
         (["--kind", "novel"], "'novel' is no kind of file"),
-        (["--config", "c.yaml"], "one new side is enough"),
-        (["--replay", "x"], "asks nobody and costs nothing"),
+        (["--config", "c.yaml"], "give either a URL, or a configuration"),
+        (["--replay", "x"], "cannot be combined with --replay"),
         (["--old", "ftp://old/v3"], "is no http:// or https:// address"),
         (["--old", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
         (
@@ -136,7 +136,7 @@ async def test_options_are_checked_before_a_service_is_made(
     assert found.code == 2
     assert words in found.err
     loaded = {line.rpartition("|")[2].strip() for line in found.err.splitlines()}
-    assert "proxy.cli.comparing.choice" in loaded
+    assert "proxy.cli.comparing.checks" in loaded
     assert loaded & {"proxy.sandbox.app", "proxy.workers.alone"} == set()
 
 

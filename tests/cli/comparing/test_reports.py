@@ -22,7 +22,7 @@ async def test_a_report_can_have_standard_output_for_itself(run: Any, two: Any, 
     assert "Ready: equivalent on 100" in found.err
     refused = await run("compare", *two.sides, *asked, "--json", "-", "--markdown", "-")
     assert (refused.code, refused.out) == (2, "")
-    assert "one report can go to standard output, not several" in refused.err
+    assert "only one report can go to standard output" in refused.err
 
 
 async def test_a_verdict_of_one_call_is_inconclusive(run: Any, two: Any, tmp_path: Path) -> None:
