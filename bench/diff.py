@@ -56,7 +56,9 @@ def _answer() -> dict[str, Any]:
         model.Projection(features=frozenset({"LEAD_TIME"}))
     )
     decoded = projection.documents.multi_match.operation({}, 0).decode(canned.body())
-    parts = [projection.part.map(part, model.Context("US", "USD")) for part in decoded.data.supMultiMatch[0].parts]
+    parts = [
+        projection.part.map(part, model.MappingContext("US", "USD")) for part in decoded.data.supMultiMatch[0].parts
+    ]
     results = [{"items": parts, "hits": 3, "reference": str(number), "error": None} for number in range(RESULTS)]
     return json.loads(json.dumps({"__class__": "PartsMatchResponse", "msec": 7, "results": results}))
 

@@ -25,7 +25,7 @@ def run() -> dict[str, float]:
     projection = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(
         model.Projection(features=frozenset({"LEAD_TIME"}))
     )
-    body, market = canned.body(), model.Context("US", "USD")
+    body, market = canned.body(), model.MappingContext("US", "USD")
     decode, to_v3 = projection.documents.multi_match.operation({}, 0).decode, projection.part.map
 
     def compiled() -> list[dict[str, object]]:

@@ -25,7 +25,7 @@ from bench import processes, upstream, worst_requests
 from bench.goals import Goal
 from proxy import config
 from proxy.telemetry import log
-from proxy.workers import alone
+from proxy.workers import single_process
 
 ENTRIES, EACH, SEED = 10_000, 60, 1
 KINDS = (
@@ -110,7 +110,7 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _Steps]]:
 
     async def serve() -> None:
         steps = _Steps(asyncio.get_running_loop())
-        async with alone.running(settings) as url:
+        async with single_process.running(settings) as url:
             with steps.measured():
                 started.put((url, steps))
                 await stop.wait()

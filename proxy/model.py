@@ -98,7 +98,7 @@ class Projection(msgspec.Struct, frozen=True):
     features: frozenset[str] = frozenset()
 
 
-class Context(msgspec.Struct, frozen=True):
+class MappingContext(msgspec.Struct, frozen=True):
     """What mapping functions know of a request (mapping files as `$country` …): where the caller's application buys
     (ISO 3166 alpha-2 country, ISO 4217 currency), the uid that was asked for, and how lists are cut (slice[]).
     """

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 async def with_sandbox(
-    settings: config.Config, stack: AsyncExitStack, chosen: "sandbox_settings.Settings | None" = None
+    settings: config.Config, stack: AsyncExitStack, chosen: "sandbox_settings.SandboxSettings | None" = None
 ) -> "tuple[config.Config, sandbox_app.Sandbox]":
     """The configuration with the sandbox's addresses, and its ready account where an application names none."""
     from proxy.sandbox import app
     from proxy.sandbox import settings as sandbox
 
-    upstream = await stack.enter_async_context(app.running(chosen or sandbox.Settings()))
-    account = upstream.account
+    upstream = await stack.enter_async_context(app.serve(chosen or sandbox.SandboxSettings()))
+    account = upstream.default_application
     applications = {
         name: msgspec.structs.replace(
             entry,

@@ -16,7 +16,7 @@ def mappings(
     """Print the coverage table: for each v3 field exact, derived, constant or without a source, and why."""
     from proxy.mapping import coverage, loader
 
-    rows = coverage.rows(loader.load(folder or shipped.path("mappings")))
+    rows = coverage.of_mappings(loader.load(folder or shipped.path("mappings")))
     names = sorted({row.object for row in rows})
     if only is not None and only not in names:
         raise typer.BadParameter(f"no mapping describes {only!r}; there are {', '.join(names)}", param_hint="--object")

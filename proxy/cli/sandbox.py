@@ -11,7 +11,7 @@ import typer
 
 from proxy import errors
 from proxy.cli import preparing, shown
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.workers import listening
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def sandbox(
         _check(settings, host, port)
     if prepared is not None:
         preparing.make(prepared, parts, catalog, seed)
-    looping.run(_sandbox(host, port, settings))
+    event_loop.run(_sandbox(host, port, settings))
 
 
 def _check_ports(port: int, design_port: int) -> None:
@@ -86,11 +86,11 @@ def _check_ports(port: int, design_port: int) -> None:
         raise errors.ConfigError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
 
 
-def _check(settings: "settings.Settings", host: str, port: int) -> None:
+def _check(settings: "settings.SandboxSettings", host: str, port: int) -> None:
     """What can be known before a catalog is made, which may take minutes."""
     from proxy.sandbox import app
 
-    app.check(settings, host, port)
+    app.check_settings(settings, host, port)
 
 
 def _settings(
@@ -107,38 +107,42 @@ def _settings(
     state: Path | None,
     no_auth: bool,
     admin_hosts: list[str],
-) -> "settings.Settings":
+) -> "settings.SandboxSettings":
     """What was chosen. Raises ValueError for a fault or a disturbance that cannot be."""
-    from proxy.sandbox import accounts, settings
-    from proxy.sandbox.injection import declarations
+    from proxy.sandbox import applications, settings
+    from proxy.sandbox import faults as sandbox_faults
     from proxy.sandbox.legacy_v3 import disturbances as kinds
     from proxy.sandbox.legacy_v3 import settings as legacy
 
-    plan = accounts.READY if part_limit is None else dataclasses.replace(accounts.READY, part_limit=part_limit)
-    return settings.Settings(
+    plan = (
+        applications.DEFAULT_APPLICATION
+        if part_limit is None
+        else dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=part_limit)
+    )
+    return settings.SandboxSettings(
         parts=parts,
         catalog=catalog,
         prepared=prepared,
         seed=seed,
         design_port=design_port,
-        accounts=(plan, accounts.READY_DESIGN),
+        applications=(plan, applications.DEFAULT_DESIGN_APPLICATION),
         state=state,
         no_auth=no_auth,
         admin_hosts=tuple(admin_hosts),
-        faults=tuple(fault for text in faults for fault in declarations.parse(text)),
-        legacy=legacy.Settings(
+        faults=tuple(fault for text in faults for fault in sandbox_faults.parse_faults(text)),
+        legacy=legacy.LegacySettings(
             requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)
         ),
     )
 
 
-async def _sandbox(host: str, port: int, settings: "settings.Settings") -> None:
+async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -> None:
     from proxy.sandbox import app
 
-    stop = looping.on_signal()
+    stop = event_loop.stop_on_signal()
     rng = random.Random(settings.seed)  # noqa: S311 (it is to be foreseen)
     with _mistakes(host, port):
-        async with app.running(settings, host, port, rng=rng) as upstream:
+        async with app.serve(settings, host, port, rng=rng) as upstream:
             shown.upstream(_ways_in(upstream))
             await stop.wait()
 
@@ -146,13 +150,13 @@ async def _sandbox(host: str, port: int, settings: "settings.Settings") -> None:
 @contextmanager
 def _mistakes(host: str, port: int) -> Iterator[None]:
     """Raises ConfigError for what the sandbox cannot be started with."""
-    from proxy.sandbox.design import running
+    from proxy.sandbox.design import services
 
     try:
         yield
-    except running.PortError as error:
+    except services.PortError as error:
         whose = f"the design service {error.service}"
-        raise listening.refused(running.HOST, error.port, error, service=whose, options="--design-port") from error
+        raise listening.refused(services.HOST, error.port, error, service=whose, options="--design-port") from error
     except OSError as error:
         raise listening.refused(host, port, error, service="the sandbox") from error
     except ValueError as error:
@@ -161,7 +165,7 @@ def _mistakes(host: str, port: int) -> Iterator[None]:
 
 def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
     """Addresses, and what is ready to be used at them as far as nobody has changed it in a state file."""
-    from proxy.sandbox import accounts, people
+    from proxy.sandbox import applications, user_directory
 
     ways = {
         "sandbox": upstream.url,
@@ -173,11 +177,13 @@ def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
         "portal_url": upstream.portal_url,
         **{f"design_{name}_url": url for name, url in upstream.design_urls.items()},
     }
-    user = upstream.people.by_id(people.USERS[0].id)
-    if user is not None and user.password == people.USERS[0].password:
-        ways |= {"user_email": user.email, "user_password": people.PASSWORD}
-    design = upstream.accounts.by_application(accounts.READY_DESIGN.application_id)
-    first = next((account for account in upstream.accounts.all if accounts.SUPPLY_SCOPE in account.scopes), None)
+    user = upstream.users.by_id(user_directory.DEFAULT_USERS[0].id)
+    if user is not None and user.password == user_directory.DEFAULT_USERS[0].password:
+        ways |= {"user_email": user.email, "user_password": user_directory.DEFAULT_PASSWORD}
+    design = upstream.applications.by_application(applications.DEFAULT_DESIGN_APPLICATION.application_id)
+    first = next(
+        (account for account in upstream.applications.all if applications.SUPPLY_SCOPE in account.scopes), None
+    )
     for name, account in (("design", design), ("client", first)):
         if account is not None:
             ways |= {f"{name}_id": account.client_id, f"{name}_secret": account.client_secret}

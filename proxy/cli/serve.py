@@ -11,7 +11,7 @@ import typer
 
 from proxy import __version__, config
 from proxy.cli import embedded, shown
-from proxy.kit import clock, looping, shipped
+from proxy.kit import clock, event_loop, shipped
 from proxy.workers import listening
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
@@ -38,7 +38,7 @@ def serve(
     settings = msgspec.structs.replace(settings, listen=listen)
     listening.check(listen.host, listen.port)  # before a sandbox is made in vain
     source = "shipped" if config_file is None else str(config_file.resolve())
-    looping.run(_serve(settings, source, config.exposed(file)))
+    event_loop.run(_serve(settings, source, config.exposed(file)))
 
 
 async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> None:
@@ -49,12 +49,12 @@ async def _serve(settings: config.Config, source: str, exposed: list[Path]) -> N
     from proxy.telemetry import log
 
     log.configure(settings.log.level, settings.log.format, sys.stderr)
-    log.catch_what_nobody_catches()
+    log.log_uncaught_exceptions()
     written = structlog.get_logger()
     for file in exposed:
         written.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
-    stop = looping.on_signal()
-    looping.on_hangup(stop, lambda: log.signal_ignored("SIGHUP"))
+    stop = event_loop.stop_on_signal()
+    event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
     places = _places(settings)
     async with AsyncExitStack() as stack:
         example = settings.upstream == "sandbox"
@@ -80,9 +80,9 @@ def _places(settings: config.Config) -> dict[str, str | int]:
 def _answering(settings: config.Config) -> AbstractAsyncContextManager[str]:
     """In this process, or in workers of their own."""
     if settings.listen.workers == 1:
-        from proxy.workers import alone
+        from proxy.workers import single_process
 
-        return alone.running(settings)
+        return single_process.running(settings)
     from proxy.workers import supervisor
 
     return supervisor.running(settings, clock.SystemClock())

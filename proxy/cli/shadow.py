@@ -9,7 +9,7 @@ import typer
 
 from proxy import config
 from proxy.cli.comparing import shadow_store
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.kit.wording import counted
 
 
@@ -29,7 +29,7 @@ def shadow(
     ] = None,
 ) -> None:
     """Switch the comparing of live calls on or off while the service runs, or see how far it has come."""
-    looping.run(_shadow(shadow_store.configured(config_file), wish, config_file))
+    event_loop.run(_shadow(shadow_store.configured(config_file), wish, config_file))
 
 
 async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None) -> None:

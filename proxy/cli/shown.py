@@ -10,7 +10,7 @@ from rich.text import Text
 from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
-    from proxy.mapping import coverage as rows_of
+    from proxy.mapping import coverage as coverage_of
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 COLOURS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
@@ -48,7 +48,7 @@ def _label(name: str) -> str:
     return name.removesuffix("_url").replace("_", " ")
 
 
-def coverage(rows: "list[rows_of.Row]") -> None:
+def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:
     """The coverage table, and a line that sums it up."""
     table = Table("v3 field", "coverage", "read from", "how, or why", title="v3 fields on the GraphQL service")
     for number, row in enumerate(rows):

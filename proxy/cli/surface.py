@@ -24,5 +24,5 @@ def surface(
     from proxy.mapping import loader
     from proxy.web.v3.description import markdown, spec_keys
 
-    book = loader.load(folder or shipped.path("mappings"))
-    typer.echo((spec_keys if page is Page.SPEC_KEYS else markdown).page(book), nl=False)
+    mappings = loader.load(folder or shipped.path("mappings"))
+    typer.echo((spec_keys if page is Page.SPEC_KEYS else markdown).page(mappings), nl=False)

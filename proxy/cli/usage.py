@@ -9,7 +9,7 @@ import typer
 
 from proxy import config, errors
 from proxy.cli import shown_usage
-from proxy.kit import clock, looping, shipped
+from proxy.kit import clock, event_loop, shipped
 
 
 def usage(
@@ -29,7 +29,7 @@ def usage(
     if why is not None:
         shown_usage.nothing(why, as_json)
     else:
-        looping.run(_usage(settings, as_json, reopen))
+        event_loop.run(_usage(settings, as_json, reopen))
 
 
 def _forgetful(settings: config.Config) -> str | None:

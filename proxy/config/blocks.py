@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Blocks(ABC):
     """Reads what stands in one file. Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`."""
 
-    located: located_yaml.Located
+    located: located_yaml.LocatedYaml
 
     @abstractmethod
     def decode(self, kind: type[Any], raw: Any) -> Any:

@@ -17,7 +17,7 @@ class Application:
 
     name: str
     credentials: tokens.Credentials
-    context: model.Context
+    context: model.MappingContext
     features: frozenset[str]
 
 
@@ -59,7 +59,7 @@ class Applications:
 def _clients(name: str, entry: config.Application) -> dict[config.Digest, Client]:
     """The clients of one application by their keys."""
     credentials = tokens.Credentials(name, entry.client_id, entry.client_secret)
-    application = Application(name, credentials, model.Context(entry.country, entry.currency), entry.plan)
+    application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
     accounts = quota_accounts.charged_accounts(name, entry)
     return {
         key.key: Client(application, own, accounts[own], _rate(key.rate, entry.rate))

@@ -16,7 +16,7 @@ from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
 from proxy.planning.listing import Listing
-from proxy.planning.projection_cache import ATTRIBUTES, Catalogue
+from proxy.planning.projection_cache import ATTRIBUTES, ListDefinition
 from proxy.upstream.graphql import GraphQLClient
 from proxy.upstream.tokens import Credentials
 
@@ -42,13 +42,13 @@ class Directory:
 
     def __init__(
         self,
-        catalogues: dict[str, Catalogue],
+        list_definitions: dict[str, ListDefinition],
         upstream: GraphQLClient,
         seconds: float,
         total_seconds: float,
         clock: Clock,
     ) -> None:
-        self._catalogues = catalogues
+        self._definitions = list_definitions
         self._upstream = upstream
         self._seconds = seconds
         self._total_seconds = total_seconds
@@ -91,11 +91,11 @@ class Directory:
             raise errors.UpstreamUnreachable(f"no list of the service's for {name} in time") from error
 
     async def _fetch(self, name: str, credentials: Credentials) -> Any:
-        catalogue = self._catalogues[name]
+        definition = self._definitions[name]
         beside: list[model.GraphQLError] = []
-        data: Any = await self._upstream.ask(catalogue.document.operation({}, 0), credentials, beside=beside)
+        data: Any = await self._upstream.ask(definition.document.operation({}, 0), credentials, beside=beside)
         try:
-            listing = await asyncio.to_thread(catalogue.build, data)  # tens of thousands of makers take a while
+            listing = await asyncio.to_thread(definition.build, data)  # tens of thousands of makers take a while
             garbage.exempt()
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error

@@ -18,10 +18,10 @@ from proxy.gateway.quota.reservations import Quota, QuotaStatus
 from proxy.gateway.rate_limit import RateLimits
 from proxy.gateway.receipt import Receipt
 from proxy.kit.slices import Slices
-from proxy.mapping import tables
-from proxy.planning import criteria, match, parts, projection_cache, search, support, wildcards
-from proxy.planning.listing import Listed
-from proxy.planning.operations import Ask, Found, Outcome
+from proxy.mapping.tables import Tables, UnlistedError
+from proxy.planning import match, parts, projection_cache, search, search_filters, search_support, wildcards
+from proxy.planning.listing import ListSearchResult
+from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.batching import Batching
 
@@ -35,7 +35,7 @@ class Caller(NamedTuple):
 
     client: Client
     projection: model.Projection
-    context: model.Context
+    context: model.MappingContext
     receipt: Receipt
 
     def question(self, *what: Hashable) -> Question:
@@ -60,7 +60,7 @@ class Pipeline:
         rates: RateLimits,
         upstream: Batching,
         directory: Directory,
-        book: tables.Tables,
+        tables: Tables,
         single_query: match.SingleQuery,
         metrics: Metrics,
     ) -> None:
@@ -70,7 +70,7 @@ class Pipeline:
         self._rates = rates
         self._upstream = upstream
         self._directory = directory
-        self._book = book
+        self._tables = tables
         self._single_query = single_query
         self._metrics = metrics
 
@@ -89,13 +89,13 @@ class Pipeline:
         asked = [query for query in request.queries if query.error is None]
         single = self._single_query if len(asked) == 1 else TOGETHER
 
-        async def ask(positions: list[int]) -> list[Outcome]:
+        async def ask(positions: list[int]) -> list[QueryResult]:
             began = self._metrics.clock.monotonic()
             some = _part_of(request, [asked[n] for n in positions])
             plan = match.MatchPlan(some, compiled.documents, caller.context, single)
             self._metrics.observe_stage("plan", began)
-            found = await self._ask_all(caller, plan.asks)
-            counted = await self._ask_all(caller, plan.counts(found))
+            found = await self._ask_all(caller, plan.operations)
+            counted = await self._ask_all(caller, plan.count_operations(found))
             return plan.results(found, counted)
 
         questions = [caller.question("match", request.exact_only, *query.asked) for query in asked]
@@ -106,12 +106,12 @@ class Pipeline:
     async def parts(self, caller: Caller, uids: list[str]) -> dict[str, bytes]:
         """Parts by the uids they were asked for; what the service does not know is left out (contract §1)."""
         compiled = self._projections.parts(caller.projection)
-        known = parts.asked(uids)
+        known = parts.valid_uids(uids)
 
-        async def ask(positions: list[int]) -> list[Outcome]:
-            asks = parts.asks([known[n] for n in positions], compiled.document, caller.context)
-            found = await self._ask_all(caller, asks)
-            return [parts.outcome(found[n]) for n in range(len(positions))]
+        async def ask(positions: list[int]) -> list[QueryResult]:
+            operations = parts.operations([known[n] for n in positions], compiled.document, caller.context)
+            found = await self._ask_all(caller, operations)
+            return [parts.query_result(found[n]) for n in range(len(positions))]
 
         questions = [
             Question(caller.question("part", uid).key, msgspec.structs.replace(caller.context, asked=uid))
@@ -127,11 +127,11 @@ class Pipeline:
         caller.receipt.unsupported = plan.unsupported
         compiled = plan.page(self._projections, caller.projection)
 
-        async def ask(_: list[int]) -> list[Outcome]:
-            asks = plan.operations(self._projections, compiled.document, caller.context)
-            found = await self._ask_all(caller, asks)
+        async def ask(_: list[int]) -> list[QueryResult]:
+            operations = plan.operations(self._projections, compiled.document, caller.context)
+            found = await self._ask_all(caller, operations)
             accepted = {position: _accepted(each) for position, each in found.items()}
-            return [_translated(lambda: plan.outcome(accepted))]
+            return [_translated(lambda: plan.result(accepted))]
 
         inquiry = Inquiry([caller.question(request)], caller.reading(compiled.part), ask, caller.receipt)
         return _every(await self._answers.to(inquiry))[0]
@@ -139,58 +139,59 @@ class Pipeline:
     async def listed(self, caller: Caller, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
         """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
         listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
-        compiled = self._projections.listed(name, caller.projection)
+        compiled = self._projections.list_item(name, caller.projection)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(record, caller.context) for uid, record in found if record is not None}
 
     async def search_listed(
         self, caller: Caller, name: str, request: model.SearchRequest
-    ) -> tuple[list[dict[str, Any]], Listed]:
+    ) -> tuple[list[dict[str, Any]], ListSearchResult]:
         """Brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
         result = await _in_turns(listing.search(request))
         caller.receipt.unsupported = result.unknown
-        compiled = self._projections.listed(name, caller.projection)
+        compiled = self._projections.list_item(name, caller.projection)
         return [compiled.map(record, caller.context) for record in result.records], result
 
     async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.Plan:
         """By the tables, and by the service's lists where they do not tell."""
         features, credentials = caller.client.application.features, caller.client.application.credentials
-        book, since, every = self._book, caller.receipt.since, False
-        asked = await _in_turns(support.filters(request))
+        tables, since, every = self._tables, caller.receipt.since, False
+        asked = await _in_turns(search_support.parse_filters(request))
         while True:
             try:
-                return search.plan(request, asked, book, features, complete=every)
-            except criteria.UnknownSpec:  # to the tables; the service may have it all the same
+                return search.plan(request, asked, tables, features, complete=every)
+            except search_filters.UnknownSpec:  # to the tables; the service may have it all the same
                 if every:
                     raise
                 specs, every = await self._directory.specs(credentials, since), True
-                book = msgspec.structs.replace(book, specs=specs.specs)
-            except tables.UnlistedError as missing:
+                tables = msgspec.structs.replace(tables, specs=specs.specs)
+            except UnlistedError as missing:
                 listing = await self._directory.listing(missing.name, credentials, since)
                 for pattern in asked.patterns:
                     await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
-                book = book.with_list(missing.name, listing.ids)
+                tables = tables.with_list(missing.name, listing.ids)
 
-    async def _ask_all(self, caller: Caller, asks: list[Ask]) -> dict[int, Found]:
-        """What each query found; asks go out side by side, and one that fails takes nothing from the others."""
-        if len(asks) < 2:
-            return await self._ask(caller, asks[0]) if asks else {}
-        answers = await asyncio.gather(*(self._ask(caller, ask) for ask in asks))
+    async def _ask_all(self, caller: Caller, operations: list[PlannedOperation]) -> dict[int, OperationResult]:
+        """What each query found; operations go out side by side, and one that fails takes nothing from the others."""
+        if len(operations) < 2:
+            return await self._ask(caller, operations[0]) if operations else {}
+        answers = await asyncio.gather(*(self._ask(caller, ask) for ask in operations))
         return {position: found for answer in answers for position, found in answer.items()}
 
-    async def _ask(self, caller: Caller, ask: Ask) -> dict[int, Found]:
+    async def _ask(self, caller: Caller, ask: PlannedOperation) -> dict[int, OperationResult]:
         """One ask. What the service refuses is the error of its queries, whatever else happens their failure."""
         try:
             found = await self._spend(caller, ask)
         except errors.QueryRefused as refusal:
-            found = [Found([], 0, refusal.message)] * len(ask.positions)
+            found = [OperationResult([], 0, refusal.message)] * len(ask.positions)
         except errors.BridgeError as failure:
-            found = [Found([], 0, failure.message, failure=failure)] * len(ask.positions)
+            found = [OperationResult([], 0, failure.message, failure=failure)] * len(ask.positions)
         return dict(zip(ask.positions, found, strict=True))
 
-    async def _spend(self, caller: Caller, ask: Ask) -> list[Found]:
-        """May we spend it? Ask; and what did it cost? Of what may have been billed unseen, the worst is booked."""
+    async def _spend(self, caller: Caller, ask: PlannedOperation) -> list[OperationResult]:
+        """Reserve, execute and settle one operation. Where it may have been billed unseen, the worst case is
+        settled."""
         client = caller.client
         reservation = await self._quota.reserve(client.accounts, ask.parts_max)
         try:
@@ -240,14 +241,14 @@ def _every(answers: Sequence[Answer]) -> Sequence[Answer]:
     return answers
 
 
-def _accepted(found: Found) -> Found:
+def _accepted(found: OperationResult) -> OperationResult:
     """What a search found: it is in the client's own words, such as a spec's name, which the client can change."""
     if found.error is not None and found.failure is None:
         raise errors.BadRequest(f"the service refuses this search: {found.error}")
     return found
 
 
-def _translated(translate: Callable[[], Outcome]) -> Outcome:
+def _translated(translate: Callable[[], QueryResult]) -> QueryResult:
     """What counts become. What fits the schema can still hold an id that is none."""
     try:
         return translate()

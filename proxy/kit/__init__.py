@@ -1,1 +1,1 @@
-"""Small building blocks without a domain: clock, single flight, windows, located YAML. They know nobody else."""
+"""Building blocks without a domain, such as a clock, single flight and rate limit windows. Import no other package."""

@@ -1,21 +1,21 @@
-"""Time as an argument: whoever needs the time is handed a clock, so that a test can turn it."""
+"""Clocks, passed to constructors so that tests control the time."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rest of the code may ask about time."""
+    """Source of wall-clock and monotonic time."""
 
     def now(self) -> float:
         """Seconds since 1970-01-01 UTC."""
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start that never go backwards."""
+        """Seconds since an arbitrary start; never goes backwards."""
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """Clock of the operating system."""
 
     def now(self) -> float:
         return time.time()
@@ -25,7 +25,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is turned; for tests."""
+    """Clock that moves only by `advance`; for tests."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
@@ -37,5 +37,5 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Turn the clock forward by `seconds`."""
+        """Move the clock forward by `seconds`."""
         self._now += seconds

@@ -1,4 +1,4 @@
-"""JSON as it goes to clients: whole numbers of any size, and pieces that are JSON already, taken over as they are."""
+"""JSON encoding of responses: integers of any size, and values that are encoded already."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ import msgspec
 import orjson
 
 
-class Encoded:
-    """JSON that is ready: it is copied, not read."""
+class RawJson:
+    """Encoded JSON, copied into the output without decoding."""
 
     __slots__ = ("json",)
 
@@ -17,25 +17,25 @@ class Encoded:
 
 
 def encode(value: Any) -> bytes:
-    """Compact."""
+    """Encode without white space."""
     try:
         return orjson.dumps(value, default=_fragment)
-    except TypeError:  # a whole number beyond 64 bits
+    except TypeError:  # orjson refuses integers beyond 64 bits
         return msgspec.json.encode(value, enc_hook=_raw)
 
 
 def pretty(value: Any) -> bytes:
-    """Keys in alphabetical order, four spaces, everything beyond ASCII escaped."""
-    return json.dumps(value, sort_keys=True, indent=4, default=_read).encode()
+    """Encode with sorted keys, an indent of 4 spaces, and non-ASCII characters escaped."""
+    return json.dumps(value, sort_keys=True, indent=4, default=_decode).encode()
 
 
-def _fragment(piece: Encoded) -> orjson.Fragment:
-    return orjson.Fragment(piece.json)
+def _fragment(value: RawJson) -> orjson.Fragment:
+    return orjson.Fragment(value.json)
 
 
-def _raw(piece: Encoded) -> msgspec.Raw:
-    return msgspec.Raw(piece.json)
+def _raw(value: RawJson) -> msgspec.Raw:
+    return msgspec.Raw(value.json)
 
 
-def _read(piece: Encoded) -> Any:
-    return json.loads(piece.json)
+def _decode(value: RawJson) -> Any:
+    return json.loads(value.json)

@@ -1,8 +1,8 @@
-"""YAML that remembers where each value was written, so that a mistake can be shown by file, line and column.
+"""YAML documents that know the line and column of each value, for error messages.
 
-Used for the configuration and for mappings/. Reads the safe subset only, in the sense of YAML 1.2: `NO` and
-`on` are words, dates are text, a number has no leading zero, a fraction needs its point. Messages do not
-quote values: they may be secrets.
+Used for the configuration and the mapping files. Reads the safe subset with the scalars of YAML 1.2: `NO` and `on` are
+strings, dates are strings, a number has no leading zero, a fraction needs its point. Error messages do not quote
+values, which may be secrets.
 """
 
 import re
@@ -20,17 +20,17 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 class YamlError(ValueError):
-    """The file cannot be read as YAML. The message begins with the place."""
+    """The file is not valid YAML. The message begins with file, line and column."""
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the plain scalars of YAML 1.2, as far as a settings file needs them."""
+    """SafeLoader with the plain scalars of YAML 1.2 that configuration files need."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
 
 
 class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same where PyYAML was built with libyaml, several times as fast. Its words for mistakes are others."""
+    """The same on libyaml, several times as fast, where PyYAML has it. Its error messages are less precise."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
@@ -47,15 +47,15 @@ for _tag, _pattern, _first in (
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """`data` is plain Python; `place` says where a part of it stands."""
+class LocatedYaml:
+    """Document as plain Python `data`, with the position of each of its values."""
 
     data: Any
     name: str
     root: yaml.Node | None
 
     def place(self, path: Trail) -> str:
-        """`config.yaml:12:5` of the value at `path`, or of the nearest thing around it that was written."""
+        """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark
         for step in path:
             found = _child(node, step)
@@ -66,8 +66,8 @@ class Located:
         return self.name if mark is None else _at(self.name, mark)
 
 
-def load(file: Path, mistake: type[Exception] = YamlError) -> Located:
-    """Read one document. Raises `mistake` for a file that is unreadable, not YAML, or gives a key twice."""
+def load(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
+    """Read a file with one document. Raises `mistake` if it is unreadable, not YAML, or has a duplicate key."""
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -77,22 +77,22 @@ def load(file: Path, mistake: type[Exception] = YamlError) -> Located:
     return loads(text, file.name, mistake)
 
 
-def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> Located:
-    """The same for text at hand; `name` stands for the file in messages."""
+def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> LocatedYaml:
+    """Parse text; `name` is the file name in messages."""
     try:
         return _read(_QuickLoader(text), name, mistake)
     except yaml.YAMLError:
-        return _slowly(text, name, mistake)
+        return _read_slowly(text, name, mistake)
 
 
-def _read(loader: Any, name: str, mistake: type[Exception]) -> Located:
+def _read(loader: Any, name: str, mistake: type[Exception]) -> LocatedYaml:
     root = loader.get_single_node()
     _check(root, name, mistake)
-    return Located(None if root is None else loader.construct_document(root), name, root)
+    return LocatedYaml(None if root is None else loader.construct_document(root), name, root)
 
 
-def _slowly(text: str, name: str, mistake: type[Exception]) -> Located:
-    """For its words about what is wrong."""
+def _read_slowly(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
+    """Parse again with the Python loader, for its error message."""
     try:
         return _read(_Loader(text), name, mistake)
     except yaml.MarkedYAMLError as error:
@@ -103,9 +103,9 @@ def _slowly(text: str, name: str, mistake: type[Exception]) -> Located:
 
 
 def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]:
-    """What msgspec found wrong with a value converted from `at`, and the path of the culprit as far as known.
+    """Return msgspec's message about a value converted from the path `at`, and the path of the invalid value.
 
-    msgspec writes a key of an open mapping as `[...]`; the path ends before it.
+    msgspec writes a key of a mapping with arbitrary keys as `[...]`; the path ends before it.
     """
     message, _, tail = str(error).rpartition(" - at `")
     if not message:
@@ -121,12 +121,12 @@ def _at(name: str, mark: yaml.Mark) -> str:
 
 
 def _reason(error: yaml.MarkedYAMLError) -> str:
-    """The problem without words from the file: they may be a secret."""
+    """Return the problem without quotations from the file, which may be secrets."""
     return _QUOTED.sub(r"\1", ", ".join(filter(None, (error.context, error.problem))))
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """The node that marks the place of a child, and the child; for a key the place is the key."""
+    """Return the node that has the position of a child (of a mapping: the key), and the child."""
     if isinstance(node, yaml.MappingNode):
         return next(((key, value) for key, value in node.value if key.value == str(step)), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
@@ -135,7 +135,7 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
 
 
 def _check(root: yaml.Node | None, name: str, mistake: type[Exception]) -> None:
-    """Refuse keys given twice. Each node is seen once, however often it is referred to."""
+    """Raise `mistake` for duplicate keys. Visits a node once, however many aliases refer to it."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -1,10 +1,10 @@
-"""TCP ports: whether a program can listen on one, found out before work is done that would be in vain."""
+"""Checking and binding TCP ports."""
 
 import socket
 
 
 def check(host: str, port: int) -> None:
-    """Raise OSError where nobody can listen on this port. 0 is any free one."""
+    """Raise OSError if the port cannot be bound. 0 stands for any free port."""
     if port:
         for family, kind, protocol, _, address in addresses(host):
             with socket.socket(family, kind, protocol) as one:
@@ -12,12 +12,12 @@ def check(host: str, port: int) -> None:
 
 
 def addresses(host: str) -> list[tuple[int, int, int, str, tuple[object, ...]]]:
-    """Every family, kind, protocol, name and address that a host name stands for. Raises OSError for an unknown one."""
+    """Resolve a host name to what getaddrinfo returns. Raises OSError for an unknown host."""
     return list(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE))
 
 
 def bind(one: socket.socket, address: tuple[object, ...], port: int) -> None:
-    """Bind as a server does. Raises OSError."""
+    """Bind as a server does: address reusable, IPv6 only for an IPv6 address. Raises OSError."""
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if one.family == socket.AF_INET6:
         one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

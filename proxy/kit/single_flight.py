@@ -14,23 +14,23 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """`name` is the name of every task started here, and so must not hold a secret."""
+    """Executions in flight by key. `name` is the name of their tasks, which logs may show."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._tasks: dict[K, asyncio.Task[V]] = {}
 
     async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
-        """The outcome of the work under way for `key`, or of `work` when there is none. Errors are shared.
+        """Return the result of the execution in flight for `key`, or start `work` if there is none. Errors are shared.
 
-        A caller that is cancelled leaves alone: the work goes on for the others, and to its end without them.
+        Cancelling a caller does not cancel the execution.
         """
         task = self.start(key, work)
         await asyncio.wait((task,))
         return task.result()
 
     def start(self, key: K, work: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
-        """The task for `key`, started when there is none, for a caller that does not wait."""
+        """Return the task for `key`, started if there is none, for a caller that does not wait."""
         task = self._tasks.get(key)
         if task is None:
             task = asyncio.create_task(_run(work), name=self._name)
@@ -39,7 +39,7 @@ class SingleFlight(Generic[K, V]):
         return task
 
     async def close(self) -> None:
-        """Cancel what is under way and wait until it has ended."""
+        """Cancel all executions and wait for their end."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -48,7 +48,7 @@ class SingleFlight(Generic[K, V]):
     def _forget(self, key: K, task: asyncio.Task[V]) -> None:
         del self._tasks[key]
         if not task.cancelled():
-            task.exception()  # looked at here: an error that no caller stayed for is not an unhandled one
+            task.exception()  # retrieved, so that asyncio does not log it if all callers are gone
 
 
 async def _run(work: Callable[[], Awaitable[V]]) -> V:

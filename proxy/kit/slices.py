@@ -1,26 +1,27 @@
-"""Work in slices, so that a long list keeps nobody waiting: a generator yields where others may run, and returns its
-result. Who drives it decides who runs in between.
+"""Long computations as generators that yield after each slice, so that the event loop can run other tasks between.
+
+The result is the generator's return value.
 """
 
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-SIZE = 1_000  # items that are looked at one by one in a slice; about a millisecond
+SIZE = 1_000  # items of a slice; about a millisecond of work
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]
 
 
 def sliced(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items, so many at a time."""
+    """Yield the items in lists of SIZE."""
     left = iter(items)
     while some := list(islice(left, SIZE)):
         yield some
 
 
-def finished(work: Slices[T]) -> T:
-    """The result of work that is done at once."""
+def run_to_end(work: Slices[T]) -> T:
+    """Run all slices at once and return the result."""
     while True:
         try:
             next(work)

@@ -1,7 +1,7 @@
-"""Several request limits at once: so many a second, so many a week, all or nothing.
+"""Rate limit with several sliding windows, such as 2 requests a second and 200 in 15 minutes.
 
-The identity service of the sandbox holds its callers to such limits; the token client keeps to them before it
-asks. Exact (the times of taken requests are kept, not counts of them), in memory, for one process.
+Used by the token client and by the sandbox's identity service. Exact, because it keeps the time of each request; in
+memory, for one process.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from proxy.kit import clock as clocks
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """At most `count` requests in any `seconds`."""
+    """Limit of `count` requests within any `seconds`."""
 
     count: int
     seconds: float
@@ -24,7 +24,7 @@ class Window:
 
 
 class Windows:
-    """A sliding log over all windows. Holds at most as many times as the largest count."""
+    """Log of request times, checked against all windows. Keeps at most as many times as the largest count."""
 
     def __init__(self, windows: Iterable[Window], clock: clocks.Clock) -> None:
         self._windows = tuple(windows)
@@ -32,19 +32,19 @@ class Windows:
         self._taken: deque[float] = deque(maxlen=max((window.count for window in self._windows), default=0))
 
     def try_take(self) -> float:
-        """0.0: a request is taken from every window. Else none is: the seconds until it would be."""
+        """Count a request in all windows and return 0.0, or count none and return the seconds until it is allowed."""
         wait = self.wait()
         if wait == 0.0:
             self._taken.append(self._clock.monotonic())
         return wait
 
     def wait(self) -> float:
-        """The seconds until a request can be taken; takes none."""
+        """Return the seconds until a request is allowed; counts none."""
         now = self._clock.monotonic()
         return max((self._wait(window, now) for window in self._windows), default=0.0)
 
     def _wait(self, window: Window, now: float) -> float:
-        """Seconds until the oldest request that fills `window` has left it."""
+        """Return the seconds until the oldest request of a full `window` leaves it."""
         if len(self._taken) < window.count:
             return 0.0
         return max(0.0, self._taken[-window.count] + window.seconds - now)

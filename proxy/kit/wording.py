@@ -1,6 +1,6 @@
-"""How numbers of things are written in messages for people."""
+"""Text for messages."""
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Write `1 part`, `2 parts`; `many` where the plural takes more than an s."""
+    """Return `1 part`, `2 parts`; `many` is the plural where it is not `one` + s."""
     return f"{number} {one if number == 1 else many or one + 's'}"

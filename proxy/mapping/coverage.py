@@ -7,14 +7,14 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from proxy.mapping.loader import Rulebook
+from proxy.mapping.loader import Mappings
 from proxy.mapping.rules import FieldRule
 
 Kind = Literal["exact", "derived", "constant", "no source"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FieldCoverage:
     """One field. `upstream` is the path it is read from, `note` how it is derived, or why and what a client sees."""
 
     object: str
@@ -27,15 +27,15 @@ class Row:
     source: str
 
 
-def rows(book: Rulebook) -> list[Row]:
+def of_mappings(mappings: Mappings) -> list[FieldCoverage]:
     """Every field of every object, in the order of the files."""
-    return [_row(book, name, field) for name, rules in book.rules.items() for field in rules.fields]
+    return [_row(mappings, name, field) for name, rules in mappings.rules.items() for field in rules.fields]
 
 
-def _row(book: Rulebook, name: str, field: str) -> Row:
-    rules = book.rules[name]
+def _row(mappings: Mappings, name: str, field: str) -> FieldCoverage:
+    rules = mappings.rules[name]
     rule = rules.rule(field)
-    return Row(
+    return FieldCoverage(
         name,
         field,
         _kind(rule),

@@ -1,4 +1,4 @@
-"""Reads a mappings folder into a rulebook: schema, rules, tables. Every mistake is an error with file and line.
+"""Reads a mappings folder: schema, rules, tables. Every mistake is an error with file and line.
 
 Used once at start.
 """
@@ -22,7 +22,7 @@ SPEC_KEY = "spec_key"  # the transform whose keys are v3's spec keys
 
 
 @dataclass(frozen=True, slots=True)
-class Rulebook:
+class Mappings:
     """Everything a mappings folder says. `rules` maps an object's name to how it is made."""
 
     schema: Schema
@@ -57,7 +57,7 @@ class Rulebook:
         return self.hidden[name]
 
 
-def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> Rulebook:
+def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> Mappings:
     """Read and check a mappings folder, with `{site}` filled in, and a site's own table of uids.
 
     Raises MappingError, which names file, line and what is wrong.
@@ -74,27 +74,27 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     hidden = {name: frozenset(each for each in made.fields if made.rule(each).include) for name, made in rules.items()}
-    book = tables_of(folder, own_uids)
+    read = load_tables(folder, own_uids)
     ends = ("value", "min_value", "max_value")
-    v3_specs = (f"specs.{key}.{end}" for key in book.v3_specs for end in ends)
-    book = msgspec.structs.replace(book, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
+    v3_specs = (f"specs.{key}.{end}" for key in read.v3_specs for end in ends)
+    read = msgspec.structs.replace(read, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / "schema.graphql", site))
-    rulebook = Rulebook(schema, rules, book, {**transforms.TRANSFORMS, **book.transforms()}, places, hidden)
-    _check(rulebook)
-    return rulebook
+    mappings = Mappings(schema, rules, read, {**transforms.TRANSFORMS, **read.transforms()}, places, hidden)
+    _check(mappings)
+    return mappings
 
 
 def _read(file: Path, site: str) -> str:
     return file.read_text(encoding="utf-8").replace("{site}", site)
 
 
-def tables_of(folder: Path, own_uids: Path | None = None) -> tables.Tables:
+def load_tables(folder: Path, own_uids: Path | None = None) -> tables.Tables:
     """The tables of a mappings folder."""
     names = _table(folder / "spec_names.yaml", specs.SpecName)
     keys = _table(folder / "spec_keys.yaml", str | None)
     fields = _table(folder / "search.yaml", tables.SearchField)
     try:
-        return tables.Tables(uids_of(folder, own_uids), specs.SpecNames(names), fields, keys)
+        return tables.Tables(load_uids(folder, own_uids), specs.SpecNames(names), fields, keys)
     except ValueError as error:
         raise errors.MappingError(f"spec_names.yaml: {error}") from error
 
@@ -109,14 +109,14 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
             yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
-def uids_of(folder: Path, own: Path | None = None) -> dict[str, uids.Uids]:
+def load_uids(folder: Path, own: Path | None = None) -> dict[str, uids.Uids]:
     """The uids of a mappings folder and of a site's own table, by kind. Raises MappingError."""
     known = _uids(folder / "uids.yaml")
     theirs = _uids(own) if own else {}
     return {kind: uids.Uids(kind, known.get(kind, []), theirs.get(kind, [])) for kind in uids.KINDS}
 
 
-def uids_in(file: Path) -> set[str]:
+def known_uids(file: Path) -> set[str]:
     """Every uid in a site's own table. Raises MappingError."""
     return {entry.uid for entries in _uids(file).values() for entry in entries}
 
@@ -139,14 +139,14 @@ def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
     return read
 
 
-def _table(file: Path, kind: Any, read: located_yaml.Located | None = None) -> dict[str, Any]:
+def _table(file: Path, kind: Any, read: located_yaml.LocatedYaml | None = None) -> dict[str, Any]:
     """One table; its entries one by one, so that a mistake is found at its own line."""
     located = read or located_yaml.load(file, errors.MappingError)
     entries = _convert(located.data, dict[str, Any], located, ())
     return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 
 
-def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:
+def _object(raw: Any, located: located_yaml.LocatedYaml, name: str) -> ObjectRules:
     """One object; its fields one by one first, so that a mistake is found at its own line."""
     for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
         _convert(rule, FieldRule | str, located, (name, "fields", field))
@@ -154,7 +154,7 @@ def _object(raw: Any, located: located_yaml.Located, name: str) -> ObjectRules:
     return rules
 
 
-def _convert(raw: Any, kind: Any, located: located_yaml.Located, at: tuple[str | int, ...]) -> Any:
+def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: tuple[str | int, ...]) -> Any:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
@@ -162,19 +162,19 @@ def _convert(raw: Any, kind: Any, located: located_yaml.Located, at: tuple[str |
         raise errors.MappingError(f"{located.place(path)}: {message}") from error
 
 
-def _check(book: Rulebook) -> None:
+def _check(mappings: Mappings) -> None:
     """Rules that say one thing each, and objects that something uses: a mapping attached to nothing is a mistake."""
     used = {"Part", "Brand", "Manufacturer", "Seller", "Category"}
-    for name, rules in book.rules.items():
-        if not all(book.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
-            raise errors.MappingError(f"{first_place(book, name)}: {name} reads a type the schema does not have")
+    for name, rules in mappings.rules.items():
+        if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
+            raise errors.MappingError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")
         for field in rules.fields:
             rule = rules.rule(field)
             used |= {rule.target} if rule.target else set()
-            _check_rule(book.place(name, field), f"{name}.{field}", rule)
-    for name in book.rules:
+            _check_rule(mappings.place(name, field), f"{name}.{field}", rule)
+    for name in mappings.rules:
         if name not in used:
-            raise errors.MappingError(f"{first_place(book, name)}: nothing uses the object {name}")
+            raise errors.MappingError(f"{first_place(mappings, name)}: nothing uses the object {name}")
 
 
 def _check_rule(place: str, field: str, rule: FieldRule) -> None:
@@ -187,6 +187,6 @@ def _check_rule(place: str, field: str, rule: FieldRule) -> None:
         raise errors.MappingError(f"{place}: {field}: `keyed` and `key` go together")
 
 
-def first_place(book: Rulebook, name: str) -> str:
+def first_place(mappings: Mappings, name: str) -> str:
     """File and line of an object's first rule."""
-    return book.place(name, next(iter(book.rules[name].fields)))
+    return mappings.place(name, next(iter(mappings.rules[name].fields)))

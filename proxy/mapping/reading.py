@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proxy.mapping import paths, selection
 from proxy.mapping.schema import Schema
 
-CONTEXT = ("country", "currency", "asked")  # of model.Context, what a path can name
+CONTEXT = ("country", "currency", "asked")  # of model.MappingContext, what a path can name
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadExpression:
     """A value being read: its expression, the conditions under which it is null, and what it holds."""
 
     expression: str
@@ -36,14 +36,14 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Scope:
     """What paths of one object can start from: the object itself, and the one it is listed under (`^`)."""
 
     here: Cursor
     above: Cursor | None
 
     def origin(self, route: paths.Route) -> Cursor:
-        """The cursor a route starts at. Raises LookupError for a `^` with nothing around."""
+        """The cursor a route starts at. Raises LookupError for a `^` without a parent object."""
         if route.origin == "here":
             return self.here
         if self.above is None:
@@ -51,20 +51,20 @@ class Around:
         return self.above
 
 
-class Reader:
+class PathReader:
     """Follows paths through the schema and selects what they read."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
 
-    def read(self, text: str, around: Around) -> Read:
+    def read(self, text: str, scope: Scope) -> ReadExpression:
         """One path of a mapping file. Raises PathError, or LookupError where it leaves the schema."""
         route = paths.parse(text)
         if route.origin == "context":
             return _context(route.steps[0].name)
-        return self.follow(around.origin(route), route.steps)
+        return self.follow(scope.origin(route), route.steps)
 
-    def follow(self, start: Cursor, steps: tuple[paths.Step, ...]) -> Read:
+    def follow(self, start: Cursor, steps: tuple[paths.Step, ...]) -> ReadExpression:
         """The value at the end of some steps."""
         expression, node = start.expression, start.node
         nulls: list[str] = []
@@ -73,7 +73,7 @@ class Reader:
             expression, node = f"{expression}.{step.alias}", selected.node
             if selected.type.nullable:
                 nulls.append(f"{expression} is None")
-        return Read(expression, tuple(nulls), node)
+        return ReadExpression(expression, tuple(nulls), node)
 
     def up_to_lists(self, steps: tuple[paths.Step, ...], start: selection.Node) -> list[tuple[paths.Step, ...]]:
         """The steps in groups that each end at a list; a last group may lead to a single value."""
@@ -96,8 +96,8 @@ class Reader:
         return owner.select(self._schema, steps[-1]).type.is_list
 
 
-def _context(name: str) -> Read:
+def _context(name: str) -> ReadExpression:
     if name not in CONTEXT:
         known = ", ".join(f"${field}" for field in CONTEXT)
         raise LookupError(f"the request's context has no ${name}; it has {known}")
-    return Read(f"context.{name}", (), selection.Node("String"))
+    return ReadExpression(f"context.{name}", (), selection.Node("String"))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-class Feed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ComputedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A value computed beside the field itself: what filters, orders or keys a list."""
 
     paths: list[str] | str = msgspec.field(name="from")
@@ -33,10 +33,10 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_: str | None = msgspec.field(name="is", default=None)
     each: str | None = None
     keyed: str | None = None
-    key: Feed | None = None
+    key: ComputedValue | None = None
     through: str | None = None
-    only: Feed | None = None
-    order: Feed | None = None
+    only: ComputedValue | None = None
+    order: ComputedValue | None = None
     or_else: str | None = None
     empty: Any = None
     always: Any = msgspec.UNSET

@@ -26,7 +26,7 @@ class Attribute(Protocol):
         """Its name for people."""
 
 
-class Named(Protocol):
+class HasAttribute(Protocol):
     """Something of an attribute: a spec of a part, an aggregation."""
 
     @property
@@ -34,7 +34,7 @@ class Named(Protocol):
         """The attribute."""
 
 
-class Spec(Named, Protocol):
+class Spec(HasAttribute, Protocol):
     """What is read of the service's SupSpec."""
 
     @property
@@ -67,7 +67,7 @@ class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plus_minus: bool = False
 
 
-class Source(NamedTuple):
+class SpecSource(NamedTuple):
     """What the service has for a key of a request: the shortnames of the attributes that are the value and the ends of
     the spec, and of the attribute that a part must have beside them. `key` is the spelling that stands for all that
     mean the same."""
@@ -103,7 +103,7 @@ class SpecNames:
         self._ranges = {shortname: source for shortname, source in of_key.items() if source.is_range}
         for each in attributes:
             self.listed += 1
-            source = Source(self.key(each.shortname, each.name), each.shortname)
+            source = SpecSource(self.key(each.shortname, each.name), each.shortname)
             self._sources.setdefault(source.key, source)
             self._sources.setdefault(each.shortname, source)
 
@@ -111,7 +111,7 @@ class SpecNames:
         """The same with all attributes of the service."""
         return SpecNames(self.names, attributes)
 
-    def key(self, shortname: str, name: str, specs: Sequence[Named] = ()) -> str:
+    def key(self, shortname: str, name: str, specs: Sequence[HasAttribute] = ()) -> str:
         """v3's key: `pin_count` for `numberofpins`; the attribute's name in v3's spelling where none is known.
 
         `specs` are those of the same part: a tolerance is named by the quantity among them.
@@ -143,7 +143,7 @@ class SpecNames:
         dedicated = self._sources[self.key(shortname, "", specs)].value
         return dedicated == shortname or _with(dedicated, specs) is None
 
-    def source(self, key: str) -> Source | None:
+    def source(self, key: str) -> SpecSource | None:
         """What the service has for a key, which may be any spelling of it; None where it is not known."""
         return self._sources.get(key)
 
@@ -242,10 +242,10 @@ def _with(shortname: str | None, specs: Sequence[Spec]) -> Spec | None:
     return None
 
 
-def _sources(names: dict[str, SpecName]) -> dict[str, Source]:
+def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
     """Every key that a request can use, with the attributes behind it. An attribute's own key comes before one that it
     has beside another."""
-    found: dict[str, Source] = {}
+    found: dict[str, SpecSource] = {}
     roles: dict[str, dict[str | None, str]] = defaultdict(dict)
     for shortname, entry in names.items():
         other = roles[entry.key].setdefault(entry.end, shortname)
@@ -254,16 +254,16 @@ def _sources(names: dict[str, SpecName]) -> dict[str, Source]:
     for key, role in roles.items():
         if ("min" in role) != ("max" in role):
             raise ValueError(f"{key} has one end only; it needs an attribute of `end: min` and one of `end: max`")
-        found[key] = Source(key, role.get(None), role.get("min"), role.get("max"))
+        found[key] = SpecSource(key, role.get(None), role.get("min"), role.get("max"))
     for shortname, entry in names.items():
         in_range = found[entry.key].is_range
-        alone = Source((*entry.also, shortname)[0], shortname) if in_range else found[entry.key]
+        alone = SpecSource((*entry.also, shortname)[0], shortname) if in_range else found[entry.key]
         for spelling in (*entry.also, shortname):
             found.setdefault(spelling, alone)
         for quantity, key in entry.beside.items():
             if quantity not in names:
                 raise ValueError(f"{shortname} has a key beside {quantity}, which is no attribute of this table")
-            found.setdefault(key, Source(key, shortname, beside=quantity))
+            found.setdefault(key, SpecSource(key, shortname, beside=quantity))
     return found
 
 

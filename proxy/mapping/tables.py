@@ -36,7 +36,7 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instead: str | None = None
 
 
-class Names(dict[str, tuple[str, ...]]):
+class NameIndex(dict[str, tuple[str, ...]]):
     """The service's ids by name, to the letter. Remembers what patterns have found, of `PATTERNS_IDS` ids at most."""
 
     def __init__(self, ids: Mapping[str, tuple[str, ...]]) -> None:
@@ -77,7 +77,7 @@ class Tables(msgspec.Struct, frozen=True):
     specs: SpecNames
     search: dict[str, SearchField]
     v3_specs: dict[str, str | None] = {}
-    listed: dict[str, Names] = {}
+    listed: dict[str, NameIndex] = {}
     v3_fields: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Tables(msgspec.Struct, frozen=True):
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
         """The same with one list more."""
-        names = ids if isinstance(ids, Names) else Names(ids)
+        names = ids if isinstance(ids, NameIndex) else NameIndex(ids)
         return msgspec.structs.replace(self, listed={**self.listed, name: names})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
@@ -96,13 +96,13 @@ class Tables(msgspec.Struct, frozen=True):
 
     def ids_like(self, kind: str, pattern: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
         """The service's ids of all of a kind whose names match a pattern. Raises UnlistedError."""
-        return slices.finished(self._list(kind).like(pattern, matches))
+        return slices.run_to_end(self._list(kind).like(pattern, matches))
 
     def is_v3(self, field: str) -> bool:
         """Whether v3's searches of parts knew a field, whatever became of it."""
         return field in self.v3_fields or field in self.search
 
-    def _list(self, kind: str) -> Names:
+    def _list(self, kind: str) -> NameIndex:
         wanted = LISTS.get(kind, kind)
         if wanted not in self.listed:
             raise UnlistedError(wanted)

@@ -49,7 +49,7 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-class Identity(NamedTuple):
+class UidTarget(NamedTuple):
     """Whom a uid stands for: by numeric id, or by name where the id is not known."""
 
     id: str | None
@@ -68,7 +68,7 @@ class Uids:
         self._by_name: dict[str, str] = {}
         self._ids: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        self._identities: dict[str, Identity] = {}
+        self._targets: dict[str, UidTarget] = {}
         self._accepted: dict[str, list[str]] = {}
         self._computed = re.compile(rf"{self._tag}[0-9a-f]{{10}}")
         for entry in _oldest_first(known):
@@ -83,7 +83,7 @@ class Uids:
         """Let a line stand before those that were taken earlier."""
         id_ = entry.id or self._ids.get(entry.name)
         names = (entry.name, *entry.also)
-        self._identities[entry.uid] = Identity(id_, entry.name)
+        self._targets[entry.uid] = UidTarget(id_, entry.name)
         if id_:
             self._by_id[id_] = entry.uid
             self._ids |= dict.fromkeys(names, id_)
@@ -133,18 +133,18 @@ class Uids:
 
     def knows(self, uid: str) -> bool:
         """Whether a uid is on record."""
-        return uid in self._identities
+        return uid in self._targets
 
     def is_computed(self, uid: str) -> bool:
         """Whether a uid is one that was computed because no other was known."""
         return self._computed.fullmatch(uid) is not None
 
-    def identity(self, uid: str) -> Identity | None:
+    def target(self, uid: str) -> UidTarget | None:
         """Whom a uid stands for; None where it is neither known nor one of ours."""
-        known = self._identities.get(uid)
+        known = self._targets.get(uid)
         if known or not self.is_computed(uid):
             return known
-        return Identity(str(int(uid[len(self._tag) :], 16)), None)
+        return UidTarget(str(int(uid[len(self._tag) :], 16)), None)
 
 
 def _oldest_first(known: Iterable[KnownUid]) -> list[KnownUid]:

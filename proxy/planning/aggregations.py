@@ -10,7 +10,7 @@ import msgspec
 SIZE = "$size: Int!"
 
 
-class Named(msgspec.Struct, gc=False):
+class NamedRecord(msgspec.Struct, gc=False):
     """A company or a category."""
 
     id: str
@@ -20,14 +20,14 @@ class Named(msgspec.Struct, gc=False):
 class CompanyBucket(msgspec.Struct, gc=False):
     """SupCompanyBucket."""
 
-    company: Named
+    company: NamedRecord
     count: int | None = None
 
 
 class CategoryBucket(msgspec.Struct, gc=False):
     """SupCategoryBucket."""
 
-    category: Named
+    category: NamedRecord
     count: int | None = None
 
 
@@ -46,23 +46,23 @@ class SpecBucket(msgspec.Struct, gc=False):
     count: int | None = None
 
 
-class Attribute(msgspec.Struct, gc=False):
+class SpecAttribute(msgspec.Struct, gc=False):
     """SupAttribute."""
 
     name: str
     shortname: str
 
 
-class SpecKind(msgspec.Struct, gc=False):
+class SpecDescription(msgspec.Struct, gc=False):
     """SupSpecAgg, without what it counts."""
 
-    attribute: Attribute
+    attribute: SpecAttribute
     valueType: str  # noqa: N815 - the service's name
     unitsName: str | None = None  # noqa: N815 - the service's name
     unitsSymbol: str | None = None  # noqa: N815 - the service's name
 
 
-class SpecAgg(SpecKind, gc=False):
+class SpecAgg(SpecDescription, gc=False):
     """SupSpecAgg."""
 
     buckets: list[SpecBucket] = []
@@ -104,7 +104,7 @@ AGGREGATIONS = {
             ("$filtered: [String!]!",),
             "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
             " { attribute { name shortname } valueType unitsName unitsSymbol }",
-            SpecKind,
+            SpecDescription,
         ),
     )
 }

@@ -15,7 +15,7 @@ import msgspec
 from proxy import model
 from proxy.mapping import compiler
 from proxy.planning import aggregations
-from proxy.planning.operations import Document, Lost
+from proxy.planning.operations import Document, FieldError
 
 REASON_MAX = 500  # characters of the service's own words that are passed on
 MARKET = "$country: String!, $currency: String!"
@@ -25,7 +25,7 @@ SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, fi
 SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
 
 
-def multi_match(part: compiler.Compiled | None, options: bool = False) -> Document:
+def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> Document:
     """supMultiMatch; without a part only the hits are asked for, which costs nothing. `options`, such as filters, are
     those of all queries: with them queries of several callers do not go out together."""
     parts = f" parts {{ {part.selection} }}" if part else ""
@@ -41,18 +41,18 @@ def multi_match(part: compiler.Compiled | None, options: bool = False) -> Docume
         f"hits error{parts}",
         types.GenericAlias(list, (match,)),
     )
-    return root.document() if options else root.document(several="queries")
+    return root.document() if options else root.document(list_variable="queries")
 
 
-def search(name: str, part: compiler.Compiled) -> Document:
+def search(name: str, part: compiler.CompiledObject) -> Document:
     """supSearch or supSearchMpn for parts/match: parts in one projection, and the alternate MPNs that were hit."""
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
     record = _result_set([("akaMpn", str | None, None)], part, [])
     root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
-    return root.document(mend=_mend_results, aliases=partial(_aliases, root))
+    return root.document(mark_errors=_mend_results, aliases=partial(_aliases, root))
 
 
-def page(part: compiler.Compiled, counted: frozenset[str]) -> Document:
+def page(part: compiler.CompiledObject, counted: frozenset[str]) -> Document:
     """supSearch for parts/search: parts in one projection with their snippets, beside them aggregations by name."""
     results = f"results {{ description part {{ {part.selection} }} }}"
     return _counting(counted, f"hits {results}", [("description", str)], part)
@@ -63,22 +63,22 @@ def count(counted: frozenset[str]) -> Document:
     return _counting(counted, "hits", [], None)
 
 
-def parts(part: compiler.Compiled) -> Document:
+def parts(part: compiler.CompiledObject) -> Document:
     """supParts: by id, null where there is none."""
     record = types.GenericAlias(list, (part.record | None,))
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
     root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record)
-    return root.document(mend=_mend_parts, several="ids")
+    return root.document(mark_errors=_mend_parts, list_variable="ids")
 
 
-def listing(name: str, object_: compiler.Compiled) -> Document:
+def listing(name: str, object_: compiler.CompiledObject) -> Document:
     """A query that lists everything there is, such as supSellers; free of charge."""
     return Root(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,))).document()
 
 
 def attributes() -> Document:
     """The specs that the service has; free of charge."""
-    record = types.GenericAlias(list, (aggregations.Attribute,))
+    record = types.GenericAlias(list, (aggregations.SpecAttribute,))
     return Root("supAttributes", "", "", "name shortname", record).document()
 
 
@@ -103,14 +103,14 @@ def _aliases(root: Root, number: int) -> Document:
     declared = ", ".join(_numbered(root.signature, n) for n in range(number))
     fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
     text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
-    return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mend=_mend_aliases)
+    return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mark_errors=_mend_aliases)
 
 
 def _numbered(text: str, number: int) -> str:
     return re.sub(r"\$(\w+)", rf"$\g<1>{number}", text)
 
 
-def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.Compiled | None) -> Document:
+def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.CompiledObject | None) -> Document:
     chosen = [aggregations.AGGREGATIONS[name] for name in sorted(counted)]
     declared = dict.fromkeys(name for each in chosen for name in each.variables)
     signature = ", ".join([SEARCH, SORTING, *declared])
@@ -118,7 +118,7 @@ def _counting(counted: frozenset[str], below: str, beside: list[Any], part: comp
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
     texts = " ".join([below, *(each.text for each in chosen)])
     record = _result_set(beside, part, fields)
-    return Root("supSearch", signature, arguments, texts, record).document(mend=_mend_results if part else None)
+    return Root("supSearch", signature, arguments, texts, record).document(mark_errors=_mend_results if part else None)
 
 
 def _mend_results(data: Any, _: list[model.GraphQLError]) -> Any:
@@ -129,8 +129,8 @@ def _mend_results(data: Any, _: list[model.GraphQLError]) -> Any:
 def _mend_aliases(data: dict[str, Any], found: list[model.GraphQLError]) -> Any:
     """Where a result set has none, the reasons given for it, or all there are."""
     for alias in [alias for alias, value in data.items() if value.results is None]:
-        data[alias] = Lost(_reason(found, [alias]))
-    return data if any(not isinstance(value, Lost) for value in data.values()) else None
+        data[alias] = FieldError(_reason(found, [alias]))
+    return data if any(not isinstance(value, FieldError) for value in data.values()) else None
 
 
 def _mend_parts(data: Any, found: list[model.GraphQLError]) -> Any:
@@ -139,7 +139,7 @@ def _mend_parts(data: Any, found: list[model.GraphQLError]) -> Any:
         return None
     for place in [error.path[1] for error in found if isinstance(error.path, list) and len(error.path) > 1]:
         if isinstance(place, int) and 0 <= place < len(data.supParts) and data.supParts[place] is None:
-            data.supParts[place] = Lost(_reason(found, ["supParts", place]))
+            data.supParts[place] = FieldError(_reason(found, ["supParts", place]))
     return data
 
 
@@ -149,7 +149,7 @@ def _reason(found: list[model.GraphQLError], at: list[str | int]) -> str:
     return "; ".join(dict.fromkeys(about or [error.message for error in found]))[:REASON_MAX]
 
 
-def _result_set(beside: list[Any], part: compiler.Compiled | None, counted: list[Any]) -> Any:
+def _result_set(beside: list[Any], part: compiler.CompiledObject | None, counted: list[Any]) -> Any:
     """The type of a SupPartResultSet with these fields."""
     optional: list[Any] = []
     if part:

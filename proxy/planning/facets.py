@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from proxy.mapping import tables
+from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
-from proxy.planning import criteria, spec_fields
+from proxy.planning import search_filters, spec_fields
 
 SIZE_MAX = 1000  # buckets of one aggregation that are asked for: facet start 0..1000 and limit up to 100 stay below
-SIZE_OF_SUGGESTED = 100  # of each spec of a drilldown: a range is added up from those of both ends
+SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
 
 
-class Searched(NamedTuple):
+class SearchDetails(NamedTuple):
     """What a search's reply says beside the parts: their snippets, and v3's counts."""
 
     snippets: list[str]
@@ -24,7 +24,7 @@ class Searched(NamedTuple):
     stats_results: dict[str, Any]
     spec_metadata: dict[str, Any]
 
-    def with_empty(self, facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> "Searched":
+    def with_empty(self, facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> "SearchDetails":
         """The same with what the service cannot count, empty; the count of a facet query is null."""
         fields = {each.field: _facet([], None, None) for each in facets}
         counts = {text: {"count": None} for text in queries}
@@ -39,7 +39,7 @@ class Searched(NamedTuple):
         )
 
 
-class Wanted(NamedTuple):
+class AggregationRequest(NamedTuple):
     """What one operation is to count: aggregations by name, and the shortnames of specs; of those in `filtered` only
     what they are."""
 
@@ -57,148 +57,148 @@ class Wanted(NamedTuple):
             found |= {"attributes": list(self.shortnames), "selection": selection}
         return found | ({"filtered": list(self.filtered)} if self.filtered else {})
 
-    def describing(self, shortnames: Iterable[str]) -> "Wanted":
+    def describing(self, shortnames: Iterable[str]) -> "AggregationRequest":
         """The same with what these specs are, if that is not told by their counts."""
         filtered = tuple(dict.fromkeys(each for each in shortnames if each not in self.shortnames))
         return self._replace(aggregations=self.aggregations | {"specKinds"}, filtered=filtered) if filtered else self
 
 
-def wanted(
-    book: tables.Tables, facets: Iterable[FacetField], stats: Iterable[str], drilldown: bool, features: frozenset[str]
-) -> Wanted:
-    """The aggregations for some facets and stats that the service has (support.py)."""
+def request(
+    tables: Tables, facets: Iterable[FacetField], stats: Iterable[str], drilldown: bool, features: frozenset[str]
+) -> AggregationRequest:
+    """The aggregations for some facets and stats that the service has (search_support.py)."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
-    size = SIZE_OF_SUGGESTED if names else 10
+    size = SUGGESTED_SIZE if names else 10
     for facet in facets:
-        names.add(_aggregation(book, facet.field))
-        attributes = spec_fields.shortnames(book, [facet.field])
+        names.add(_aggregation(tables, facet.field))
+        attributes = spec_fields.shortnames(tables, [facet.field])
         # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
         size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, facet.start + facet.limit))
         shortnames += attributes
     for field in stats:
-        names.add(_aggregation(book, field))
-        shortnames += spec_fields.shortnames(book, [field])
-    return Wanted(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
+        names.add(_aggregation(tables, field))
+        shortnames += spec_fields.shortnames(tables, [field])
+    return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
 
-def facet_result(book: tables.Tables, facet: FacetField, found: Any, limited: bool = False) -> dict[str, Any]:
+def facet_result(tables: Tables, facet: FacetField, found: Any, limited: bool = False) -> dict[str, Any]:
     """One entry of facet_results.fields. `limited`: counted among some of the hits only, those that can have it."""
-    field = criteria.known(book, facet.field)
-    buckets = _buckets(book, facet.field, field, found) if field else []
+    field = search_filters.field_support(tables, facet.field)
+    buckets = _buckets(tables, facet.field, field, found) if field else []
     page = buckets[facet.start : facet.start + facet.limit]
     return _facet(page, None, None if limited else found)
 
 
-def drilldown_results(book: tables.Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def drilldown_results(tables: Tables, found: Any, limit: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facets and the stats of the specs that the service suggests, best first: their order is the rank. Each has as
     many values as a facet of which nobody says how many, whatever is counted beside them. Stats are of what v3 had as
     numbers.
     """
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
-    for rank, (key, each) in enumerate(list(_suggested(book, found).items())[:limit], 1):
+    for rank, (key, each) in enumerate(list(_suggested(tables, found).items())[:limit], 1):
         field = f"specs.{key}.value"
-        fields[field] = _facet(_spec_buckets(book, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
-        if book.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
+        fields[field] = _facet(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], rank, found)
+        if tables.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
             stats[field] = _stats(each, rank, found)
     return fields, stats
 
 
-def stats_result(book: tables.Tables, field: str, found: Any, limited: bool = False) -> dict[str, Any]:
+def stats_result(tables: Tables, field: str, found: Any, limited: bool = False) -> dict[str, Any]:
     """One entry of stats_results: what the service knows are the ends. `limited` as in a facet."""
-    stats = _stats(_specs(book, field, found), None, found)
+    stats = _stats(_specs(tables, field, found), None, found)
     return {**stats, "missing": None} if limited else stats
 
 
-def ranked(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def with_drilldown(asked: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The facets or stats that were asked for, with a rank where the service suggests their spec, and its others."""
     ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
     return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in asked.items()}}
 
 
-def metadata(book: tables.Tables, found: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
+def metadata(tables: Tables, found: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
     """spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that each was asked with."""
     kinds = ((key, field) for field in fields if (key := spec_fields.spec_key(field)))
-    return {key: _metadata(book, key, each[0]) for key, field in kinds if (each := _specs(book, field, found))}
+    return {key: _metadata(tables, key, each[0]) for key, field in kinds if (each := _specs(tables, field, found))}
 
 
 def _facet(buckets: list[tuple[Any, int]], rank: int | None, found: Any) -> dict[str, Any]:
     return {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in buckets],
-        "missing": _none_of(found),
+        "missing": _zero_if_no_hits(found),
         "spec_drilldown_rank": rank,
     }
 
 
-def _none_of(found: Any) -> int | None:
+def _zero_if_no_hits(found: Any) -> int | None:
     """How many hits have a value, or have none: the service tells neither, but where nothing is found it is 0."""
     return 0 if getattr(found, "hits", None) == 0 else None
 
 
-def _aggregation(book: tables.Tables, field: str) -> str:
-    entry = criteria.known(book, field)
+def _aggregation(tables: Tables, field: str) -> str:
+    entry = search_filters.field_support(tables, field)
     if entry is None or entry.facet is None:
-        raise criteria.cannot(book, field, "facet")
+        raise search_filters.unsupported_field(tables, field, "facet")
     return entry.facet
 
 
-def _buckets(book: tables.Tables, field: str, entry: tables.SearchField, found: Any) -> list[tuple[Any, int]]:
+def _buckets(tables: Tables, field: str, entry: SearchField, found: Any) -> list[tuple[Any, int]]:
     buckets = getattr(found, entry.facet or "", [])
     if entry.facet == "specAggs":
-        return _spec_buckets(book, _specs(book, field, found))
+        return _spec_buckets(tables, _specs(tables, field, found))
     if entry.facet == "inStockAgg":
         return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
     part = "category" if entry.facet == "categoryAgg" else "company"
-    shown = _shown(book, entry)
+    shown = _shown(tables, entry)
     return [(shown(getattr(bucket, part)), bucket.count or 0) for bucket in buckets]
 
 
-def _shown(book: tables.Tables, entry: tables.SearchField) -> Callable[[Any], str]:
+def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:
     """How a company or category is named in this field's facet: by uid, id or name."""
     if entry.uid:
-        uid = book.uids[entry.uid].uid
+        uid = tables.uids[entry.uid].uid
         return lambda named: uid(named.id, named.name)
     if entry.name:
-        name = book.uids[entry.name].name
+        name = tables.uids[entry.name].name
         return lambda named: name(named.id, named.name)
     return lambda named: named.id
 
 
-def _specs(book: tables.Tables, field: str, found: Any) -> list[Any]:
+def _specs(tables: Tables, field: str, found: Any) -> list[Any]:
     """The aggregations of the attributes that a field means, what is counted before what is only described."""
-    wanted = spec_fields.shortnames(book, [field])
+    wanted = spec_fields.shortnames(tables, [field])
     told = [*getattr(found, "specAggs", []), *getattr(found, "specKinds", [])]
     by_name = {each.attribute.shortname: each for each in reversed(told)}
     return [by_name[shortname] for shortname in wanted if shortname in by_name]
 
 
-def _suggested(book: tables.Tables, found: Any) -> dict[str, list[Any]]:
+def _suggested(tables: Tables, found: Any) -> dict[str, list[Any]]:
     """The aggregations of the service's suggestions, by v3's key."""
     told = getattr(found, "specAggs", [])
-    keys = dict.fromkeys(_key(book, each, told) for each in told)
-    return {key: _specs(book, f"specs.{key}.value", found) or _named(book, key, told) for key in keys}
+    keys = dict.fromkeys(_key(tables, each, told) for each in told)
+    return {key: _specs(tables, f"specs.{key}.value", found) or _named(tables, key, told) for key in keys}
 
 
-def _named(book: tables.Tables, key: str, told: list[Any]) -> list[Any]:
+def _named(tables: Tables, key: str, told: list[Any]) -> list[Any]:
     """Those of a spec that the tables do not hold."""
-    return [each for each in told if _key(book, each, told) == key]
+    return [each for each in told if _key(tables, each, told) == key]
 
 
-def _key(book: tables.Tables, each: Any, told: list[Any]) -> str:
+def _key(tables: Tables, each: Any, told: list[Any]) -> str:
     """v3's key of a suggestion. A tolerance is named by a quantity where it is the only one among the suggestions."""
     shortname, name = each.attribute.shortname, each.attribute.name
-    plain = book.specs.key(shortname, name)
-    beside = {book.specs.key(shortname, name, [other]) for other in told} - {plain}
+    plain = tables.specs.key(shortname, name)
+    beside = {tables.specs.key(shortname, name, [other]) for other in told} - {plain}
     if len(beside) != 1:
         return plain
     key = beside.pop()
-    source = book.specs.source(key)
+    source = tables.specs.source(key)
     return key if source and source.value == shortname else plain
 
 
-def _spec_buckets(book: tables.Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:
+def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:
     """Numbers as v3's strings, texts as they are shown. A part counts for each attribute that makes the spec: for both
     ends of a range."""
     counts: Counter[str] = Counter()
@@ -206,7 +206,7 @@ def _spec_buckets(book: tables.Tables, aggregated: list[Any]) -> list[tuple[Any,
         name = each.attribute.shortname
         for bucket in each.buckets:
             number = bucket.floatValue
-            value = bucket.displayValue if number is None else book.specs.number(name, number)
+            value = bucket.displayValue if number is None else tables.specs.number(name, number)
             counts[value] += bucket.count or 0
     return list(counts.items()) if len(aggregated) < 2 else counts.most_common()
 
@@ -214,7 +214,7 @@ def _spec_buckets(book: tables.Tables, aggregated: list[Any]) -> list[tuple[Any,
 def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any]:
     lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
     highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
-    counts = dict.fromkeys(("count", "missing"), _none_of(found))
+    counts = dict.fromkeys(("count", "missing"), _zero_if_no_hits(found))
     return {
         "__class__": "SearchStatsResult",
         "min": min(lows, default=None),
@@ -226,16 +226,16 @@ def _stats(aggregated: list[Any], rank: int | None, found: Any) -> dict[str, Any
     }
 
 
-def _metadata(book: tables.Tables, asked: str, each: Any) -> dict[str, Any]:
+def _metadata(tables: Tables, asked: str, each: Any) -> dict[str, Any]:
     attribute = each.attribute
-    key = book.specs.shown_as(asked)
+    key = tables.specs.shown_as(asked)
     unit = {"__class__": "UnitOfMeasurement", "name": each.unitsName, "symbol": each.unitsSymbol}
     return {
         "__class__": "SpecMetadata",
         "key": key,
-        "name": book.specs.name(attribute.shortname, attribute.name, key),
-        "datatype": book.specs.datatype(attribute.shortname, each.valueType),
-        "unit": unit if book.specs.has_unit(attribute.shortname, each.unitsName) else None,
+        "name": tables.specs.name(attribute.shortname, attribute.name, key),
+        "datatype": tables.specs.datatype(attribute.shortname, each.valueType),
+        "unit": unit if tables.specs.has_unit(attribute.shortname, each.unitsName) else None,
     }
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from proxy import model
 from proxy.kit import slices
 from proxy.kit.slices import Slices
-from proxy.mapping.tables import Names
-from proxy.planning import counting, lucene, support, wildcards
+from proxy.mapping.tables import NameIndex
+from proxy.planning import counting, lucene, search_support, wildcards
 from proxy.planning.counting import Column
 from proxy.planning.lucene import Condition
 from proxy.planning.words import WORD, Words
@@ -22,7 +22,7 @@ from proxy.planning.words import WORD, Words
 UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """One object: the service's record, all of its v3 fields, its names in lower case, v3's first, and all uids that
     lead to it."""
 
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     uids: list[str]
 
 
-class Listed(NamedTuple):
+class ListSearchResult(NamedTuple):
     """The outcome of a search: records of the page, all hits, and v3's counts. `unknown` are filters by a uid that no
     object has, as parameters with their values."""
 
@@ -75,12 +75,12 @@ class Listing:
         entry = self._by_uid.get(uid)
         return entry.record if entry else None
 
-    def search(self, request: model.SearchRequest) -> Slices[Listed]:
+    def search(self, request: model.SearchRequest) -> Slices[ListSearchResult]:
         """A page of matches with v3's counts, in slices. Raises BadRequest for fields that the objects do not have.
         They have no specs: a spec_drilldown finds none."""
         for field in _fields(request):
             self._check(field)
-        asked = yield from support.filters(request)
+        asked = yield from search_support.parse_filters(request)
         for condition in asked.conditions:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
@@ -92,7 +92,7 @@ class Listing:
         hits = yield from self._sorted(ordered, passing, request.sortby)
         page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
         unknown = tuple(self._unknown(asked.every))
-        return Listed(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
+        return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
     def _matching(self, q: str) -> Slices[list[int]]:
         """The numbers of what a text finds, best first: its own name before an alias; whole, from the beginning, or
@@ -158,7 +158,7 @@ class Listing:
                 hits.reverse()
         return hits
 
-    def _unknown(self, filters: Iterable[support.Filter]) -> Iterator[str]:
+    def _unknown(self, filters: Iterable[search_support.FilterCondition]) -> Iterator[str]:
         """Values that are to be uids and that no object has."""
         for each in filters:
             if each.condition.field in UIDS:
@@ -189,21 +189,21 @@ class Listing:
 
 def _entries(
     records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
-) -> Iterator[Entry]:
+) -> Iterator[ListEntry]:
     for record in records:
         try:
             v3 = to_v3(record)
-            yield Entry(record, v3, _names(v3, record), accepted(record.id, record.name))
+            yield ListEntry(record, v3, _names(v3, record), accepted(record.id, record.name))
         except (ValueError, OverflowError):  # an id or a time that is none
             continue
 
 
-def _ids(entries: list[Entry]) -> Names:
+def _ids(entries: list[ListEntry]) -> NameIndex:
     found: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for entry in entries:
         for name in {entry.v3["name"], entry.record.name}:
             found[name] += (entry.record.id,)
-    return Names(found)
+    return NameIndex(found)
 
 
 def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from msgspec import structs
 
-from proxy.model import Context, PartsMatchQuery, PartsMatchRequest
-from proxy.planning import exactness
-from proxy.planning.operations import Ask, Document, Found, Outcome
+from proxy.model import MappingContext, PartsMatchQuery, PartsMatchRequest
+from proxy.planning import exact_match
+from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 
 CANDIDATES = 20  # parts among which matches are looked for that the service does not rank
 PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
@@ -32,18 +32,21 @@ class Documents:
 
 
 class MatchPlan:
-    """One request's way: `asks` first, then `counts(found)` for what only a count can tell, then `results`."""
+    """One request's way: `operations` first, then `count_operations(results)` for what only a count can tell, then
+    `results`."""
 
-    def __init__(self, request: PartsMatchRequest, documents: Documents, market: Context, single: SingleQuery) -> None:
+    def __init__(
+        self, request: PartsMatchRequest, documents: Documents, market: MappingContext, single: SingleQuery
+    ) -> None:
         self._request = request
         self._documents = documents
         self._market = {"country": market.country, "currency": market.currency}
         self._single = single
         self._partial: set[int] = set()
         self._unranked: set[int] = set()
-        self.asks = list(self._plan())
+        self.operations = list(self._plan())
 
-    def counts(self, found: dict[int, Found]) -> list[Ask]:
+    def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
         """Asks for the hits that a page of partial matches leaves open: one at most, and it returns no parts."""
         return [
             self._multi(self._documents.count, ((position, self._request.queries[position], 0),))
@@ -51,11 +54,11 @@ class MatchPlan:
             if position in self._partial and answer.error is None and not self._certain(position, answer)
         ]
 
-    def results(self, found: dict[int, Found], counted: dict[int, Found]) -> list[Outcome]:
+    def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
         """One outcome a query, in the order of the request."""
         return [self._result(position, found, counted) for position in range(len(self._request.queries))]
 
-    def _plan(self) -> Iterator[Ask]:
+    def _plan(self) -> Iterator[PlannedOperation]:
         queries = [(n, query) for n, query in enumerate(self._request.queries) if query.error is None]
         together: list[tuple[int, PartsMatchQuery, int]] = []
         for position, query in queries:
@@ -64,16 +67,16 @@ class MatchPlan:
                 yield self._search(self._documents.search, position, query, query.q)
                 continue
             asked = self._with_candidates(position, query) if self._is_unranked(query, number) else query
-            if exactness.WILDCARD in number or self._is_single(query, len(queries)):
+            if exact_match.WILDCARD in number or self._is_single(query, len(queries)):
                 self._partial.add(position)
-                yield self._search(self._documents.search_mpn, position, asked, exactness.literal(number))
+                yield self._search(self._documents.search_mpn, position, asked, exact_match.literal(number))
             else:
                 together.append((position, asked, asked.limit))
         yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(together))
 
     def _is_unranked(self, query: PartsMatchQuery, number: str) -> bool:
         """Whether matches need not come first; a query without any number has nothing to compare."""
-        return bool(number or query.sku) and not exactness.is_ranked(number, self._request.exact_only)
+        return bool(number or query.sku) and not exact_match.is_ranked(number, self._request.exact_only)
 
     def _with_candidates(self, position: int, query: PartsMatchQuery) -> PartsMatchQuery:
         self._unranked.add(position)
@@ -85,41 +88,45 @@ class MatchPlan:
             return False
         return not (query.sku or query.brand or query.seller or query.mpn_or_sku)
 
-    def _search(self, document: Document, position: int, query: PartsMatchQuery, q: str) -> Ask:
+    def _search(self, document: Document, position: int, query: PartsMatchQuery, q: str) -> PlannedOperation:
         variables: dict[str, Any] = {"q": q, "start": query.start, "limit": query.limit, **self._market}
         named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
         if filters := {key: [value] for key, value in named.items() if value}:
             variables["filters"] = filters
-        return Ask(document, variables, query.limit, _read_search(document.name), (position,))
+        return PlannedOperation(document, variables, query.limit, _read_search(document.name), (position,))
 
-    def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> Ask:
+    def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> PlannedOperation:
         variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
         parts_max = sum(limit for _, _, limit in chunk)
-        return Ask(document, variables, parts_max, read_multi_match, tuple(position for position, _, _ in chunk))
+        return PlannedOperation(
+            document, variables, parts_max, read_multi_match, tuple(position for position, _, _ in chunk)
+        )
 
-    def _certain(self, position: int, answer: Found) -> bool:
+    def _certain(self, position: int, answer: OperationResult) -> bool:
         query = self._request.queries[position]
-        if exactness.WILDCARD in (query.mpn or query.mpn_or_sku or ""):
+        if exact_match.WILDCARD in (query.mpn or query.mpn_or_sku or ""):
             return True  # no operation counts matches of a pattern
         return self._narrow(position, answer).certain
 
-    def _narrow(self, position: int, answer: Found) -> exactness.Narrowed:
+    def _narrow(self, position: int, answer: OperationResult) -> exact_match.Narrowed:
         query = self._request.queries[position]
-        keep = exactness.keeper(query, self._request.exact_only, position in self._partial)
-        return (exactness.pick if position in self._unranked else exactness.narrow)(query, answer, keep)
+        keep = exact_match.keeper(query, self._request.exact_only, position in self._partial)
+        return (exact_match.pick if position in self._unranked else exact_match.narrow)(query, answer, keep)
 
-    def _result(self, position: int, found: dict[int, Found], counted: dict[int, Found]) -> Outcome:
+    def _result(
+        self, position: int, found: dict[int, OperationResult], counted: dict[int, OperationResult]
+    ) -> QueryResult:
         query = self._request.queries[position]
         if query.error is not None:
-            return Outcome([], 0, query.error)
+            return QueryResult([], 0, query.error)
         answer = found[position]
         if answer.error is not None:
-            return Outcome([], 0, answer.error, answer.failure)
+            return QueryResult([], 0, answer.error, answer.failure)
         narrowed = self._narrow(position, answer)
         seen = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
-        return Outcome(narrowed.parts, max(hits, seen))
+        return QueryResult(narrowed.parts, max(hits, seen))
 
 
 def chunks(
@@ -150,15 +157,17 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
     return {**{key: value for key, value in named.items() if value}, "start": query.start, "limit": limit}
 
 
-def read_multi_match(data: Any) -> list[Found]:
+def read_multi_match(data: Any) -> list[OperationResult]:
     """What each query found."""
-    return [Found(getattr(match, "parts", []), max(match.hits, 0), match.error) for match in data.supMultiMatch]
+    return [
+        OperationResult(getattr(match, "parts", []), max(match.hits, 0), match.error) for match in data.supMultiMatch
+    ]
 
 
-def _read_search(name: str) -> Callable[[Any], list[Found]]:
-    def read(data: Any) -> list[Found]:
+def _read_search(name: str) -> Callable[[Any], list[OperationResult]]:
+    def read(data: Any) -> list[OperationResult]:
         answer = getattr(data, name)
         results = answer.results or []
-        return [Found([r.part for r in results], max(answer.hits, 0), None, [r.akaMpn for r in results])]
+        return [OperationResult([r.part for r in results], max(answer.hits, 0), None, [r.akaMpn for r in results])]
 
     return read

@@ -3,39 +3,39 @@
 import re
 from typing import Any
 
-from proxy.model import Context
-from proxy.planning.operations import Ask, Document, Found, Lost, Outcome
+from proxy.model import MappingContext
+from proxy.planning.operations import Document, FieldError, OperationResult, PlannedOperation, QueryResult
 
 IDS_MAX = 100
 UID = re.compile(r"[0-9a-f]{16}")
 
 
-def asked(uids: list[str]) -> list[str]:
+def valid_uids(uids: list[str]) -> list[str]:
     """What can be a v3 uid, each once, in order. Nothing else goes upstream: its ids would be something else there."""
     return [uid for uid in dict.fromkeys(uids) if UID.fullmatch(uid)]
 
 
-def asks(uids: list[str], document: Document, context: Context) -> list[Ask]:
+def operations(uids: list[str], document: Document, context: MappingContext) -> list[PlannedOperation]:
     """Operations for uids; positions are those of the uids. Each part that is found is billed."""
     market = {"country": context.country, "currency": context.currency}
     return [
-        Ask(document, {"ids": some, **market}, len(some), _read, tuple(range(first, first + len(some))))
+        PlannedOperation(document, {"ids": some, **market}, len(some), _read, tuple(range(first, first + len(some))))
         for first in range(0, len(uids), IDS_MAX)
         for some in [uids[first : first + IDS_MAX]]
     ]
 
 
-def _read(data: Any) -> list[Found]:
+def _read(data: Any) -> list[OperationResult]:
     """The service answers in the order of the ids, null where it knows none."""
-    return [_found(part) for part in data.supParts]
+    return [_result(part) for part in data.supParts]
 
 
-def _found(part: Any) -> Found:
-    if isinstance(part, Lost):
-        return Found([], 0, part.message)
-    return Found([], 0) if part is None else Found([part], 1)
+def _result(part: Any) -> OperationResult:
+    if isinstance(part, FieldError):
+        return OperationResult([], 0, part.message)
+    return OperationResult([], 0) if part is None else OperationResult([part], 1)
 
 
-def outcome(found: Found) -> Outcome:
+def query_result(found: OperationResult) -> QueryResult:
     """Of one uid."""
-    return Outcome(found.parts, found.hits, found.error, found.failure)
+    return QueryResult(found.parts, found.hits, found.error, found.failure)

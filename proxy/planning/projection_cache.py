@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import cachetools
 import msgspec
 
-from proxy.mapping import compiler, loader, tables
-from proxy.model import Context, Projection
-from proxy.planning import documents, exactness, match
+from proxy.mapping import compiler, loader
+from proxy.mapping.tables import Tables
+from proxy.model import MappingContext, Projection
+from proxy.planning import documents, exact_match, match
 from proxy.planning.aggregations import AGGREGATIONS
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
@@ -27,41 +28,41 @@ class CompiledMatch(NamedTuple):
     """What parts/match needs in one projection."""
 
     documents: match.Documents
-    part: compiler.Compiled
+    part: compiler.CompiledObject
 
 
 class CompiledParts(NamedTuple):
     """What parts by uid, or a search page, need in one projection."""
 
     document: Document
-    part: compiler.Compiled
+    part: compiler.CompiledObject
 
 
-class Catalogue(NamedTuple):
+class ListDefinition(NamedTuple):
     """How one list is fetched, and built from the answer's data: specs become tables that know them."""
 
     document: Document
-    build: Callable[[Any], Listing | tables.Tables]
+    build: Callable[[Any], Listing | Tables]
 
 
 class ProjectionCache:
     """Compiles on first use. Not for use by several threads."""
 
-    def __init__(self, rulebook: loader.Rulebook) -> None:
-        self._rulebook = rulebook
+    def __init__(self, mappings: loader.Mappings) -> None:
+        self._mappings = mappings
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         self._count = documents.multi_match(None)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile everything that can be asked for. Raises MappingError, naming file and line of a mistake."""
-        rules = self._rulebook.rules
-        every = Projection(frozenset().union(*map(self._rulebook.includable, rules)), features=frozenset(features))
+        rules = self._mappings.rules
+        every = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
         self._compile_match(every, skus=True)
         self._compile_parts(every)
         self._compile_page(every, frozenset(AGGREGATIONS))
         self._compile_numbered(every)
         for name in LISTS:
-            compiler.compile_object(self._rulebook, name, every)
+            compiler.compile_object(self._mappings, name, every)
 
     def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
         """Documents and mapper for parts in this projection. `skus`: matching looks at SKUs, whatever the projection
@@ -84,13 +85,15 @@ class ProjectionCache:
         """A search for its hits and some aggregations alone."""
         return self._known(("count", counted), lambda: documents.count(counted))
 
-    def listed(self, name: str, projection: Projection) -> compiler.Compiled:
+    def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
         """A brand, seller or category."""
-        return self._known((name, projection), lambda: compiler.compile_object(self._rulebook, name, projection))
+        return self._known((name, projection), lambda: compiler.compile_object(self._mappings, name, projection))
 
-    def catalogues(self) -> dict[str, Catalogue]:
+    def list_definitions(self) -> dict[str, ListDefinition]:
         """How the lists of all brands, sellers, categories and attributes are fetched and built."""
-        return {name: self._catalogue(name, root) for name, root in LISTS.items()} | {ATTRIBUTES: self._attributes()}
+        return {name: self._list_definition(name, root) for name, root in LISTS.items()} | {
+            ATTRIBUTES: self._attributes()
+        }
 
     def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         try:
@@ -100,8 +103,8 @@ class ProjectionCache:
         return known
 
     def _compile_match(self, projection: Projection, skus: bool) -> CompiledMatch:
-        needs = ("mpn", exactness.SKUS) if skus else ("mpn",)
-        part = compiler.compile_object(self._rulebook, "Part", projection, needs)
+        needs = ("mpn", exact_match.SKUS) if skus else ("mpn",)
+        part = compiler.compile_object(self._mappings, "Part", projection, needs)
         asked = match.Documents(
             documents.multi_match(part),
             documents.search("supSearchMpn", part),
@@ -111,37 +114,37 @@ class ProjectionCache:
         return CompiledMatch(asked, part)
 
     def _compile_parts(self, projection: Projection) -> CompiledParts:
-        part = compiler.compile_object(self._rulebook, "Part", projection)
+        part = compiler.compile_object(self._mappings, "Part", projection)
         return CompiledParts(documents.parts(part), part)
 
     def _compile_page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
-        part = compiler.compile_object(self._rulebook, "Part", projection)
+        part = compiler.compile_object(self._mappings, "Part", projection)
         return CompiledParts(documents.page(part, counted), part)
 
     def _compile_numbered(self, projection: Projection) -> CompiledParts:
         """With what the parts are picked and sorted by, and their snippets are made of."""
-        read = {field.path for field in self._rulebook.tables.search.values() if field.path}
+        read = {field.path for field in self._mappings.tables.search.values() if field.path}
         needs = sorted({"mpn", "shortDescription", *read})
-        part = compiler.compile_object(self._rulebook, "Part", projection, tuple(needs))
+        part = compiler.compile_object(self._mappings, "Part", projection, tuple(needs))
         return CompiledParts(documents.multi_match(part, options=True), part)
 
-    def _catalogue(self, name: str, root: str) -> Catalogue:
+    def _list_definition(self, name: str, root: str) -> ListDefinition:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        every = Projection(include=self._rulebook.includable(name))
-        whole = compiler.compile_object(self._rulebook, name, every, needs)
-        nowhere = Context("", "")
+        every = Projection(include=self._mappings.includable(name))
+        whole = compiler.compile_object(self._mappings, name, every, needs)
+        nowhere = MappingContext("", "")
 
-        uids = self._rulebook.tables.uids[name]
+        uids = self._mappings.tables.uids[name]
 
         def build(data: Any) -> Listing:
             return Listing(getattr(data, root), lambda record: whole.map(record, nowhere), uids.accepted)
 
-        return Catalogue(documents.listing(root, whole), build)
+        return ListDefinition(documents.listing(root, whole), build)
 
-    def _attributes(self) -> Catalogue:
-        book = self._rulebook.tables
+    def _attributes(self) -> ListDefinition:
+        tables = self._mappings.tables
 
-        def build(data: Any) -> tables.Tables:
-            return msgspec.structs.replace(book, specs=book.specs.with_attributes(data.supAttributes))
+        def build(data: Any) -> Tables:
+            return msgspec.structs.replace(tables, specs=tables.specs.with_attributes(data.supAttributes))
 
-        return Catalogue(documents.attributes(), build)
+        return ListDefinition(documents.attributes(), build)

@@ -7,21 +7,23 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from proxy.mapping import tables
-from proxy.model import Context, Drilldown, FacetField, Projection, SearchRequest
-from proxy.planning import criteria, facets, numbered, spec_fields, support
+from proxy.mapping.tables import Tables
+from proxy.model import Drilldown, FacetField, MappingContext, Projection, SearchRequest
+from proxy.planning import facets, mpn_search, search_filters, search_support, spec_fields
 from proxy.planning.lucene import Condition
-from proxy.planning.operations import Ask, Document, Found, Outcome
+from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 
-NOTHING = Found([], 0, whole=SimpleNamespace(hits=0))  # what stands for the answer to what need not be asked
+NOTHING = OperationResult(
+    [], 0, result_set=SimpleNamespace(hits=0)
+)  # what stands for the answer to what need not be asked
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What one operation counts, under which criteria."""
 
-    criteria: criteria.Criteria
+    criteria: search_filters.SearchFilters
     facets: tuple[FacetField, ...] = ()
     stats: tuple[str, ...] = ()
     drilldown: Drilldown | None = None
@@ -32,8 +34,8 @@ class SearchPlan:
 
     def __init__(
         self,
-        supported: support.Supported,
-        book: tables.Tables,
+        supported: search_support.SupportedRequest,
+        tables: Tables,
         features: frozenset[str],
         asked: list[Condition],
         queries: dict[str, list[Condition]],
@@ -44,32 +46,39 @@ class SearchPlan:
         self._supported = supported
         self.unsupported = supported.names
         self._request = request
-        self._book = book
-        self._sorting = criteria.sorting(book, request.sortby)
+        self._tables = tables
+        self._sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = asked
-        self._limits = spec_fields.expanded(book, asked)
+        self._limits = spec_fields.expanded(tables, asked)
         # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
         self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
         self.counted = [self._together(), *self._apart()]
         first, *rest = [
-            facets.wanted(book, each.facets, each.stats, each.drilldown is not None, features) for each in self.counted
+            facets.request(tables, each.facets, each.stats, each.drilldown is not None, features)
+            for each in self.counted
         ]
-        self._filtered = [each.field for each in self._conditions if spec_fields.source(book, each.field)]
+        self._filtered = [each.field for each in self._conditions if spec_fields.source(tables, each.field)]
         described = self._filtered if "TECH_SPECS" in features else []
-        self.wanted = [first.describing(spec_fields.shortnames(book, described)), *rest]
-        self._queried = [criteria.criteria(book, [*self._conditions, *queries[text]]) for text in request.facet_queries]
+        self.wanted = [first.describing(spec_fields.shortnames(tables, described)), *rest]
+        self._queried = [
+            search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
+        ]
 
     def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
         """The document and mapper of the page."""
         return projections.page(projection, self.wanted[0].aggregations)
 
-    def operations(self, projections: ProjectionCache, document: Document, context: Context) -> list[Ask]:
+    def operations(
+        self, projections: ProjectionCache, document: Document, context: MappingContext
+    ) -> list[PlannedOperation]:
         """All of them, the page by its document."""
         counting = [projections.count(each.aggregations) for each in self.wanted[1:]]
-        return self.asks(document, counting, projections.count(frozenset()), context)
+        return self.with_documents(document, counting, projections.count(frozenset()), context)
 
-    def asks(self, page: Document, counting: list[Document], hits: Document, context: Context) -> list[Ask]:
+    def with_documents(
+        self, page: Document, counting: list[Document], hits: Document, context: MappingContext
+    ) -> list[PlannedOperation]:
         """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts.
         What surely finds nothing is not asked."""
         request = self._request
@@ -84,41 +93,43 @@ class SearchPlan:
         ]
         asked += [(hits, rest, each) for each in self._queried]
         return [
-            Ask(document, {**variables, **each.variables()}, int(variables["limit"]), read, (position,))
+            PlannedOperation(document, {**variables, **each.variables()}, int(variables["limit"]), read, (position,))
             for position, (document, variables, each) in enumerate(asked)
             if not each.finds_nothing
         ]
 
-    def outcome(self, found: dict[int, Found]) -> Outcome:
+    def result(self, found: dict[int, OperationResult]) -> QueryResult:
         """The page's parts, and beside them everything else that v3's reply says, of what was asked."""
         failure = next((each.failure for each in found.values() if each.failure is not None), None)
         if failure is not None:
-            return Outcome([], 0, failure.message, failure)
+            return QueryResult([], 0, failure.message, failure)
         every = [found.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
-        return Outcome(every[0].parts, every[0].hits, beside=self._searched(every))
+        return QueryResult(every[0].parts, every[0].hits, details=self._searched(every))
 
-    def _searched(self, found: list[Found]) -> facets.Searched:
+    def _searched(self, found: list[OperationResult]) -> facets.SearchDetails:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
-        for each, answer in zip(self.counted, (one.whole for one in found), strict=False):
+        for each, answer in zip(self.counted, (one.result_set for one in found), strict=False):
             if each.drilldown is not None:
-                drilled, drilled_stats = facets.drilldown_results(self._book, answer, each.drilldown.limit)
+                drilled, drilled_stats = facets.drilldown_results(self._tables, answer, each.drilldown.limit)
             fields |= {
-                facet.field: facets.facet_result(self._book, facet, answer, self._is_limited(facet.field))
+                facet.field: facets.facet_result(self._tables, facet, answer, self._is_limited(facet.field))
                 for facet in each.facets
             }
             stats |= {
-                field: facets.stats_result(self._book, field, answer, self._is_limited(field)) for field in each.stats
+                field: facets.stats_result(self._tables, field, answer, self._is_limited(field)) for field in each.stats
             }
-            metadata |= facets.metadata(self._book, answer, [*self._filtered, *fields, *stats, *drilled])
+            metadata |= facets.metadata(self._tables, answer, [*self._filtered, *fields, *stats, *drilled])
         queries = zip(self._request.facet_queries, found[len(self.counted) :], strict=True)
         counts = {text: {"count": one.hits} for text, one in queries}
-        snippets = [result.description for result in getattr(found[0].whole, "results", None) or []]
-        results = {"fields": facets.ranked(fields, drilled), "queries": counts}
-        searched = facets.Searched(snippets, found[0].hits, results, facets.ranked(stats, drilled_stats), metadata)
+        snippets = [result.description for result in getattr(found[0].result_set, "results", None) or []]
+        results = {"fields": facets.with_drilldown(fields, drilled), "queries": counts}
+        searched = facets.SearchDetails(
+            snippets, found[0].hits, results, facets.with_drilldown(stats, drilled_stats), metadata
+        )
         return searched.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _together(self) -> Counted:
@@ -129,12 +140,12 @@ class SearchPlan:
         )
         stats = tuple(field for field, excluding in request.stats if not self._is_apart(field, excluding))
         drilldown = None if self._names_specs else _drilldown(request, excluding=False)
-        return Counted(criteria.criteria(self._book, self._conditions), counted, stats, drilldown)
+        return Counted(search_filters.translate(self._tables, self._conditions), counted, stats, drilldown)
 
     def _apart(self) -> Iterator[Counted]:
         """What leaves its own filters out of account (`exclude_filter`), or cannot be counted beside the others."""
         if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
-            yield Counted(criteria.criteria(self._book, self._conditions), drilldown=drilldown)
+            yield Counted(search_filters.translate(self._tables, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
             if facet.include and self._is_apart(facet.field, facet.exclude_filter):
                 yield Counted(self._alone(facet.field, facet.exclude_filter), facets=(facet,))
@@ -143,7 +154,7 @@ class SearchPlan:
                 yield Counted(self._alone(name, excluding), stats=(name,))
         if drilldown := _drilldown(self._request, excluding=True):
             others = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
-            yield Counted(criteria.criteria(self._book, others), drilldown=drilldown)
+            yield Counted(search_filters.translate(self._tables, others), drilldown=drilldown)
 
     def _is_apart(self, field: str, excluding: bool) -> bool:
         """Whether a field is counted under criteria of its own: without its filter, or among some parts only."""
@@ -151,26 +162,26 @@ class SearchPlan:
 
     def _is_limited(self, field: str) -> bool:
         """Whether only some of the hits can have a field: those with the quantity of a tolerance."""
-        return spec_fields.is_limited(self._book, self._limits, field)
+        return spec_fields.is_limited(self._tables, self._limits, field)
 
-    def _alone(self, field: str, excluding: bool) -> criteria.Criteria:
+    def _alone(self, field: str, excluding: bool) -> search_filters.SearchFilters:
         """The criteria of a field that is counted apart."""
-        spelled = spec_fields.canonical(self._book, field)
+        spelled = spec_fields.canonical(self._tables, field)
         kept = [
             each
             for each in self._conditions
-            if not (excluding and spec_fields.canonical(self._book, each.field) == spelled)
+            if not (excluding and spec_fields.canonical(self._tables, each.field) == spelled)
         ]
-        return criteria.criteria(self._book, spec_fields.limited(self._book, kept, field))
+        return search_filters.translate(self._tables, spec_fields.limited(self._tables, kept, field))
 
 
-Plan = SearchPlan | numbered.NumberPlan
+Plan = SearchPlan | mpn_search.MpnSearchPlan
 
 
 def plan(
     request: SearchRequest,
-    asked: support.Filters,
-    book: tables.Tables,
+    asked: search_support.RequestFilters,
+    tables: Tables,
     features: frozenset[str],
     complete: bool = True,
 ) -> Plan:
@@ -178,12 +189,12 @@ def plan(
 
     Raises BadRequest for what the service cannot do, UnknownSpec and UnlistedError where the tables do not tell.
     """
-    wanted = numbered.numbers(book, asked.every)
-    supported = support.supported(request, asked, book, features, complete)
-    others = [each.condition for each in asked.every if not numbered.is_number(book, each.condition)]
+    wanted = mpn_search.filtered_mpns(tables, asked.every)
+    supported = search_support.supported_part(request, asked, tables, features, complete)
+    others = [each.condition for each in asked.every if not mpn_search.is_mpn_filter(tables, each.condition)]
     if wanted is None:
-        return SearchPlan(supported, book, features, others, asked.counted)
-    return numbered.NumberPlan(supported, book, wanted, others)
+        return SearchPlan(supported, tables, features, others, asked.counted)
+    return mpn_search.MpnSearchPlan(supported, tables, wanted, others)
 
 
 def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
@@ -191,8 +202,8 @@ def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
     return drilldown if drilldown and drilldown.include and drilldown.exclude_filter is excluding else None
 
 
-def read(data: Any) -> list[Found]:
+def read(data: Any) -> list[OperationResult]:
     """A result set as what was found; counts read it whole."""
     answer = data.supSearch
     parts = [result.part for result in getattr(answer, "results", None) or []]
-    return [Found(parts, max(answer.hits, 0), whole=answer)]
+    return [OperationResult(parts, max(answer.hits, 0), result_set=answer)]

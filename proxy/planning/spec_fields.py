@@ -2,7 +2,7 @@
 mappings/spec_names.yaml.
 
 A v3 key can mean several attributes, or one attribute of some parts only. Filters are rewritten here until each names
-one attribute, so that criteria.py need not know.
+one attribute, so that search_filters.py need not know.
 """
 
 import math
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from proxy import errors
-from proxy.mapping.specs import Source
+from proxy.mapping.specs import SpecSource
 from proxy.mapping.tables import Tables
 from proxy.planning.lucene import OPEN, Condition
 
@@ -23,79 +23,81 @@ def spec_key(field: str) -> str | None:
     return found[1] if found else None
 
 
-def source(book: Tables, field: str) -> Source | None:
+def source(tables: Tables, field: str) -> SpecSource | None:
     """What the service has for a field; None for other fields, for keys that the tables do not hold, and for the ends
     of a spec that is no range."""
     found = SPEC.fullmatch(field)
-    spec = book.specs.source(found[1]) if found else None
+    spec = tables.specs.source(found[1]) if found else None
     if found is None or spec is None or found[2] == "value":
         return spec
     end = spec.low if found[2] == "min_value" else spec.high
-    return book.specs.source(end) if end else None
+    return tables.specs.source(end) if end else None
 
 
-def canonical(book: Tables, field: str) -> str:
+def canonical(tables: Tables, field: str) -> str:
     """The one spelling of all fields that mean the same; other fields as they are."""
-    found = source(book, field)
+    found = source(tables, field)
     return f"specs.{found.key}.value" if found else field
 
 
-def shortnames(book: Tables, fields: Iterable[str]) -> list[str]:
+def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
     """The attributes that some fields mean."""
-    return [name for field in fields if (found := source(book, field)) for name in found.shortnames]
+    return [name for field in fields if (found := source(tables, field)) for name in found.shortnames]
 
 
-def expanded(book: Tables, conditions: Iterable[Condition]) -> list[Condition]:
+def expanded(tables: Tables, conditions: Iterable[Condition]) -> list[Condition]:
     """Conditions that mean the same and name one attribute each.
 
     A range such as operating_temperature passes where it has something in common with the values that are asked for,
     as ranges do in search engines. Raises BadRequest where the service cannot filter so.
     """
     given = list(conditions)
-    found = [each for condition in given for each in _expand(book, condition)]
+    found = [each for condition in given for each in _expand(tables, condition)]
     for condition in given:
-        found = limited(book, found, condition.field)
+        found = limited(tables, found, condition.field)
     return found
 
 
-def limited(book: Tables, conditions: list[Condition], field: str) -> list[Condition]:
+def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Condition]:
     """The conditions and, where the key of a field is of some parts only, that a part is one of them: a tolerance is a
     resistance_tolerance where there is a resistance. The service cannot ask for existence, but for 0 or more."""
-    needed = source(book, field)
-    if needed is None or needed.beside is None or needed.beside in _attributes(book, conditions):
+    needed = source(tables, field)
+    if needed is None or needed.beside is None or needed.beside in _attributes(tables, conditions):
         return conditions
-    return [*conditions, Condition(_field(book, needed.beside), (), "0", None)]
+    return [*conditions, Condition(_field(tables, needed.beside), (), "0", None)]
 
 
-def is_limited(book: Tables, conditions: Iterable[Condition], field: str) -> bool:
+def is_limited(tables: Tables, conditions: Iterable[Condition], field: str) -> bool:
     """Whether `limited` would add to these conditions."""
     given = list(conditions)
-    return limited(book, given, field) is not given
+    return limited(tables, given, field) is not given
 
 
-def sort_key(book: Tables, field: str, direction: str) -> str | None:
+def sort_key(tables: Tables, field: str, direction: str) -> str | None:
     """The attribute to sort a range by: its lower end upwards, its upper end downwards. None for other fields."""
-    found = source(book, field)
+    found = source(tables, field)
     if found is None or not found.is_range:
         return None
     return found.high if direction == "desc" else found.low
 
 
-def _expand(book: Tables, condition: Condition) -> list[Condition]:
-    found = source(book, condition.field)
+def _expand(tables: Tables, condition: Condition) -> list[Condition]:
+    found = source(tables, condition.field)
     if found is None:
         return [condition]
     if found.low is None or found.high is None:
-        field = canonical(book, condition.field)
+        field = canonical(tables, condition.field)
         return [
-            _without_sign(condition, field) if book.specs.is_plus_minus(found.key) else condition._replace(field=field)
+            _without_sign(condition, field)
+            if tables.specs.is_plus_minus(found.key)
+            else condition._replace(field=field)
         ]
     if found.value is not None:
-        able = ", ".join(_field(book, name) for name in found.shortnames)
+        able = ", ".join(_field(tables, name) for name in found.shortnames)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {able}")
     low, high = _ends(condition)
-    floor = Condition(_field(book, found.high), (), low, None)
-    ceiling = Condition(_field(book, found.low), (), None, high)
+    floor = Condition(_field(tables, found.high), (), low, None)
+    ceiling = Condition(_field(tables, found.low), (), None, high)
     return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
 
 
@@ -123,11 +125,11 @@ def _ends(condition: Condition) -> tuple[str | None, str | None]:
     return condition.values[0], condition.values[0]
 
 
-def _attributes(book: Tables, conditions: Iterable[Condition]) -> set[str]:
+def _attributes(tables: Tables, conditions: Iterable[Condition]) -> set[str]:
     """The shortnames that conditions on specs name."""
-    return set(shortnames(book, (condition.field for condition in conditions)))
+    return set(shortnames(tables, (condition.field for condition in conditions)))
 
 
-def _field(book: Tables, shortname: str) -> str:
+def _field(tables: Tables, shortname: str) -> str:
     """The field that means one attribute."""
-    return canonical(book, f"specs.{shortname}.value")
+    return canonical(tables, f"specs.{shortname}.value")

@@ -13,9 +13,9 @@ import msgspec
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import accounts, declared, faults, journal, pages
+from proxy.sandbox import applications, declaration_syntax, faults, journal, pages
 from proxy.sandbox.identity import forms, sessions, signing_in
-from proxy.sandbox.injection import declarations, injector
+from proxy.sandbox.injection import injector
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"
@@ -30,9 +30,9 @@ class Admin:
 
     def __init__(
         self,
-        drawing: injector.Injector,
-        kept: journal.Journal,
-        known: accounts.Accounts,
+        drawing: injector.FaultInjector,
+        kept: journal.RequestJournal,
+        known: applications.ApplicationRegistry,
         shown: pages.Pages,
         open_: sessions.Sessions,
     ) -> None:
@@ -51,15 +51,15 @@ class Admin:
 
     async def faults(self, request: web.Request) -> web.Response:
         """What is declared now, with the number of requests that each will still strike (null: no end)."""
-        if pages.wanted(request) and request.method == "GET":
+        if pages.prefers_html(request) and request.method == "GET":
             return self._faults_page(request)
-        listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.left()]
+        listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.remaining()]
         return _reply({"faults": listed})
 
     async def replace(self, request: web.Request) -> web.Response:
         """The list in the body takes the place of what was declared; nothing changes if any of it is wrong."""
         try:
-            self._injector.replace(declarations.read(orjson.loads(await request.read())))
+            self._injector.replace(faults.read_faults(orjson.loads(await request.read())))
         except orjson.JSONDecodeError as error:
             return _reply({"error": f"the body is not JSON: {error}"}, 400)
         except ValueError as error:
@@ -68,7 +68,7 @@ class Admin:
 
     async def lift(self, request: web.Request) -> web.Response:
         """No faults from now on."""
-        self._injector.lift()
+        self._injector.clear()
         return await self.faults(request)
 
     async def change_faults(self, request: web.Request) -> web.Response:
@@ -79,9 +79,9 @@ class Admin:
             return self._faults_page(request, typed, signing_in.STALE)
         try:
             if "lift" in form:
-                self._injector.lift()
+                self._injector.clear()
             else:
-                self._injector.add(declarations.parse(typed))
+                self._injector.add(faults.parse_faults(typed))
         except ValueError as error:
             return self._faults_page(request, typed, str(error))
         return _see_other(FAULTS_PATH)
@@ -93,7 +93,7 @@ class Admin:
             return self._bad_last(request, f"last must be a number of entries, 0 or more; it is {last!r}")
         # A number of more digits than Python converts is more than are kept.
         entries = self._journal.last(int(last[:10]))
-        if pages.wanted(request):
+        if pages.prefers_html(request):
             return self._journal_page(request, entries, last)
         return _reply({"totals": self._journal.totals, "entries": entries})
 
@@ -110,11 +110,11 @@ class Admin:
         return _see_other(JOURNAL_PATH)
 
     def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
-        listed = [(declarations.text(fault), left) for fault, left in self._injector.left()]
+        listed = [(faults.fault_text(fault), left) for fault, left in self._injector.remaining()]
         return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
 
     def _journal_page(
-        self, request: web.Request, entries: list[journal.Entry], last: str, mistake: str = ""
+        self, request: web.Request, entries: list[journal.JournalEntry], last: str, mistake: str = ""
     ) -> web.Response:
         return self._page(
             request,
@@ -141,7 +141,7 @@ class Admin:
         return response
 
     def _bad_last(self, request: web.Request, text: str) -> web.Response:
-        if not pages.wanted(request):
+        if not pages.prefers_html(request):
             return _reply({"error": text}, 400)
         return self._pages.render(
             "message.html",
@@ -161,7 +161,11 @@ def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
     """Word, meaning and figures of each kind; a figure has its name, what it accepts and its default."""
     for name, kind in faults.KINDS.items():
         figures = [
-            (field.name, declared.accepted(kind, field.name), "" if field.required else str(field.default))
+            (
+                field.name,
+                declaration_syntax.accepted_values(kind, field.name),
+                "" if field.required else str(field.default),
+            )
             for field in msgspec.structs.fields(kind)
         ]
         yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures

@@ -1,6 +1,6 @@
 """The sandbox on a socket: `running`, for commands and tests that want addresses.
 
-What it is put together of is in assembly.py; addresses are those of the contract's services (graphql.md §3, §4).
+What it is put together of is in composition.py; addresses are those of the contract's services (graphql.md §3, §4).
 """
 
 import logging
@@ -14,10 +14,10 @@ from aiohttp import http_exceptions, web
 
 from proxy.kit import clock as clocks
 from proxy.kit import ports
-from proxy.sandbox import accounting, accounts, assembly, journal, people, traffic
+from proxy.sandbox import applications, composition, journal, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import running as running_design
+from proxy.sandbox.design import services as running_design
 from proxy.sandbox.graphql import schema, transport
 from proxy.sandbox.identity import discovery, keys, signing_in
 from proxy.sandbox.injection import injector
@@ -44,14 +44,14 @@ class Sandbox:
 
     url: str
     port: int
-    account: accounts.Account
-    accounting: accounting.Accounting
-    requests: traffic.Traffic
-    faults: injector.Injector
-    journal: journal.Journal
+    default_application: applications.SandboxApplication
+    part_usage: part_usage.PartUsage
+    request_counts: journal.RequestCounts
+    faults: injector.FaultInjector
+    journal: journal.RequestJournal
     legacy: legacy_service.Service
-    accounts: accounts.Accounts
-    people: people.People
+    applications: applications.ApplicationRegistry
+    users: user_directory.UserDirectory
     keys: keys.KeyRing
     design_urls: Mapping[str, str]
 
@@ -81,22 +81,22 @@ class Sandbox:
         return self.url + visits.PATH
 
     @property
-    def seen(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    def documents(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """The last documents with their variables, oldest first."""
-        return tuple(self.requests.seen)
+        return tuple(self.request_counts.documents)
 
 
-def check(settings: chosen.Settings, host: str, port: int) -> None:
+def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> None:
     """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
     ports.check(host, port)
     running_design.check(settings.design_port)
-    injector.Injector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
+    injector.FaultInjector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
     drawing.Disturbances(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 
 
 @asynccontextmanager
-async def running(
-    settings: chosen.Settings,
+async def serve(
+    settings: chosen.SandboxSettings,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
@@ -107,7 +107,7 @@ async def running(
 ) -> AsyncIterator[Sandbox]:
     """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken; where it
     is a design service's, PortError."""
-    app = assembly.create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
+    app = composition.create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
         app,
@@ -123,24 +123,24 @@ async def running(
         bound = runner.addresses[0][1]
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{bound}"
-        yield _sandbox(url, bound, app[assembly.SERVICES])
+        yield _sandbox(url, bound, app[composition.SERVICES])
     finally:
         await runner.cleanup()
 
 
-def _sandbox(url: str, port: int, services: assembly.Services) -> Sandbox:
+def _sandbox(url: str, port: int, services: composition.Services) -> Sandbox:
     shared = services.shared
     return Sandbox(
         url=url,
         port=port,
-        account=next(iter(shared.accounts.all), shared.settings.accounts[0]),
-        accounting=shared.accounting,
-        requests=shared.traffic,
+        default_application=next(iter(shared.applications.all), shared.settings.applications[0]),
+        part_usage=shared.part_usage,
+        request_counts=shared.request_counts,
         faults=shared.faults,
         journal=shared.journal,
         legacy=services.legacy,
-        accounts=shared.accounts,
-        people=shared.people,
+        applications=shared.applications,
+        users=shared.users,
         keys=services.identity.ring,
         design_urls=services.design.client.urls,
     )

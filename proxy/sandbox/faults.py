@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from proxy.sandbox import declared
+from proxy.sandbox import declaration_syntax
 
 # The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
 Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]
@@ -30,26 +30,26 @@ class Fault(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields
     on: Both = "graphql"
 
 
-class Drawn(Fault, frozen=True):
+class RandomFault(Fault, frozen=True):
     """Strikes a `share` of the requests; with a `count`, so many of them, and is over then."""
 
     share: Share = 1.0
     count: Count | None = None
 
 
-class Latency(Drawn, frozen=True, tag="latency"):
+class LatencyFault(RandomFault, frozen=True, tag="latency"):
     """The answer is made at once and sent `ms` milliseconds later. The one fault that meets others."""
 
     ms: Wait = 200
 
 
-class Reset(Drawn, frozen=True, tag="reset"):
+class ResetFault(RandomFault, frozen=True, tag="reset"):
     """The connection is reset (RST) without a byte of an answer, `before` or `after` the work is done and billed."""
 
     when: Annotated[Literal["before", "after"], msgspec.Meta(description="before or after")] = "before"
 
 
-class Trouble(Drawn, frozen=True, tag="5xx"):
+class ServerErrorFault(RandomFault, frozen=True, tag="5xx"):
     """A gateway's page in HTML, or the service's own words in JSON."""
 
     status: Annotated[Literal[500, 502, 503, 504], msgspec.Meta(description="500, 502, 503 or 504")] = 503
@@ -57,50 +57,50 @@ class Trouble(Drawn, frozen=True, tag="5xx"):
     retry_after: Seconds | None = None
 
 
-class TooManyRequests(Drawn, frozen=True, tag="429"):
+class RateLimitFault(RandomFault, frozen=True, tag="429"):
     """The service asks for patience, with Retry-After."""
 
     retry_after: Seconds = 1
 
 
-class InvalidToken(Drawn, frozen=True, tag="401"):
+class InvalidTokenFault(RandomFault, frozen=True, tag="401"):
     """AuthInvalidToken, though the token is good and stays so."""
 
     on: Queries = "graphql"
 
 
-class ExpiredToken(Drawn, frozen=True, tag="expired"):
+class ExpiredTokenFault(RandomFault, frozen=True, tag="expired"):
     """AuthExpiredToken for the token that is shown, now and ever after; one that is issued later is good."""
 
     on: Queries = "graphql"
 
 
-class Cut(Drawn, frozen=True, tag="cut"):
+class TruncationFault(RandomFault, frozen=True, tag="cut"):
     """Content-Length promises the whole body, the connection ends `after` so many bytes of it."""
 
     after: Bytes = 20
 
 
-class Malformed(Drawn, frozen=True, tag="malformed"):
+class MalformedBodyFault(RandomFault, frozen=True, tag="malformed"):
     """200 with the first `half` of the JSON as if it were all of it, with nothing, or with a page in HTML."""
 
     body: Annotated[Literal["half", "empty", "html"], msgspec.Meta(description="half, empty or html")] = "half"
 
 
-class SlowLoris(Drawn, frozen=True, tag="slow-loris"):
+class SlowBodyFault(RandomFault, frozen=True, tag="slow-loris"):
     """The body comes byte by byte, `ms` milliseconds apart."""
 
     ms: Wait = 100
 
 
-class NoExpiry(Drawn, frozen=True, tag="no-expiry"):
+class MissingExpiryFault(RandomFault, frozen=True, tag="no-expiry"):
     """A token answer that does not say when the token ends: no `expires_in`, no `exp` in the token, or neither."""
 
     on: TokenRequests = "token"
     lacks: Annotated[Literal["expires_in", "exp", "both"], msgspec.Meta(description="expires_in, exp or both")] = "both"
 
 
-class WrongClock(Drawn, frozen=True, tag="wrong-clock"):
+class ClockSkewFault(RandomFault, frozen=True, tag="wrong-clock"):
     """The identity service's clock is `seconds` ahead (behind, where negative): in the token and the Date header."""
 
     on: TokenRequests = "token"
@@ -109,21 +109,21 @@ class WrongClock(Drawn, frozen=True, tag="wrong-clock"):
     ] = 3600
 
 
-class Quota(Fault, frozen=True, tag="quota"):
+class QuotaFault(Fault, frozen=True, tag="quota"):
     """The part limit is `at` this number, or, without it, at what has been used; until the fault is lifted."""
 
     on: Queries = "graphql"
     at: Parts | None = None
 
 
-class MissingField(Fault, frozen=True, kw_only=True, tag="missing-field"):
+class MissingFieldFault(Fault, frozen=True, kw_only=True, tag="missing-field"):
     """The schema has no such field; until the fault is lifted."""
 
     on: Queries = "graphql"
     field: Annotated[str, msgspec.Meta(pattern=r"^\w+\.\w+$", description="a field of the schema, written Type.field")]
 
 
-class Mixed(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_unknown_fields=True):
+class MixedFaults(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_unknown_fields=True):
     """A little of everything that passes: `share` of all requests is struck. Stands for many faults."""
 
     on: Both = "both"
@@ -136,7 +136,7 @@ class Mixed(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_u
             own = self.share * weight
             # What is tried later sees only what came past the earlier ones.
             share, left = min(1.0, own / left) if left > 0 else 0.0, left - own
-            if isinstance(fault, InvalidToken | ExpiredToken):
+            if isinstance(fault, InvalidTokenFault | ExpiredTokenFault):
                 if self.on != "token":
                     yield msgspec.structs.replace(fault, share=share)
             else:
@@ -144,39 +144,68 @@ class Mixed(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_u
 
 
 # Weights add up to 1. Faults of the token are last and rare: each costs a token request, and these are limited.
-MIX: tuple[tuple[Drawn, float], ...] = (
-    (Latency(), 0.20),
-    (Reset(), 0.12),
-    (Trouble(status=503), 0.12),
-    (Trouble(status=500, body="json"), 0.08),
-    (TooManyRequests(), 0.08),
-    (Cut(), 0.12),
-    (Malformed(), 0.06),
-    (Malformed(body="html"), 0.04),
-    (Malformed(body="empty"), 0.02),
-    (SlowLoris(), 0.12),
-    (InvalidToken(), 0.02),
-    (ExpiredToken(), 0.02),
+MIX: tuple[tuple[RandomFault, float], ...] = (
+    (LatencyFault(), 0.20),
+    (ResetFault(), 0.12),
+    (ServerErrorFault(status=503), 0.12),
+    (ServerErrorFault(status=500, body="json"), 0.08),
+    (RateLimitFault(), 0.08),
+    (TruncationFault(), 0.12),
+    (MalformedBodyFault(), 0.06),
+    (MalformedBodyFault(body="html"), 0.04),
+    (MalformedBodyFault(body="empty"), 0.02),
+    (SlowBodyFault(), 0.12),
+    (InvalidTokenFault(), 0.02),
+    (ExpiredTokenFault(), 0.02),
 )
 
-Declaration: TypeAlias = type[Fault] | type[Mixed]
-word = declared.word
+Declaration: TypeAlias = type[Fault] | type[MixedFaults]
+kind_name = declaration_syntax.kind_name
 KINDS: dict[str, Declaration] = {
-    word(kind): kind
+    kind_name(kind): kind
     for kind in (
-        Latency,
-        Reset,
-        Trouble,
-        TooManyRequests,
-        InvalidToken,
-        ExpiredToken,
-        Cut,
-        Malformed,
-        SlowLoris,
-        NoExpiry,
-        WrongClock,
-        Quota,
-        MissingField,
-        Mixed,
+        LatencyFault,
+        ResetFault,
+        ServerErrorFault,
+        RateLimitFault,
+        InvalidTokenFault,
+        ExpiredTokenFault,
+        TruncationFault,
+        MalformedBodyFault,
+        SlowBodyFault,
+        MissingExpiryFault,
+        ClockSkewFault,
+        QuotaFault,
+        MissingFieldFault,
+        MixedFaults,
     )
 }
+
+
+_PARSER: declaration_syntax.DeclarationParser[Fault | MixedFaults] = declaration_syntax.DeclarationParser(
+    "fault", tuple(KINDS.values())
+)
+
+
+def parse_faults(text: str) -> tuple[Fault, ...]:
+    """The faults of a text: a kind, then figures as name=value. `mixed` gives several, all others one."""
+    return _expand(_PARSER.parse(text))
+
+
+def read_faults(given: object) -> tuple[Fault, ...]:
+    """The faults of a JSON list, whose items are texts as above or objects with a `kind`."""
+    return tuple(fault for one in _PARSER.read(given) for fault in _expand(one))
+
+
+def fault_text(fault: Fault) -> str:
+    """A fault as `parse` reads it, without the figures that have their defaults."""
+    given = {
+        field.name: getattr(fault, field.name)
+        for field in msgspec.structs.fields(fault)
+        if field.required or getattr(fault, field.name) != field.default
+    }
+    return " ".join((declaration_syntax.kind_name(type(fault)), *(f"{name}={value}" for name, value in given.items())))
+
+
+def _expand(one: Fault | MixedFaults) -> tuple[Fault, ...]:
+    return tuple(one.faults()) if isinstance(one, MixedFaults) else (one,)

@@ -5,15 +5,17 @@ and no value of a variable. Bounded: the oldest entries go, the totals count on.
 """
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from proxy.kit import clock as clocks
 
-KEPT = 50_000
+MAX_ENTRIES = 50_000
 
 
 @dataclass(slots=True)
-class Entry:
+class JournalEntry:
     """A request. Filled in while it is under way: `whole` is None until it is over.
 
     `time` is in seconds since 1970, `service` graphql or token, `application` the id of who asked where that is known,
@@ -34,7 +36,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Totals:
+class JournalTotals:
     """Sums over all requests. `spoiled_parts` were billed in answers that did not arrive whole."""
 
     requests: Counter[str] = field(default_factory=Counter)
@@ -43,21 +45,21 @@ class Totals:
     faults: Counter[str] = field(default_factory=Counter)
 
 
-class Journal:
+class RequestJournal:
     """The last `kept` entries, and totals since the last `clear`."""
 
-    def __init__(self, clock: clocks.Clock, kept: int = KEPT) -> None:
+    def __init__(self, clock: clocks.Clock, kept: int = MAX_ENTRIES) -> None:
         self._clock = clock
-        self._entries: deque[Entry] = deque(maxlen=kept)
+        self._entries: deque[JournalEntry] = deque(maxlen=kept)
         self._number = self._cleared = 0
-        self.totals = Totals()
+        self.totals = JournalTotals()
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[JournalEntry, ...]:
         """Oldest first; those under way are among them."""
         return tuple(self._entries)
 
-    def last(self, count: int) -> list[Entry]:
+    def last(self, count: int) -> list[JournalEntry]:
         """The last `count` entries, oldest first."""
         return list(self._entries)[-count:] if count > 0 else []
 
@@ -65,33 +67,54 @@ class Journal:
         """Forget everything. What requests that are under way still do counts nowhere."""
         self._entries.clear()
         self._cleared = self._number
-        self.totals = Totals()
+        self.totals = JournalTotals()
 
-    def open(self, service: str) -> Entry:
+    def begin(self, service: str) -> JournalEntry:
         """The entry of a request that has come in."""
         self._number += 1
-        entry = Entry(self._number, self._clock.now(), service)
+        entry = JournalEntry(self._number, self._clock.now(), service)
         self._entries.append(entry)
         self.totals.requests[service] += 1
         return entry
 
-    def bill(self, entry: Entry, parts: int) -> None:
+    def record_parts(self, entry: JournalEntry, parts: int) -> None:
         """The answer that was made has so many parts."""
         entry.parts += parts
         if self._counts(entry):
             self.totals.parts += parts
 
-    def strike(self, entry: Entry, kind: str) -> None:
+    def record_fault(self, entry: JournalEntry, kind: str) -> None:
         """A fault of this kind took effect."""
         entry.faults += (kind,)
         if self._counts(entry):
             self.totals.faults[kind] += 1
 
-    def close(self, entry: Entry, *, whole: bool) -> None:
+    def finish(self, entry: JournalEntry, *, whole: bool) -> None:
         """The request is over."""
         entry.whole = whole
         if not whole and self._counts(entry):
             self.totals.spoiled_parts += entry.parts
 
-    def _counts(self, entry: Entry) -> bool:
+    def _counts(self, entry: JournalEntry) -> bool:
         return entry.number > self._cleared
+
+
+MAX_DOCUMENTS = 256
+
+
+@dataclass(slots=True)
+class RequestCounts:
+    """How many requests came, and the last (document, variables) pairs of the query service."""
+
+    graphql: int = 0
+    tokens: int = 0
+    documents: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=lambda: deque(maxlen=MAX_DOCUMENTS))
+
+    def record_query(self, document: str, variables: Mapping[str, Any]) -> None:
+        """A request of the query service that could be read."""
+        self.graphql += 1
+        self.documents.append((document, variables))
+
+    def record_token(self) -> None:
+        """A token request."""
+        self.tokens += 1

@@ -68,12 +68,12 @@ class Pages:
         try:
             return await handler(request)
         except web.HTTPNotFound:
-            if not wanted(request):
+            if not prefers_html(request):
                 raise
             return self.render("not_found.html", status=404, path=request.path)
 
 
-def wanted(request: web.Request) -> bool:
+def prefers_html(request: web.Request) -> bool:
     """Whether the sender is a browser that has not asked for JSON by `?format=json`."""
     return request.query.get("format") != "json" and "text/html" in request.headers.get("Accept", "")
 

@@ -7,7 +7,7 @@ Standard lacks, is the sandbox's own choice.
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
 # What every plan has.
 COMMON = frozenset({"SIMILAR_PARTS", "SUGGESTIONS", "SPELLING_CORRECTIONS"})
@@ -26,11 +26,11 @@ NAMES = {
     "SPELLING_CORRECTIONS": "Spelling corrections",
     "INVENTORY_HISTORY": "Inventory history",
 }
-MOST_PARTS = 1_000_000_000
+MAX_PARTS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SandboxPlan:
     """`parts` a calendar month, unless an application has a limit of its own."""
 
     key: str
@@ -43,20 +43,22 @@ class Plan:
 PLANS = {
     plan.key: plan
     for plan in (
-        Plan("evaluation", "Evaluation", 1_000, accounts.FEATURES),
-        Plan("standard", "Standard", 2_000, COMMON),
-        Plan("pro", "Pro", 15_000, COMMON, has_add_ons=True),
-        Plan("enterprise", "Enterprise", 1_000_000, accounts.FEATURES),
+        SandboxPlan("evaluation", "Evaluation", 1_000, applications.FEATURES),
+        SandboxPlan("standard", "Standard", 2_000, COMMON),
+        SandboxPlan("pro", "Pro", 15_000, COMMON, has_add_ons=True),
+        SandboxPlan("enterprise", "Enterprise", 1_000_000, applications.FEATURES),
     )
 }
 
 
-def of(account: accounts.Account) -> Plan | None:
+def plan_of(account: applications.SandboxApplication) -> SandboxPlan | None:
     """The plan that the application is on; None: limit and features of its own."""
     return PLANS.get(account.plan or "")
 
 
-def on(account: accounts.Account, plan: Plan, add_ons: Collection[str], parts: int | None) -> accounts.Account:
+def with_plan(
+    account: applications.SandboxApplication, plan: SandboxPlan, add_ons: Collection[str], parts: int | None
+) -> applications.SandboxApplication:
     """The application on this plan. What it has used stays. `parts` None: as many as the plan has."""
     limit = plan.parts if parts is None else parts
     return replace(account, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from proxy.kit import windows
 from proxy.sandbox import faults as faults_of
-from proxy.sandbox import people
-from proxy.sandbox.accounts import READY, Account
+from proxy.sandbox import user_directory
+from proxy.sandbox.applications import DEFAULT_APPLICATION, SandboxApplication
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 # Of the first design service; there are four.
@@ -21,7 +21,7 @@ TOKEN_WINDOWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SandboxSettings:
     """Units: `token_lifetime` and `refresh_lifetime` seconds, `parts` the number of catalog parts in all
     (None: those shipped).
 
@@ -42,9 +42,9 @@ class Settings:
     catalog: Path | None = None
     prepared: Path | None = None
     seed: int = 1
-    accounts: tuple[Account, ...] = (READY,)
-    organisations: tuple[people.Organisation, ...] = (people.SANDBOX,)
-    users: tuple[people.User, ...] = people.USERS
+    applications: tuple[SandboxApplication, ...] = (DEFAULT_APPLICATION,)
+    organisations: tuple[user_directory.Organisation, ...] = (user_directory.DEFAULT_ORGANISATION,)
+    users: tuple[user_directory.SandboxUser, ...] = user_directory.DEFAULT_USERS
     token_lifetime: int = 86_400
     refresh_lifetime: int = 30 * 86_400
     token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
@@ -57,7 +57,7 @@ class Settings:
     site_url: str = "https://octopart.com"
     faults: tuple[faults_of.Fault, ...] = ()
     state: Path | None = None
-    legacy: legacy_settings.Settings = field(default_factory=legacy_settings.Settings)
+    legacy: legacy_settings.LegacySettings = field(default_factory=legacy_settings.LegacySettings)
     design_port: int = 0
     admin_hosts: tuple[str, ...] = ()
 

@@ -1,1 +1,1 @@
-"""What the program tells of itself while it runs: log lines and metrics. No apikey or secret is in either."""
+"""Logging, metrics, tracing and request ids. None of them holds an API key or a secret."""

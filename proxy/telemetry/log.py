@@ -1,8 +1,8 @@
-"""Log lines on one stream, for people or for machines. Set up once by the command line; rooms use structlog.
+"""Logging to one stream, for people or as JSON. Configured once by the command line; all modules log with structlog.
 
-The one place where lines are made harmless, whoever's they are: no tracebacks, no text of unknown exceptions, and of
-other libraries' messages only the fixed part. Those of aiohttp and asyncio would repeat request lines, and so apikeys.
-What is written while a request is handled has its id.
+Removes whatever could hold an API key from every line: tracebacks, messages of unknown exceptions, and all but the
+fixed part of other libraries' messages, because aiohttp and asyncio repeat request lines in theirs. Adds the id of the
+current request.
 """
 
 import logging
@@ -27,11 +27,11 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
 _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.]?(?:\s+|\Z))*")
 _FRAMES = 8
-_ODD = re.compile(r"[ \t=\r\n\"']")  # in a value that is written in quotes
+_ODD = re.compile(r"[ \t=\r\n\"']")  # characters that make a value be written in quotes
 
 
 def configure(level: str, format_: str, stream: TextIO) -> None:
-    """Send every line from `level` up to `stream`, as `json` or for a `console`. Standard logging follows."""
+    """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
     structlog.configure(
         processors=[
             add_request,
@@ -51,28 +51,28 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
     root.setLevel(max(LEVELS[level], logging.INFO))
 
 
-def catch_what_nobody_catches() -> None:
-    """Exceptions that end a thread, or come out of a destructor, are log lines too, and no trace on standard error."""
+def log_uncaught_exceptions() -> None:
+    """Log exceptions that end a thread or come out of a destructor, instead of a traceback on standard error."""
     threading.excepthook = lambda found: structlog.get_logger().error("thread failed", exc_info=found.exc_value)
     sys.unraisablehook = lambda found: structlog.get_logger().warning(
         "unraisable exception ignored", exc_info=found.exc_value
     )
 
 
-def signal_ignored(name: str) -> None:
-    """The line of a signal that has no effect."""
+def log_ignored_signal(name: str) -> None:
+    """Log a signal that has no effect."""
     structlog.get_logger().info("signal ignored", signal=name, reason="the configuration is read at start only")
 
 
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add `request`, the id of the request that is being handled, if one is."""
+    """Add `request`, the id of the current request, if there is one."""
     if request := REQUEST_ID.get():
         event["request"] = request
     return event
 
 
 def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Replace exc_info by `error` (the type, and the message where it is this program's own) and `at`."""
+    """Replace exc_info by `error` (the type; of this service's own exceptions also the message) and `at`."""
     found = event.pop("exc_info", None)
     event.pop("stack_info", None)
     exception = sys.exc_info()[1] if found is True else found[1] if isinstance(found, tuple) else found
@@ -83,7 +83,7 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
 
 
 class _Unfailing:
-    """A stream whose failures, such as a full disk or a terminal that has gone, fail no request."""
+    """Stream that ignores errors of writing, such as a full disk, so that logging fails no request."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -98,7 +98,7 @@ class _Unfailing:
 
 
 class Bridge(logging.Handler):
-    """Carries a record of standard logging over, reduced to its logger, its level and its fixed words."""
+    """Passes records of standard logging to structlog, reduced to logger, level and the fixed part of the message."""
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger().log(
@@ -110,11 +110,11 @@ class Bridge(logging.Handler):
 
 
 def fixed_words(message: object, filled_in: bool) -> str:
-    """The first line of a message up to the first thing filled in. Arguments are left out.
+    """Return the first line of a message up to the first value in it; arguments are left out.
 
-    `Error handling request from %s` stays as it is; `Exception in callback f('x')` ends before the bracket. Where
-    there were no arguments the text may have been `filled_in` before it came here: then it ends before the first
-    word that is no plain word, such as one with a digit.
+    `Error handling request from %s` stays; `Exception in callback f('x')` ends before the bracket. `filled_in`: values
+    may have been formatted into the text already; it then ends before the first word that is not a plain word, such as
+    one with a digit.
     """
     words = _FIXED.match(message) if isinstance(message, str) else None
     if words and filled_in:
@@ -129,7 +129,7 @@ def _renderers(format_: str, stream: TextIO) -> list[Processor]:
 
 
 def console_line(logger: Any, method: str, event: EventDict) -> str:  # noqa: ARG001  (structlog's shape)
-    """The line that structlog's ConsoleRenderer makes without colors, in an eighth of its time: one a request."""
+    """Render the line of structlog's ConsoleRenderer without colors, in an eighth of its time."""
     time, level, name = event.pop("timestamp"), event.pop("level"), event.pop("event")
     source = f" [{event.pop('logger')}]" if "logger" in event else ""
     fields = [f" {key}={_quoted(event[key])}" for key in sorted(event)]
@@ -145,7 +145,7 @@ def _json(event: EventDict, **_: Any) -> str:
 
 
 def _chain(exception: BaseException) -> Iterator[BaseException]:
-    """An exception, what it came from, and so on; a few steps at most."""
+    """Yield an exception, its cause, and so on, _FRAMES at most."""
     link: BaseException | None = exception
     for _ in range(_FRAMES):
         if link is None:
@@ -160,7 +160,7 @@ def _name(exception: BaseException) -> str:
 
 
 def _places(trace: TracebackType | None) -> str:
-    """`graphql.py:40 > wire.py:22`, outermost first, the last few."""
+    """Return file and line of the innermost frames, outermost first: `graphql.py:40 > http_post.py:22`."""
     places = []
     while trace is not None:
         places.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")

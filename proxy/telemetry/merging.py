@@ -1,8 +1,7 @@
-"""One page of metrics for several workers: each writes its sums to a file, and whoever is asked adds up all files.
+"""Metrics of several workers on one page: each worker writes its own to a file; a scrape adds up all files.
 
-Used where workers share an address, because a scrape reaches any one of them. No sum ever goes back: a worker writes
-its own file before it shows a page, so whatever was shown is in a file; and who takes a dead worker's place goes on
-from that worker's file. Files hold what the page holds: names and numbers, never a key.
+Needed because workers share an address, so that a scrape reaches any one of them. No counter ever decreases: a worker
+writes its file before it serves a scrape, and a replacement of a worker that ended continues from that worker's file.
 """
 
 import asyncio
@@ -18,21 +17,21 @@ from prometheus_client import CollectorRegistry
 
 from proxy.telemetry.metrics import Counter, Gauge, Histogram, Labels, Metrics
 
-EVERY = 1.0  # seconds between two writes
+WRITE_SECONDS = 1.0  # between two writes
 SUFFIX = ".metrics"
 
 log = structlog.get_logger()
 
 
-class Place(NamedTuple):
-    """One worker's among its fellows: a folder of theirs alone, and a number that no two have at a time."""
+class WorkerSlot(NamedTuple):
+    """Position of a worker: the folder that all workers share, and a number that is unique at any time."""
 
     folder: Path
     number: int
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A process's sums at a moment. `values` and `times` map a measure's name to its values by label."""
+    """Metrics of a process at the time `at`. `values` and `times` map the name of a metric to its values by labels."""
 
     at: float
     values: dict[str, list[tuple[Labels, float]]]
@@ -40,7 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshot(metrics: Metrics) -> Snapshot:
-    """What the `metrics` of this process stand at."""
+    """Return the current values of `metrics`."""
     metrics.sample()
     measures = metrics.measures()
     return Snapshot(
@@ -55,7 +54,7 @@ def snapshot(metrics: Metrics) -> Snapshot:
 
 
 def merge(metrics: Metrics, other: Snapshot, gauges: bool = True) -> None:
-    """Add another process's sums. Measures that this version does not have are left out."""
+    """Add a snapshot of another process. Metrics that this version does not have are ignored."""
     for name, measure in metrics.measures().items():
         if isinstance(measure, Histogram):
             for value, (counts, total) in other.times.get(name, {}).items():
@@ -65,18 +64,18 @@ def merge(metrics: Metrics, other: Snapshot, gauges: bool = True) -> None:
                 measure.merge(labels, number)
 
 
-class Merged:
-    """The metrics of this worker together with its fellows'."""
+class MergedMetrics:
+    """Metrics of this worker together with those of the others."""
 
-    def __init__(self, metrics: Metrics, place: Place) -> None:
+    def __init__(self, metrics: Metrics, slot: WorkerSlot) -> None:
         self._metrics = metrics
-        self._folder = place.folder
-        self._file = place.folder / f"worker-{place.number}{SUFFIX}"
+        self._folder = slot.folder
+        self._file = slot.folder / f"worker-{slot.number}{SUFFIX}"
         with contextlib.suppress(FileNotFoundError):
             merge(metrics, _read(self._file), gauges=False)
 
     def text(self) -> bytes:
-        """Everybody's sums in Prometheus' text format."""
+        """Return the metrics of all workers in Prometheus' text format."""
         self.write()
         everything = Metrics(CollectorRegistry(), self._metrics.clock)
         for each in sorted(self._all(), key=lambda found: found.at):
@@ -84,26 +83,26 @@ class Merged:
         return everything.text()
 
     def write(self) -> None:
-        """Put this worker's sums where its fellows find them, whole or not at all."""
+        """Write the metrics of this worker for the others, atomically."""
         new = self._file.with_suffix(".new")
         try:
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(msgspec.json.encode(snapshot(self._metrics)))
             new.replace(self._file)
-        except OSError as error:  # a full disk costs the others a second of numbers, and nobody an answer
+        except OSError as error:  # such as a full disk; requests are served all the same
             log.warning("metrics sharing failed", exc_info=error)
 
-    async def keep_writing(self) -> None:
-        """Write once a second until cancelled, and once more then."""
+    async def write_regularly(self) -> None:
+        """Write once a second until cancelled, and once more at the end."""
         try:
             while True:
                 self.write()
-                await asyncio.sleep(EVERY)
+                await asyncio.sleep(WRITE_SECONDS)
         finally:
             self.write()
 
     def _all(self) -> Iterator[Snapshot]:
-        """This worker's, as it is now, and the others' files."""
+        """Yield the current snapshot of this worker and the files of the others."""
         yield snapshot(self._metrics)
         for file in self._folder.glob(f"*{SUFFIX}"):
             if file != self._file:

@@ -1,7 +1,7 @@
-"""The id of the request that is being handled: on every log line of it, in its reply, and with what is asked for it.
+"""Request ids: in every log line of a request, in its response, and in the upstream requests made for it.
 
-The web edge makes or takes one and sets it; log.py and the upstream client read it. A task that a request starts has
-the request's id, also where others wait for the same work.
+Set by the web layer, read by log.py and the upstream client. A task started during a request has the id of that
+request, also where other requests wait for the same work.
 """
 
 import re
@@ -18,20 +18,20 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-
 
 
 class RequestIds:
-    """Makes ids: eight hex digits of the process and eight of the request, unlike any other process's, at no cost."""
+    """Makes ids of 8 random hex digits of the process and an 8-digit counter; cheaper than a random id each."""
 
     def __init__(self) -> None:
         self._process = secrets.token_hex(4)
         self._numbers = count()
 
     def new(self) -> str:
-        """One that was never used."""
+        """Return an unused id."""
         return f"{self._process}{next(self._numbers):08x}"
 
-    def taken(self, given: str | None, traceparent: str | None, target: str) -> str:
-        """The caller's own id where it is well-formed, or its trace's (W3C Trace Context); else a new one.
+    def resolve(self, given: str | None, traceparent: str | None, target: str) -> str:
+        """Return the client's id if it is well-formed, else that of its trace (W3C Trace Context), else a new one.
 
-        An id that is the apikey of the request `target` is not taken: ids are written to logs.
+        An id that equals the API key in the request `target` is not used, because ids are written to logs.
         """
         if given and _GIVEN.fullmatch(given) and not _is_key(given, target):
             return given
@@ -40,7 +40,7 @@ class RequestIds:
 
 
 def _is_key(id_: str, target: str) -> bool:
-    """Whether a request target has this apikey, however it is spelled; or one that begins like it."""
+    """Whether a request target has an API key that begins with this id, in any percent-encoding."""
     if id_ not in target and "%" not in target:
         return False
     return re.search(rf"apikey(\[\d*\])?={re.escape(id_)}", parameters.decoded(target)) is not None

@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry: one a v3 request, one below it for each operation asked of the service. Off unless set up.
+"""OpenTelemetry spans: one for each v3 request, with a child for each GraphQL operation. Off unless configured.
 
-The web edge and the upstream client are handed a Tracing only where the configuration names a collector; else nothing
-of OpenTelemetry is imported. Spans hold names, statuses and numbers: no address, no query, no text of an exception.
+Without a collector in the configuration nothing of OpenTelemetry is imported. Spans hold names, statuses and numbers:
+no address, no query, no message of an exception.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-SEND_SECONDS = 5.0  # for one batch of spans, and for all that is left when the program ends
+SEND_SECONDS = 5.0  # limit for sending one batch, and for sending the rest at the end
 
 
 class Tracing:
-    """Makes spans and sends them in batches, from a thread of its own; ends with `close`."""
+    """Makes spans and exports them in batches from a thread of its own, until `close`."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         from opentelemetry import trace
@@ -33,7 +33,7 @@ class Tracing:
 
     @contextmanager
     def request(self, traceparent: str | None) -> Iterator["Span"]:
-        """A v3 request's span, in its caller's trace where there is one. Its status is for whoever sees the reply."""
+        """Span of a v3 request, in the trace of `traceparent` if given. The caller sets its status."""
         caller = self._propagator.extract({"traceparent": traceparent}) if traceparent else None
         with self._tracer.start_as_current_span(
             "request", caller, self._kind.SERVER, record_exception=False, set_status_on_exception=False
@@ -41,10 +41,10 @@ class Tracing:
             yield span
 
     @contextmanager
-    def call(self, operation: str) -> Iterator[None]:
-        """A span for one operation; its outcome is `ok` or the error that comes out of the block."""
+    def operation(self, name: str) -> Iterator[None]:
+        """Span of a GraphQL operation; its outcome is `ok` or the type of the exception raised in the block."""
         with self._tracer.start_as_current_span(
-            operation, kind=self._kind.CLIENT, record_exception=False, set_status_on_exception=False
+            name, kind=self._kind.CLIENT, record_exception=False, set_status_on_exception=False
         ) as span:
             outcome = "ok"
             try:
@@ -54,23 +54,24 @@ class Tracing:
                 self.failed(span)
                 raise
             finally:
-                span.set_attributes({"v3bridge.operation": operation, "v3bridge.outcome": outcome})
+                span.set_attributes({"v3bridge.operation": name, "v3bridge.outcome": outcome})
 
     def failed(self, span: "Span") -> None:
         """Mark a span as an error."""
         span.set_status(self._status)
 
     async def close(self) -> None:
-        """Send what is left; a collector that does not answer is waited for no longer than SEND_SECONDS."""
+        """Send the remaining spans, for at most SEND_SECONDS."""
         last = threading.Thread(target=self._provider.shutdown, name="last spans", daemon=True)
         last.start()
         await asyncio.to_thread(last.join, SEND_SECONDS)
 
 
 def open_tracing(otlp_url: str, share: float) -> Tracing:
-    """Spans of this `share` of requests go to the collector at `otlp_url`. Raises ConfigError without the packages.
+    """Open tracing to the collector at `otlp_url` for a `share` of requests, 0 to 1.
 
-    A caller that has a trace of its own has decided already whether it is kept.
+    A request with a `traceparent` keeps the sampling decision of its caller. Raises ConfigError if the packages of
+    v3bridge[otel] are missing.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http import trace_exporter

@@ -35,14 +35,14 @@ class Asked(Protocol[T]):
         """One for each query."""
 
     @property
-    def lane(self) -> Hashable | None:
+    def batch_key(self) -> Hashable | None:
         """Equal for queries that can go together; None for those that go alone."""
 
     @property
     def operation(self) -> Operation[Any]:
         """What is sent."""
 
-    def joined(self, others: Sequence[Self]) -> Self:
+    def merged(self, others: Sequence[Self]) -> Self:
         """These and the others, in this order."""
 
     def read(self, data: Any, /) -> list[T]:
@@ -98,9 +98,9 @@ class Batching:
 
     async def ask(self, ask: Asked[T], credentials: Credentials, since: float) -> list[T]:
         """What was found for each query, in the time that began at `since`. Raises what the client raises."""
-        if not self._enabled or ask.lane is None:
+        if not self._enabled or ask.batch_key is None:
             return await self._send(ask, credentials, since)
-        key = credentials, ask.lane
+        key = credentials, ask.batch_key
         lane = self._lanes.get(key)
         if lane is None:
             return await self._first(key, ask, credentials, since)
@@ -154,7 +154,7 @@ class Batching:
         for waiting in group:
             waiting.sent = sent
         self._tasks.add(task)
-        key = lane.credentials, group[0].ask.lane
+        key = lane.credentials, group[0].ask.batch_key
         task.add_done_callback(lambda _: self._ended(key, lane, sent))
 
     async def _together(self, lane: _Lane, group: list[_Waiting]) -> None:
@@ -164,7 +164,7 @@ class Batching:
         first, *others = (waiting.ask for waiting in group)
         since = max(waiting.since for waiting in group)
         try:
-            found = await self._send(first.joined(others) if others else first, lane.credentials, since)
+            found = await self._send(first.merged(others) if others else first, lane.credentials, since)
             if others:
                 self._metrics.batched_requests[()] += len(group)
         except errors.QueryRefused as refusal:

@@ -24,5 +24,5 @@ class TracedGraphQLClient(graphql.GraphQLClient):
         beside: list[model.GraphQLError] | None = None,
     ) -> T:
         """The operation's data, as of the plain client."""
-        with self._tracing.call(operation.name):
+        with self._tracing.operation(operation.name):
             return await super().ask(operation, credentials, since, beside)

@@ -31,7 +31,7 @@ from proxy.web.v3.description import openapi
 async def create_app(
     settings: config.Config,
     clock: clocks.Clock,
-    place: merging.Place | None = None,
+    place: merging.WorkerSlot | None = None,
     client: outside.ClientKind | None = None,
 ) -> web.Application:
     """The service as it is configured; `upstream` must name addresses. Runs in the loop it is to serve on.
@@ -49,7 +49,7 @@ async def create_app(
 async def _compose(
     settings: config.Config,
     clock: clocks.Clock,
-    place: merging.Place | None,
+    place: merging.WorkerSlot | None,
     client: outside.ClientKind | None,
     opened: AsyncExitStack,
 ) -> web.Application:
@@ -57,9 +57,9 @@ async def _compose(
     upstream = settings.upstream
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
-    rulebook = _rulebook(settings, upstream.site)
+    mappings = _mappings(settings, upstream.site)
     served = applications.Applications(settings.applications)
-    projections = _projections(rulebook, served)
+    projections = _projections(mappings, served)
     spans = _tracing(settings.tracing, opened)
     metrics = metering.Metrics(CollectorRegistry(), clock)
     load = _shedding(settings.overload, metrics, opened)
@@ -72,7 +72,7 @@ async def _compose(
         upstream, sharing, store=tokens, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
     )
     limit = upstream.timeouts.total_seconds
-    lists = directory.Directory(projections.catalogues(), services.client, settings.lists.seconds, limit, clock)
+    lists = directory.Directory(projections.list_definitions(), services.client, settings.lists.seconds, limit, clock)
     opened.push_async_callback(lists.close)
     calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
     opened.push_async_callback(calls.close)
@@ -85,7 +85,7 @@ async def _compose(
         rates=rate_limit.RateLimits(store),
         upstream=calls,
         directory=lists,
-        book=rulebook.tables,
+        tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
@@ -96,17 +96,17 @@ async def _compose(
     outermost = (*([middleware.traced(spans)] if spans else []), *around.outside)
     app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
     whole = repeats.Repeats(settings.answers.bytes // 4, clock, settings.answers.stale_seconds)
-    fixed = routes.Surface(way, keys, rulebook, whole, metrics).add_to(app)
+    fixed = routes.Surface(way, keys, mappings, whole, metrics).add_to(app)
     app[direct.REFUSED] = frame.of(direct.refuse, "unknown")
     if not (outermost or around.inside):
         app[direct.QUICK] = quick_refusal.QuickRefusal(load, whole, metrics)
         app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
-    openapi.add_to(app, rulebook)
+    openapi.add_to(app, mappings)
     ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services, clock))
     return app
 
 
-def _rulebook(settings: config.Config, site: str) -> loader.Rulebook:
+def _mappings(settings: config.Config, site: str) -> loader.Mappings:
     """The shipped mappings, with a site's own uids."""
     return loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
 
@@ -124,9 +124,9 @@ async def _spending(
     return spending
 
 
-def _projections(rulebook: loader.Rulebook, served: applications.Applications) -> projection_cache.ProjectionCache:
+def _projections(mappings: loader.Mappings, served: applications.Applications) -> projection_cache.ProjectionCache:
     """What is asked for most is compiled before anybody asks, and a mistake is found in whatever can be."""
-    projections = projection_cache.ProjectionCache(rulebook)
+    projections = projection_cache.ProjectionCache(mappings)
     projections.check(config.FEATURES)
     for application in served.applications.values():
         projections.match(model.Projection(features=application.features))
@@ -170,7 +170,9 @@ def _shedding(
     return load
 
 
-def _metrics_text(app: web.Application, metrics: metering.Metrics, place: merging.Place | None) -> Callable[[], bytes]:
+def _metrics_text(
+    app: web.Application, metrics: metering.Metrics, place: merging.WorkerSlot | None
+) -> Callable[[], bytes]:
     """What `/metrics` shows: this process's numbers, or with fellow workers everybody's."""
     if place is None:
 
@@ -179,10 +181,10 @@ def _metrics_text(app: web.Application, metrics: metering.Metrics, place: mergin
             return metrics.text()
 
         return alone
-    merged = merging.Merged(metrics, place)
+    merged = merging.MergedMetrics(metrics, place)
 
     async def keeping(_: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(merged.keep_writing(), name="metrics of this worker")
+        task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
         yield
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

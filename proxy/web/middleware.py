@@ -66,7 +66,7 @@ class Frame:
     async def _around(self, request: web.Request, handler: Handler, route: str) -> web.StreamResponse:
         started = self._clock.monotonic()
         headers = request.headers
-        request_id = self._ids.taken(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
+        request_id = self._ids.resolve(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
         REQUEST_ID.set(request_id)
         kind = None
         try:

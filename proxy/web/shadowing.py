@@ -113,7 +113,7 @@ async def _shadow(
     place = results.ResultSlot(store, owner)
 
     file = None if own.rules is None else Path(own.rules)
-    uids = tuple(mapping.uids_in(Path(settings.uids))) if settings.uids else ()
+    uids = tuple(mapping.known_uids(Path(settings.uids))) if settings.uids else ()
     known = loader.load(file, os.environ)  # here, so that a mistake stops the start; the process does anew
 
     async def order() -> messages.JudgeSetup:

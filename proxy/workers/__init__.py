@@ -1,1 +1,1 @@
-"""Processes that answer: one alone, or a supervisor and its workers on one port. Only the command line starts them."""
+"""Processes of the service: a single one, or a supervisor and its workers on one port."""

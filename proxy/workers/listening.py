@@ -1,4 +1,4 @@
-"""An address that several processes listen on, held from the first to the last, and what is said where it is taken."""
+"""Listening address: checking that it is free, and reserving it for several workers."""
 
 import contextlib
 import os
@@ -13,15 +13,17 @@ from proxy.kit import ports
 def refused(
     host: str, port: int, error: OSError, *, service: str = "", options: str = "--host or --port"
 ) -> errors.ConfigError:
-    """The mistake, with the system's reason alone: the loops put the address into theirs once more. `service`: whose
-    port it is, where there are several."""
+    """Return the error for an address that cannot be bound. `service` names the owner of the port if there are several.
+
+    Uses the system's reason only, because event loops repeat the address in theirs.
+    """
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-    whose = f"{service} " if service else ""
-    return errors.ConfigError(f"{whose}cannot listen on {host}:{port}: {reason}; choose another with {options}")
+    owner = f"{service} " if service else ""
+    return errors.ConfigError(f"{owner}cannot listen on {host}:{port}: {reason}; choose another with {options}")
 
 
 def check(host: str, port: int) -> None:
-    """Raise ConfigError where nobody can listen there."""
+    """Raise ConfigError if the address cannot be bound."""
     try:
         ports.check(host, port)
     except OSError as error:
@@ -30,15 +32,15 @@ def check(host: str, port: int) -> None:
 
 @contextmanager
 def reserved(host: str, port: int) -> Iterator[int]:
-    """The port, for workers to share while the block runs; 0 takes a free one. Raises ConfigError.
+    """Reserve a port for the workers while the block runs; yields it, a free one for 0. Raises ConfigError.
 
-    The sockets here are bound and never listen, so that no connection comes to them.
+    The sockets are bound with SO_REUSEPORT and never listen, so that the kernel gives them no connections.
     """
     if not hasattr(socket, "SO_REUSEPORT"):
         raise errors.ConfigError("listen.workers: more than 1 needs SO_REUSEPORT, which this system does not have")
     with contextlib.ExitStack() as stack:
         try:
-            ports.check(host, port)  # a port shared by another program would not be seen below
+            ports.check(host, port)  # binding with SO_REUSEPORT below would succeed beside another program that uses it
             for family, kind, protocol, _, address in ports.addresses(host):
                 held = stack.enter_context(socket.socket(family, kind, protocol))
                 held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -1,7 +1,7 @@
-"""One worker, as a program of its own: `python -m proxy.workers.worker`, started by supervisor.py and nobody else.
+"""Worker process: `python -m proxy.workers.worker`, started by supervisor.py only.
 
-Serves until it gets SIGTERM, or its standard input says stop or ends, and finishes what is under way. Its standard
-output is for its one report; what else would be printed goes to standard error.
+Serves until SIGTERM, or STOP or end of file on standard input, and finishes its requests. Standard output carries the
+start report; everything else that is printed goes to standard error.
 """
 
 import asyncio
@@ -11,58 +11,58 @@ import sys
 from contextlib import suppress
 
 from proxy import errors
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.telemetry import log
-from proxy.workers import alone, orders
+from proxy.workers import messages, single_process
 
 
 def main() -> None:
-    """Exit code 0 after a clean end, 2 where it could not start."""
+    """Run the worker. Exit code 0 after a clean stop, 2 if it could not start."""
     report = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(EOFError):
-        looping.run(_serve(orders.read_order(sys.stdin.fileno()), report))
+        event_loop.run(_serve(messages.read_start(sys.stdin.fileno()), report))
 
 
-async def _serve(order: orders.Order, report: int) -> None:
-    log.configure(order.settings.log.level, order.settings.log.format, sys.stderr)
-    log.catch_what_nobody_catches()
-    stop = looping.on_signal()
-    looping.on_hangup(stop, lambda: log.signal_ignored("SIGHUP"))
+async def _serve(message: messages.StartMessage, report: int) -> None:
+    log.configure(message.settings.log.level, message.settings.log.format, sys.stderr)
+    log.log_uncaught_exceptions()
+    stop = event_loop.stop_on_signal()
+    event_loop.ignore_hangup(stop, lambda: log.log_ignored_signal("SIGHUP"))
     pipe, lifeline = await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(stop), sys.stdin)
     try:
-        async with alone.running(order.settings, order.place) as url:
-            _say(report, orders.Report(url=url))
+        async with single_process.running(message.settings, message.slot) as url:
+            _send(report, messages.StartReport(url=url))
             await stop.wait()
     except errors.StartError as error:
-        _say(report, orders.Report(mistake=error.message))
+        _send(report, messages.StartReport(mistake=error.message))
         sys.exit(2)
     finally:
         pipe.close()
-        if lifeline.broken:  # the supervisor was killed, and left this to whoever outlives it
-            shutil.rmtree(order.place.folder, ignore_errors=True)
+        if lifeline.broken:  # the supervisor was killed and could not remove its folder
+            shutil.rmtree(message.slot.folder, ignore_errors=True)
 
 
-def _say(report: int, said: orders.Report) -> None:
-    """Once. A supervisor that is gone need not hear it: the lifeline tells as much."""
-    with suppress(BrokenPipeError), os.fdopen(report, "wb") as stream:
-        stream.write(orders.write_report(said))
+def _send(stdout: int, report: messages.StartReport) -> None:
+    """Write the report, once. A supervisor that has died is detected by the lifeline."""
+    with suppress(BrokenPipeError), os.fdopen(stdout, "wb") as stream:
+        stream.write(messages.write_report(report))
 
 
 class _Lifeline(asyncio.Protocol):
-    """Standard input: says when to stop, and is `broken` where it ended before it did."""
+    """Standard input: stops the worker on STOP or end of file; `broken` after an end of file without STOP."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self._stop = stop
-        self._told = False
+        self._stopped = False
         self.broken = False
 
     def data_received(self, data: bytes) -> None:  # noqa: ARG002 - there is but one word
-        self._told = True
+        self._stopped = True
         self._stop.set()
 
     def eof_received(self) -> None:
-        self.broken = not self._told
+        self.broken = not self._stopped
         self._stop.set()
 
 

@@ -11,7 +11,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from proxy.sandbox import app, people
+from proxy.sandbox import app, user_directory
 
 PATIENCE = 30
 # While a page gives way to the next or is drawn anew.
@@ -73,7 +73,11 @@ class IdeWindow:
         self.wait_for(f"{text!r} in {selector}", lambda: text in now())
         return now()
 
-    def sign_in(self, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> None:
+    def sign_in(
+        self,
+        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
+        password: str = user_directory.DEFAULT_PASSWORD,
+    ) -> None:
         """By the link."""
         self.find(".ide-bar a.ide-primary").click()
         self.find("#email, input[type=email]").send_keys(user.email)

@@ -15,8 +15,8 @@ PATIENCE = 20  # seconds
 def test_a_page_of_another_origin_gets_a_token_and_parts(
     browser: Chrome, background: Background, page_url: Callable[..., str]
 ) -> None:
-    sandbox = background.enter(app.running(settings.Settings()))
-    account = sandbox.account
+    sandbox = background.enter(app.serve(settings.SandboxSettings()))
+    account = sandbox.default_application
     address = page_url(
         "token.html",
         token_url=sandbox.token_url,

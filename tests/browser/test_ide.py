@@ -10,21 +10,22 @@ from browser.ide_window import HEADERS, OPERATIONS, RESPONSE, VARIABLES, IdeWind
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from proxy.sandbox import accounts, app, people, settings
+from proxy.sandbox import app, applications, faults, settings, user_directory
 from proxy.sandbox.graphql import schema
-from proxy.sandbox.injection import declarations
 
 
 @pytest.fixture(scope="module")
 def sandbox(background: Background) -> app.Sandbox:
-    chosen = settings.Settings(accounts=(accounts.READY, accounts.READY_DESIGN), token_windows=())
-    return background.enter(app.running(chosen))
+    chosen = settings.SandboxSettings(
+        applications=(applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION), token_windows=()
+    )
+    return background.enter(app.serve(chosen))
 
 
 @pytest.fixture
 def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindow]:
     """A window that was let be: it asked nobody else, and nothing went wrong in it."""
-    sandbox.accounts.choose_for_ide(accounts.READY.application_id)
+    sandbox.applications.choose_for_ide(applications.DEFAULT_APPLICATION.application_id)
     size = browser.get_window_size()
     browser.set_window_size(1400, 900)
     opened = IdeWindow(browser, sandbox)
@@ -45,7 +46,7 @@ def _signed_in(window: IdeWindow) -> IdeWindow:
 
 def test_a_query_is_typed_with_completion_and_shows_parts(window: IdeWindow) -> None:
     _signed_in(window)
-    used = window.sandbox.accounting.used(accounts.READY.application_id)
+    used = window.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id)
     window.press("New document")
     window.write(OPERATIONS, "")
     window.keys("{ ")
@@ -95,7 +96,7 @@ def test_what_needs_no_token_runs_before_anybody_signs_in(window: IdeWindow) -> 
 def test_a_sandbox_without_authorization_asks_nobody_to_sign_in(
     browser: webdriver.Chrome, background: Background
 ) -> None:
-    open_to_all = background.enter(app.running(settings.Settings(no_auth=True)))
+    open_to_all = background.enter(app.serve(settings.SandboxSettings(no_auth=True)))
     browser.set_window_size(1400, 900)
     window = IdeWindow(browser, open_to_all)
     window.said(RESPONSE, "Run the operation with the ▶ button or Ctrl-Enter.")
@@ -211,22 +212,22 @@ def test_a_header_of_ones_own_takes_the_place_of_the_ides_token(window: IdeWindo
 
 def test_a_token_that_has_expired_is_asked_for_again(window: IdeWindow) -> None:
     _signed_in(window)
-    asked = window.sandbox.requests.tokens
-    window.sandbox.faults.replace(declarations.parse("expired count=1"))
+    asked = window.sandbox.request_counts.tokens
+    window.sandbox.faults.replace(faults.parse_faults("expired count=1"))
     try:
         window.press("Execute query (Ctrl-Enter)")
         assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
     finally:
-        window.sandbox.faults.lift()
-    assert window.sandbox.requests.tokens == asked + 1
+        window.sandbox.faults.clear()
+    assert window.sandbox.request_counts.tokens == asked + 1
     assert [line for line in window.complaints() if "401 (Unauthorized)" not in line] == []
 
 
 def test_a_user_lets_the_ide_in_and_sees_design_data(window: IdeWindow) -> None:
-    window.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in()
     window.press("Allow")
-    window.said(".ide-bar", accounts.READY_DESIGN.name)
+    window.said(".ide-bar", applications.DEFAULT_DESIGN_APPLICATION.name)
     window.find(".ide-dot.ide-good")
     assert window.browser.current_url == window.sandbox.graphql_url + "/"
     window.press("Projects and their parts")
@@ -256,16 +257,16 @@ def _hears_of_a_comment(window: IdeWindow) -> None:
 
 
 def test_the_flow_is_run_from_its_dialog_by_keyboard(window: IdeWindow) -> None:
-    window.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
-    window.sign_in(people.USERS[1], "sandbox-grace")
+    window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
+    window.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
     window.press("Allow")
     window.find(".ide-dot.ide-good")
-    asked = window.sandbox.requests.tokens
+    asked = window.sandbox.request_counts.tokens
     button = window.find(".ide-bar button")
     window.browser.execute_script("arguments[0].focus()", button)
     window.keys(Keys.ENTER)
     shown = window.said("dialog[open]", "Authorize URL")
-    for text in (accounts.READY_DESIGN.client_id, window.sandbox.graphql_url + "/", "S256"):
+    for text in (applications.DEFAULT_DESIGN_APPLICATION.client_id, window.sandbox.graphql_url + "/", "S256"):
         assert text in shown
     window.keys(Keys.ESCAPE)
     window.wait_for("closed", lambda: not window.browser.find_elements("css selector", "dialog[open]"))
@@ -273,7 +274,7 @@ def test_the_flow_is_run_from_its_dialog_by_keyboard(window: IdeWindow) -> None:
     window.said("dialog[open]", "Scopes")
     window.browser.execute_script("arguments[0].focus()", window.find("dialog[open] form button[type=submit]"))
     window.keys(Keys.ENTER)
-    window.wait_for("a new token", lambda: window.sandbox.requests.tokens == asked + 1)
+    window.wait_for("a new token", lambda: window.sandbox.request_counts.tokens == asked + 1)
     window.find(".ide-dot.ide-good")
 
 

@@ -12,7 +12,7 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from proxy.sandbox import accounts, app, people, settings
+from proxy.sandbox import app, applications, settings, user_directory
 
 PATIENCE = 20
 CHALLENGE = "x" * 43
@@ -43,8 +43,8 @@ async def _application() -> AsyncIterator[str]:
 @pytest.fixture(scope="module")
 def request_url(background: Background, application_url: str) -> str:
     """An authorization request of it."""
-    account = dataclasses.replace(accounts.READY_DESIGN, redirect_uris=(application_url,))
-    sandbox = background.enter(app.running(settings.Settings(accounts=(account,))))
+    account = dataclasses.replace(applications.DEFAULT_DESIGN_APPLICATION, redirect_uris=(application_url,))
+    sandbox = background.enter(app.serve(settings.SandboxSettings(applications=(account,))))
     query = {
         "response_type": "code",
         "client_id": account.client_id,
@@ -79,10 +79,10 @@ def test_a_sign_in_by_keyboard_comes_back_to_the_application(
 ) -> None:
     browser.get(request_url)
     _until(browser, "Sign in")
-    _types(browser, people.USERS[0].email, Keys.TAB, "a guess", Keys.ENTER)
+    _types(browser, user_directory.DEFAULT_USERS[0].email, Keys.TAB, "a guess", Keys.ENTER)
     WebDriverWait(browser, PATIENCE).until(lambda page: page.find_elements("css selector", "[role=alert]"))
     # The address is kept and the password has the focus.
-    _types(browser, people.PASSWORD, Keys.ENTER)
+    _types(browser, user_directory.DEFAULT_PASSWORD, Keys.ENTER)
     _until(browser, "Allow Sandbox design application?")
     assert browser.find_element("css selector", ".card").value_of_css_property("border-top-style") == "solid"
     _presses_until(browser, "Allow")

@@ -13,7 +13,7 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from proxy.sandbox import app, people, settings
+from proxy.sandbox import app, settings, user_directory
 
 PATIENCE = 20
 MOST_TABS = 40
@@ -21,7 +21,7 @@ MOST_TABS = 40
 
 @pytest.fixture(scope="module")
 def sandbox(background: Background) -> app.Sandbox:
-    return background.enter(app.running(settings.Settings(token_windows=())))
+    return background.enter(app.serve(settings.SandboxSettings(token_windows=())))
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def at_portal(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdr
     browser.delete_all_cookies()
     browser.get(sandbox.portal_url)
     _until(browser, "Sign in")
-    _types(browser, people.USERS[0].email, Keys.TAB, people.PASSWORD, Keys.ENTER)
+    _types(browser, user_directory.DEFAULT_USERS[0].email, Keys.TAB, user_directory.DEFAULT_PASSWORD, Keys.ENTER)
     _until(browser, "Applications")
     yield browser
     assert [line["message"] for line in browser.get_log("browser") if "Policy" in line["message"]] == []

@@ -10,8 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from proxy.sandbox import accounts, app, people, settings
-from proxy.sandbox.injection import declarations
+from proxy.sandbox import app, applications, faults, settings, user_directory
 
 PATIENCE = 20
 MOST_TABS = 40
@@ -21,12 +20,12 @@ CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
 
 @pytest.fixture(scope="module")
 def sandbox(background: Background) -> app.Sandbox:
-    faults = declarations.parse("429 count=1") + declarations.parse("quota")
-    applications = (accounts.READY, accounts.READY_DESIGN)
-    running = background.enter(app.running(settings.Settings(accounts=applications, faults=faults)))
-    entry = running.journal.open("design")
+    declared = faults.parse_faults("429 count=1") + faults.parse_faults("quota")
+    known = (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION)
+    running = background.enter(app.serve(settings.SandboxSettings(applications=known, faults=declared)))
+    entry = running.journal.begin("design")
     entry.operation, entry.fields = "collaboration GET /" + "x" * 60, ("some", "fields")
-    running.journal.close(entry, whole=False)
+    running.journal.finish(entry, whole=False)
     return running
 
 
@@ -69,7 +68,7 @@ def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
         assert _copied(window) == text
     _leads_to(window, "Copy Client secret of Sandbox application")
     window.switch_to.active_element.send_keys(Keys.SPACE)
-    WebDriverWait(window, PATIENCE).until(lambda page: _copied(page) == accounts.READY.client_secret)
+    WebDriverWait(window, PATIENCE).until(lambda page: _copied(page) == applications.DEFAULT_APPLICATION.client_secret)
     assert window.find_element(By.ID, "copied").text == "Copied."
 
 
@@ -89,7 +88,7 @@ def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: app
     _leads_to(window, "Sign in as Grace Sandbox")
     window.switch_to.active_element.send_keys(Keys.ENTER)
     WebDriverWait(window, PATIENCE).until(lambda page: "Your account" in page.title)
-    assert people.USERS[1].email in window.find_element(By.TAG_NAME, "main").text
+    assert user_directory.DEFAULT_USERS[1].email in window.find_element(By.TAG_NAME, "main").text
     window.delete_all_cookies()
 
 

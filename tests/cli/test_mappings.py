@@ -11,7 +11,7 @@ import pytest
 from proxy.mapping import coverage, loader
 
 FOLDER = Path(__file__).parents[2] / "mappings"
-ROWS = coverage.rows(loader.load(FOLDER))
+ROWS = coverage.of_mappings(loader.load(FOLDER))
 
 
 @pytest.fixture(scope="module")

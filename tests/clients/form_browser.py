@@ -5,7 +5,7 @@ from urllib.parse import urljoin
 import requests
 from support import html_forms
 
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 
 
 class FormBrowser:
@@ -21,7 +21,12 @@ class FormBrowser:
     def __exit__(self, *_: object) -> None:
         self._session.close()
 
-    def allow(self, address: str, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> str:
+    def allow(
+        self,
+        address: str,
+        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
+        password: str = user_directory.DEFAULT_PASSWORD,
+    ) -> str:
         """From an authorization request to where the application gets its code: signs in and allows it if asked."""
         answer = self._session.get(address, allow_redirects=False)
         while True:

@@ -19,25 +19,27 @@ from clients.form_browser import FormBrowser
 from oauthlib.oauth2 import BackendApplicationClient, LegacyApplicationClient, OAuth2Error
 from requests_oauthlib import OAuth2Session
 
-from proxy.sandbox import accounts, app, people, settings
+from proxy.sandbox import app, applications, settings, user_directory
 
-DESIGN = accounts.READY_DESIGN
+DESIGN = applications.DEFAULT_DESIGN_APPLICATION
 TRUSTED = dataclasses.replace(
     DESIGN,
     name="Trusted application",
     application_id="8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a03",
     client_id="trusted",
     client_secret="trusted-secret",
-    flows=frozenset({accounts.PASSWORD}),
+    flows=frozenset({applications.PASSWORD}),
 )
 SCOPES = ["openid", "profile", "email", "user.access", "design.domain", "supply.domain", "offline_access"]
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[app.Sandbox]:
-    chosen = settings.Settings(accounts=(accounts.READY, DESIGN, TRUSTED), token_windows=())
+    chosen = settings.SandboxSettings(
+        applications=(applications.DEFAULT_APPLICATION, DESIGN, TRUSTED), token_windows=()
+    )
     with Background() as running:
-        yield running.enter(app.running(chosen))
+        yield running.enter(app.serve(chosen))
 
 
 @pytest.fixture(autouse=True)
@@ -93,9 +95,11 @@ def verified(said: dict[str, Any], token: str, audience: str) -> dict[str, Any]:
 
 
 def test_client_credentials(sandbox: app.Sandbox, said: dict[str, Any]) -> None:
-    client = BackendApplicationClient(accounts.READY.client_id, scope=["supply.domain"])
+    client = BackendApplicationClient(applications.DEFAULT_APPLICATION.client_id, scope=["supply.domain"])
     with OAuth2Session(client=client) as session:
-        token = session.fetch_token(said["token_endpoint"], client_secret=accounts.READY.client_secret)
+        token = session.fetch_token(
+            said["token_endpoint"], client_secret=applications.DEFAULT_APPLICATION.client_secret
+        )
         assert token["scope"] == ["supply.domain"]
         assert session.post(sandbox.graphql_url, json={"query": "{ supAttributes { id } }"}).status_code == 200
 
@@ -110,7 +114,7 @@ def test_a_code_brings_an_access_token_with_the_claims_of_its_user(
     claims = verified(said, token["access_token"], "https://api.nexar.com")
     names = {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti", "sub", "auth_time", "idp", "amr"}
     assert set(claims) == names
-    assert (claims["sub"], claims["client_id"]) == (people.USERS[0].id, DESIGN.client_id)
+    assert (claims["sub"], claims["client_id"]) == (user_directory.DEFAULT_USERS[0].id, DESIGN.client_id)
     assert claims["exp"] - claims["iat"] == 86_400
     assert claims["auth_time"] <= claims["iat"]
     assert sorted(claims["scope"]) == sorted(SCOPES)
@@ -123,7 +127,7 @@ def test_the_id_token_is_for_the_application_and_belongs_to_the_access_token(
     with application() as session:
         token = let_in(session, said, person, nonce="n-0S6_WzA2Mj")
     claims = verified(said, token["id_token"], DESIGN.client_id)
-    assert (claims["sub"], claims["nonce"]) == (people.USERS[0].id, "n-0S6_WzA2Mj")
+    assert (claims["sub"], claims["nonce"]) == (user_directory.DEFAULT_USERS[0].id, "n-0S6_WzA2Mj")
     digest = jwt.get_algorithm_by_name("RS256").compute_hash_digest(token["access_token"].encode())
     assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
 
@@ -132,7 +136,7 @@ def test_userinfo_has_what_the_scopes_let_be_known(said: dict[str, Any], person:
     with application() as session:
         let_in(session, said, person)
         assert session.get(said["userinfo_endpoint"]).json() == {
-            "sub": people.USERS[0].id,
+            "sub": user_directory.DEFAULT_USERS[0].id,
             "name": "Ada Sandbox",
             "given_name": "Ada",
             "family_name": "Sandbox",
@@ -163,7 +167,7 @@ def test_a_refresh_token_is_good_once_and_brings_the_next(
         second = session.refresh_token(said["token_endpoint"], **secret)
         third = session.refresh_token(said["token_endpoint"], **secret)
         assert len({one["refresh_token"] for one in (first, second, third)}) == 3
-        assert verified(said, third["id_token"], DESIGN.client_id)["sub"] == people.USERS[0].id
+        assert verified(said, third["id_token"], DESIGN.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
         assert asks(sandbox, third["access_token"]) == 200
         with pytest.raises(OAuth2Error, match="invalid_grant"):
             session.refresh_token(said["token_endpoint"], first["refresh_token"], **secret)
@@ -184,15 +188,15 @@ def test_a_session_that_refreshes_by_itself_goes_on_when_its_token_is_over(
     with session:
         token = let_in(session, said, person)
         session.token = {**token, "expires_at": 1}
-        assert session.get(said["userinfo_endpoint"]).json()["sub"] == people.USERS[0].id
+        assert session.get(said["userinfo_endpoint"]).json()["sub"] == user_directory.DEFAULT_USERS[0].id
     assert [one["access_token"] != token["access_token"] for one in kept] == [True]
 
 
 def test_a_password_brings_a_token_only_to_an_application_that_may_bring_one(said: dict[str, Any]) -> None:
-    user = {"username": people.USERS[0].email, "password": people.PASSWORD}
+    user = {"username": user_directory.DEFAULT_USERS[0].email, "password": user_directory.DEFAULT_PASSWORD}
     with OAuth2Session(client=LegacyApplicationClient(TRUSTED.client_id, scope=SCOPES)) as session:
         token = session.fetch_token(said["token_endpoint"], client_secret=TRUSTED.client_secret, **user)
-        assert verified(said, token["id_token"], TRUSTED.client_id)["sub"] == people.USERS[0].id
+        assert verified(said, token["id_token"], TRUSTED.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
         assert session.get(said["userinfo_endpoint"]).json()["email"] == user["username"]
         renewed = session.refresh_token(
             said["token_endpoint"], client_id=TRUSTED.client_id, client_secret=TRUSTED.client_secret
@@ -235,7 +239,11 @@ def test_authlib_asks_about_a_token_and_revokes_it(
             code_verifier=verifier,
         )
         known = session.introspect_token(said["introspection_endpoint"], token["access_token"]).json()
-        assert (known["active"], known["client_id"], known["sub"]) == (True, DESIGN.client_id, people.USERS[0].id)
+        assert (known["active"], known["client_id"], known["sub"]) == (
+            True,
+            DESIGN.client_id,
+            user_directory.DEFAULT_USERS[0].id,
+        )
         assert known["exp"] - known["iat"] == 86_400
         kept = session.introspect_token(said["introspection_endpoint"], token["refresh_token"]).json()
         assert (kept["active"], kept["scope"].split()) == (True, SCOPES)

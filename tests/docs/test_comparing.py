@@ -1,4 +1,4 @@
-"""docs/how-to/compare.md matches proxy/compare: keys, defaults, accepted values, kinds, spellings, names, limits."""
+"""docs/reference/comparison.md matches proxy/compare: keys, defaults, accepted values, kinds, names, limits."""
 
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -35,7 +35,7 @@ SETTINGS = {name: (field, kind) for name, field, kind in _settings()}
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/how-to/compare.md"]
+    return pages["docs/reference/comparison.md"]
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_the_verdicts_are_those_of_a_result(page: Any) -> None:
     least = next(
         of for of in range(1, 1000) if verdict.row_verdict(of, of, ReadinessSettings(), whole=False) == "ready"
     )
-    assert f"that takes {least} calls without a difference" in page.text
+    assert f"that takes {least} requests without a difference" in page.text
 
 
 def test_the_exit_codes_are_the_codes(page: Any) -> None:
@@ -104,9 +104,9 @@ def test_the_exit_codes_are_the_codes(page: Any) -> None:
 
 
 def test_the_limits_are_the_codes(page: Any) -> None:
-    said = page.text.partition("## What is kept of the data")[2].replace("\n", " ")
+    said = page.text.partition("## Retained data")[2].replace("\n", " ")
     assert f"texts to {redaction.TEXT_MAX} characters" in said
     assert f"to {redaction.ENTRIES_MAX} entries, nesting to {redaction.DEPTH_MAX} levels" in said
     assert counting.SAMPLES == 3
-    assert f"there are {tally.GROUPS_OF_A_SORT} sorts of a kind and cause at an endpoint and {tally.GROUPS}" in said
-    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons" in said
+    assert f"there are {tally.GROUPS_OF_A_SORT} groups of a kind and cause at an endpoint and {tally.GROUPS}" in said
+    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.TROUBLES} reasons of failures" in said

@@ -14,7 +14,7 @@ import pytest
 from support import running_proxy
 
 from proxy import config
-from proxy.sandbox import accounts, app, settings
+from proxy.sandbox import app, applications, settings
 from proxy.sandbox.catalog import store
 
 ROOT = Path(__file__).parents[2]
@@ -57,8 +57,8 @@ class Counted:
         return self._figures()[0] - billed, self._figures()[1] - asked
 
     def _figures(self) -> tuple[int, int, int]:
-        used = self._sandbox.accounting.used(self._sandbox.account.application_id)
-        return used, self._sandbox.requests.graphql, self._sandbox.requests.tokens
+        used = self._sandbox.part_usage.used(self._sandbox.default_application.application_id)
+        return used, self._sandbox.request_counts.graphql, self._sandbox.request_counts.tokens
 
 
 Opens = Callable[..., AbstractAsyncContextManager[Counted]]
@@ -77,14 +77,14 @@ def opens(catalog: store.Catalog) -> Opens:
 
     @asynccontextmanager
     async def opened(single_query: str = "supSearchMpn", seconds: float = 0) -> AsyncIterator[Counted]:
-        account = accounts.READY
+        account = applications.DEFAULT_APPLICATION
         mine = {
             "client_id": config.ClientId(account.client_id),
             "client_secret": config.Secret(account.client_secret),
             "apikeys": tuple(config.Apikey(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
         }
         async with AsyncExitStack() as stack:
-            sandbox = await stack.enter_async_context(app.running(settings.Settings(), catalog=catalog))
+            sandbox = await stack.enter_async_context(app.serve(settings.SandboxSettings(), catalog=catalog))
             chosen = running_proxy.settings(
                 sandbox.graphql_url,
                 sandbox.token_url,
@@ -152,8 +152,8 @@ async def test_the_same_question_again_costs_what_its_rows_say(rows: Any, opens:
         measured["without it again"] = await counted.cost(f"{ONE}&n=2")
     async with opens(seconds=0) as counted:
         await counted.cost(ONE)
-        measured["once more, with kept answers off"] = await counted.cost(ONE)
-        measured["ten clients at the same moment, kept answers off"] = await counted.cost(ONE, times=10)
+        measured["once more, with the response cache off"] = await counted.cost(ONE)
+        measured["ten clients at the same moment, response cache off"] = await counted.cost(ONE, times=10)
     stated = {when: (int(billed), int(asked)) for when, _, billed, asked in rows("when")}
     assert stated == {when: (cost.billed, cost.asked) for when, cost in measured.items()}
 

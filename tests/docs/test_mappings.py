@@ -51,7 +51,7 @@ def test_every_word_of_an_object_and_of_a_rule_is_described_and_no_other(page: A
     described = _words(page)
     assert len(described) == len(set(described))
     assert set(described) == _names(rules.ObjectRules) | _names(rules.FieldRule)
-    assert _names(rules.Feed) <= _names(rules.FieldRule)
+    assert _names(rules.ComputedValue) <= _names(rules.FieldRule)
 
 
 def test_every_word_is_used_in_an_example(page: Any) -> None:
@@ -128,7 +128,7 @@ def _insert(file: Any, head: Any, text: Any, after: str = "", lines: str = "") -
 def test_the_new_field_is_loaded_compiled_and_in_the_table(followed: Any) -> None:
     book = loader.load(followed[0])
     projection = model.Projection(book.includable("Part"), features=frozenset(FEATURES))
-    rows = {f"{row.object}.{row.field}": row.kind for row in coverage.rows(book)}
+    rows = {f"{row.object}.{row.field}": row.kind for row in coverage.of_mappings(book)}
     assert "medianPrice1000" in compiler.compile_object(book, "Part", projection).selection
     assert rows["Part.avg_price_v2"] == "derived"
 

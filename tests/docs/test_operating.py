@@ -1,4 +1,4 @@
-"""docs/how-to/operate.md is true: the metrics are those of the code, the checks answer so, the settings load."""
+"""Pages on operation match the code: metrics, health checks, log fields, and fragments of a configuration."""
 
 import json
 import re
@@ -14,6 +14,8 @@ from support import log_lines, running_proxy, scripted_upstream
 from proxy import config
 from proxy.telemetry import metrics
 
+PAGES = ("docs/how-to/operate.md", "docs/how-to/deploy.md")
+
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
@@ -27,9 +29,9 @@ def _row(measure: Any) -> Any:
     return [f"`{family.name}{ending}`", family.type, ", ".join(family._labelnames), family.documentation]
 
 
-def test_the_table_of_metrics_is_the_code(page: Any) -> None:
+def test_the_table_of_metrics_is_the_code(pages: Any) -> None:
     measures = metrics.Metrics(prometheus_client.CollectorRegistry()).measures().values()
-    assert page.table("metric") == [_row(measure) for measure in measures]
+    assert pages["docs/reference/metrics.md"].table("metric") == [_row(measure) for measure in measures]
 
 
 async def test_a_service_that_is_not_ready_says_so_in_the_words_of_the_page(page: Any) -> None:
@@ -74,8 +76,8 @@ async def test_every_path_of_the_table_answers(page: Any) -> None:
     assert statuses == [200, 503, 200]
 
 
-def test_every_fragment_of_a_configuration_loads(page: Any, tmp_path: Path) -> None:
-    fragments = [yaml.safe_load(block.text) for block in page.blocks("yaml", "fragment")]
+def test_every_fragment_of_a_configuration_loads(pages: Any, tmp_path: Path) -> None:
+    fragments = [yaml.safe_load(block.text) for name in PAGES for block in pages[name].blocks("yaml", "fragment")]
     known = [fragment for fragment in fragments if set(fragment) <= set(config.Config.__struct_fields__)]
     assert known
     for fragment in known:

@@ -201,9 +201,9 @@ async def test_what_it_says_of_costs_is_what_is_billed(page: Any) -> None:
     assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
     pattern, billed = re.search(r"`(\S+)` costs (\d+)", words).groups()
     costs = []
-    async with app.running(settings.Settings()) as sandbox:
-        own = {"client_id": config.ClientId(sandbox.account.client_id)}
-        own["client_secret"] = config.Secret(sandbox.account.client_secret)
+    async with app.serve(settings.SandboxSettings()) as sandbox:
+        own = {"client_id": config.ClientId(sandbox.default_application.client_id)}
+        own["client_secret"] = config.Secret(sandbox.default_application.client_secret)
         chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)
         async with running_proxy.running(chosen) as client:
             for query in ({"mpn": pattern}, {"mpn": "SN74S74N"}, {"mpn": "SN74S74N", "limit": 2}):

@@ -13,9 +13,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from proxy.sandbox import accounting, accounts, admin, app, faults, journal, people, plans, settings
+from proxy.sandbox import admin, app, applications, faults, journal, part_usage, plans, settings, user_directory
 from proxy.sandbox.catalog import currencies, store
-from proxy.sandbox.design import blueprints, files
+from proxy.sandbox.design import files, sample_workspaces
 from proxy.sandbox.graphql import (
     connections,
     distributors,
@@ -30,7 +30,6 @@ from proxy.sandbox.graphql import (
 )
 from proxy.sandbox.graphql.resolvers import parts
 from proxy.sandbox.identity import authorisations, discovery, scopes, sessions
-from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
@@ -49,7 +48,7 @@ def page(pages: Any) -> Any:
 @pytest.fixture
 async def sandbox() -> Any:
     catalog = store.open_catalog()
-    async with app.running(settings.Settings(), catalog=catalog) as running:
+    async with app.serve(settings.SandboxSettings(), catalog=catalog) as running:
         yield running
     catalog.close()
 
@@ -81,7 +80,7 @@ def test_kinds_without_share_or_count_are_those_that_are_said_to_have_none(page:
 
 
 def test_the_bounds_are_those_of_the_code(page: Any) -> None:
-    chosen = settings.Settings()
+    chosen = settings.SandboxSettings()
     assert [int(row[1]) for row in page.table("bound")] == [
         transport.MAX_BODY,
         documents.MAX_LENGTH,
@@ -106,7 +105,7 @@ async def test_the_status_depends_on_the_media_type_as_the_table_says(
 ) -> None:
     row = next(row for row in page.table("what came of it") if outcome in row[0])
     found = []
-    account = sandbox.account
+    account = sandbox.default_application
     form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
     async with aiohttp.ClientSession() as session:
         async with session.post(sandbox.token_url, data=form) as response:
@@ -134,7 +133,7 @@ async def test_every_example_of_a_disturbance_is_taken(page: Any, sandbox: Any) 
 
 
 def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
-    chosen = legacy_settings.Settings()
+    chosen = legacy_settings.LegacySettings()
     assert chosen.apikeys == ("EXAMPLE_KEY",)
     assert "An apikey, `EXAMPLE_KEY`" in page.text
     assert f"may make {chosen.requests_per_second} requests in a second" in page.text
@@ -142,11 +141,11 @@ def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
 
 
 def test_the_part_limit_is_that_of_the_account_that_is_ready(page: Any) -> None:
-    assert f"{accounts.READY.part_limit} in a month unless `--part-limit`" in page.text
+    assert f"{applications.DEFAULT_APPLICATION.part_limit} in a month unless `--part-limit`" in page.text
 
 
 def test_what_is_mixed_is_every_kind_above_the_last_four(page: Any) -> None:
-    mixed = {faults.word(type(fault)) for fault in declarations.parse("mixed")}
+    mixed = {faults.kind_name(type(fault)) for fault in faults.parse_faults("mixed")}
     assert mixed == set(faults.KINDS) - {"mixed", "missing-field", "quota", "wrong-clock", "no-expiry"}
 
 
@@ -155,7 +154,7 @@ async def test_every_example_is_taken_by_a_sandbox(page: Any, sandbox: Any) -> N
     texts += re.findall(r'--fault "([^"]+)"', page.text)
     assert len(texts) >= 12
     for text in texts:
-        sandbox.faults.replace(declarations.parse(text))
+        sandbox.faults.replace(faults.parse_faults(text))
 
 
 async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: Any) -> None:
@@ -167,10 +166,10 @@ async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: A
     endpoints = {row[0].strip("`") for row in page.table("endpoint")}
     assert endpoints == {*discovery.PATHS.values(), discovery.DISCOVERY_PATH}
     assert {said[name] for name in discovery.PATHS} == {sandbox.url + path for path in discovery.PATHS.values()}
-    assert {row[0].strip("`") for row in page.table("flow")} == accounts.FLOWS | {"refresh_token"}
+    assert {row[0].strip("`") for row in page.table("flow")} == applications.FLOWS | {"refresh_token"}
     assert all(f"`{scope}`" in page.text for scope in scopes.ALL)
     good = {row[0]: int(row[1].split()[0]) for row in page.table("what")}
-    chosen = settings.Settings()
+    chosen = settings.SandboxSettings()
     assert list(good.values()) == [
         chosen.token_lifetime,
         authorisations.CODE_SECONDS,
@@ -181,10 +180,10 @@ async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: A
 
 async def test_the_users_who_are_said_to_be_there_can_sign_in(page: Any, sandbox: Any) -> None:
     written = re.findall(r"`(\S+@\S+)`\s+\((?:password )?`(\S+)`\)", page.text)
-    assert [email for email, _ in written] == [user.email for user in people.USERS]
+    assert [email for email, _ in written] == [user.email for user in user_directory.DEFAULT_USERS]
     for email, password in written:
-        assert await sandbox.people.authenticate(email, password)
-    assert all(f"`{uri}`" in page.text for uri in accounts.READY_DESIGN.redirect_uris)
+        assert await sandbox.users.authenticate(email, password)
+    assert all(f"`{uri}`" in page.text for uri in applications.DEFAULT_DESIGN_APPLICATION.redirect_uris)
 
 
 def test_the_plans_are_those_of_the_portal(page: Any) -> None:
@@ -192,13 +191,13 @@ def test_the_plans_are_those_of_the_portal(page: Any) -> None:
     assert {name: parts for name, (parts, _) in rows.items()} == {one.name: one.parts for one in plans.PLANS.values()}
     for plan in plans.PLANS.values():
         said = rows[plan.name][1]
-        named = {feature for feature in accounts.FEATURES if plans.NAMES[feature].lower() in said}
+        named = {feature for feature in applications.FEATURES if plans.NAMES[feature].lower() in said}
         assert plan.features == (
-            accounts.FEATURES if said == "all" else plans.COMMON if "as Standard" in said else named
+            applications.FEATURES if said == "all" else plans.COMMON if "as Standard" in said else named
         )
     assert all(name.lower() in page.text for name in plans.ADD_ONS.values())
     assert file.MODE == 0o600, "only its owner may read it"
-    assert accounting.BEHIND < 1, "parts used follow within a second"
+    assert part_usage.WRITE_INTERVAL < 1, "parts used follow within a second"
 
 
 async def test_every_curl_line_works(page: Any, sandbox: Any) -> None:
@@ -227,10 +226,10 @@ async def test_the_mistake_gives_the_message_below_it(page: Any, sandbox: Any) -
 
 
 def test_the_journals_tables_have_every_key(page: Any) -> None:
-    for first, kind in (("in an entry", journal.Entry), ("in the totals", journal.Totals)):
+    for first, kind in (("in an entry", journal.JournalEntry), ("in the totals", journal.JournalTotals)):
         rows = [row[0].strip("`") for row in page.table(first)]
         assert rows == [field.name for field in dataclasses.fields(kind)]
-    assert f"{journal.KEPT:,}".replace(",", " ") in page.text
+    assert f"{journal.MAX_ENTRIES:,}".replace(",", " ") in page.text
     assert f"{admin.LAST} unless" in page.text
 
 
@@ -256,7 +255,7 @@ def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
 
 def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> None:
     rows = {row[0].strip("`"): row[1] for row in page.table("feature")}
-    assert set(rows) == accounts.FEATURES
+    assert set(rows) == applications.FEATURES
     gated = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows.items()}
     wanted = {name: {".".join(place) for place, needed in gates.NEEDS.items() if needed == name} for name in rows}
     assert gated == wanted
@@ -265,7 +264,7 @@ def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> No
 
 async def test_the_supply_query_that_is_shown_finds_parts_in_its_order_and_market(page: Any) -> None:
     (block,) = page.blocks("graphql", "supply")
-    async with app.running(settings.Settings(no_auth=True)) as running, aiohttp.ClientSession() as session:
+    async with app.serve(settings.SandboxSettings(no_auth=True)) as running, aiohttp.ClientSession() as session:
         body = {"query": block.text, "variables": {"filters": {"resistance": ["(1000__)"]}}}
         async with session.post(running.graphql_url, json=body) as response:
             found = (await response.json())["data"]["supSearch"]
@@ -284,9 +283,9 @@ def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     assert f"and {connections.MOST} at most" in page.text
     assert f"up to {lookups.AT_ONCE} ids" in page.text
     assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
-    boards = sum(len(company.boards) for company in blueprints.COMPANIES)
-    assert (len(blueprints.COMPANIES), boards) == (2, 7)
-    assert all(f"`https://{company.slug}.365.example`" in page.text for company in blueprints.COMPANIES)
+    boards = sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
+    assert (len(sample_workspaces.WORKSPACES), boards) == (2, 7)
+    assert all(f"`https://{company.slug}.365.example`" in page.text for company in sample_workspaces.WORKSPACES)
     assert files.PATH in page.text
     assert files.DOWNLOAD_PATH in page.text
 
@@ -301,11 +300,11 @@ def test_every_operation_of_the_service_is_in_the_schema_or_named_as_left_out(pa
 
 async def test_the_query_for_a_bill_of_materials_finds_parts_of_the_catalog(page: Any) -> None:
     (block,) = page.blocks("graphql", "design")
-    chosen = settings.Settings(no_auth=True)
+    chosen = settings.SandboxSettings(no_auth=True)
     catalog = store.open_catalog()
-    async with app.running(chosen, catalog=catalog) as running, aiohttp.ClientSession() as session:
+    async with app.serve(chosen, catalog=catalog) as running, aiohttp.ClientSession() as session:
         assert set(running.design_urls) == {"workspaces", "library", "projects", "collaboration"}
-        url = f"https://{blueprints.COMPANIES[0].slug}.365.example"
+        url = f"https://{sample_workspaces.WORKSPACES[0].slug}.365.example"
         async with session.post(running.graphql_url, json={"query": block.text, "variables": {"url": url}}) as response:
             answer = await response.json()
     (project,) = answer["data"]["desProjects"]["nodes"]

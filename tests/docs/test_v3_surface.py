@@ -12,7 +12,7 @@ from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.planning import queries
+from proxy.planning import match_queries
 from proxy.web.v3 import parameters as readers
 from proxy.web.v3.description import envelopes, fields, markdown, parameters, shapes
 
@@ -52,7 +52,7 @@ def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages: Any
     told = [
         (row[0].split("`")[1], row[2]) for row in pages["docs/reference/v3-surface.md"].table("field") if len(row) == 5
     ]
-    known = [(row.field, row.kind) for row in coverage.rows(book)]
+    known = [(row.field, row.kind) for row in coverage.of_mappings(book)]
     assert sorted(told[len(book.tables.search) + 1 :]) == sorted(known)
 
 
@@ -73,9 +73,9 @@ def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book: Any, na
 
 
 def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults() -> None:
-    assert {key.name: key.default for key in parameters.QUERY} == queries.DEFAULTS
+    assert {key.name: key.default for key in parameters.QUERY} == match_queries.DEFAULTS
     echo = next(each for each in envelopes.MATCH if each.name == "PartsMatchQuery")
-    assert [field.name for field in echo.fields] == list(queries.DEFAULTS)
+    assert [field.name for field in echo.fields] == list(match_queries.DEFAULTS)
 
 
 class _Reads:

@@ -58,11 +58,11 @@ def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Manu
         urls: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> AsyncIterator[House]:
-        chosen = settings.Settings(**(sandbox or {}))
-        async with app.running(chosen, clock=upstream_time or time, catalog=catalog, key=signing_key) as upstream:
+        chosen = settings.SandboxSettings(**(sandbox or {}))
+        async with app.serve(chosen, clock=upstream_time or time, catalog=catalog, key=signing_key) as upstream:
             own = {
-                "client_id": config.ClientId(upstream.account.client_id),
-                "client_secret": config.Secret(upstream.account.client_secret),
+                "client_id": config.ClientId(upstream.default_application.client_id),
+                "client_secret": config.Secret(upstream.default_application.client_secret),
             }
             changes["application"] = own | changes.get("application", {})
             addresses = {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, **(urls or {})}
@@ -82,5 +82,5 @@ async def house(start: Starts) -> AsyncIterator[House]:
 @pytest.fixture
 async def nobody(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
     """An address at which nobody listens any more."""
-    async with app.running(settings.Settings(), clock=time, catalog=catalog, key=signing_key) as gone:
+    async with app.serve(settings.SandboxSettings(), clock=time, catalog=catalog, key=signing_key) as gone:
         return gone.url

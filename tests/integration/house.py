@@ -15,7 +15,7 @@ import yarl
 from support import running_proxy
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, app
+from proxy.sandbox import app, applications
 
 
 class RawReply(NamedTuple):
@@ -41,12 +41,12 @@ class House:
     @property
     def billed(self) -> int:
         """Parts that the sandbox has billed this month."""
-        return self.sandbox.accounting.used(self.sandbox.account.application_id)
+        return self.sandbox.part_usage.used(self.sandbox.default_application.application_id)
 
     @property
     def asked(self) -> list[dict[str, Any]]:
         """The variables of every GraphQL request so far."""
-        return [dict(variables) for _, variables in self.sandbox.seen]
+        return [dict(variables) for _, variables in self.sandbox.documents]
 
     async def reply(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> Any:
         """The PartsMatchResponse to some queries."""
@@ -88,10 +88,10 @@ def lowered(items: Any) -> dict[str, str]:
     return {name.lower(): value for name, value in items}
 
 
-def account(**changes: Any) -> tuple[accounts.Account, ...]:
+def account(**changes: Any) -> tuple[applications.SandboxApplication, ...]:
     """The sandbox's accounts: one, with a plan of the test's own."""
     fields = {"name": "A plan", "application_id": "app-1", "client_id": "client-1", "client_secret": "secret-1"}
-    return (accounts.Account(**{**fields, **changes}),)
+    return (applications.SandboxApplication(**{**fields, **changes}),)
 
 
 async def raw(port: int, first_line: bytes, *headers: bytes) -> RawReply:

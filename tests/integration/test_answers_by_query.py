@@ -108,12 +108,12 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(time: clo
 
 
 async def test_clients_at_the_same_moment_share_requests(start: Starts) -> None:
-    async with start(sandbox={"accounts": account(part_limit=10_000)}) as house:
+    async with start(sandbox={"applications": account(part_limit=10_000)}) as house:
         await house.proxy.get("/ready")
         numbers = [f"{value}{letter}" for value in ("1N40", "1N41", "SN74") for letter in range(10)]
         replies = await asyncio.gather(*(house.get(target({"sku": number})) for number in numbers))
         assert {reply.status for reply in replies} == {200}
-        assert house.sandbox.requests.graphql <= 5
+        assert house.sandbox.request_counts.graphql <= 5
         asked = [query["sku"] for variables in house.asked for query in variables["queries"]]
         assert sorted(asked) == sorted(numbers)
         assert sum(figures(reply)[1] for reply in replies) == house.billed
@@ -123,18 +123,20 @@ async def test_lone_queries_at_the_same_moment_go_out_as_aliases(start: Starts) 
     async with start() as house:
         await house.proxy.get("/ready")
         apart = [(await house.results(query))[0] for query in (A, B, C)]
-        before = house.sandbox.requests.graphql
+        before = house.sandbox.request_counts.graphql
         together = await asyncio.gather(*(house.get(target({**query, "limit": 3})) for query in (A, B, C)))
         assert [reply.json["results"][0] for reply in together] == apart
-        assert "a1: supSearchMpn" in house.sandbox.seen[-1][0] or "a1: supSearchMpn" in house.sandbox.seen[-2][0]
-        assert house.sandbox.requests.graphql - before < 6
+        assert (
+            "a1: supSearchMpn" in house.sandbox.documents[-1][0] or "a1: supSearchMpn" in house.sandbox.documents[-2][0]
+        )
+        assert house.sandbox.request_counts.graphql - before < 6
 
 
 async def test_with_sharing_off_each_asks_for_itself(start: Starts) -> None:
     async with start(sharing={"enabled": False}) as house:
         await house.proxy.get("/ready")
         await asyncio.gather(*(house.get(target({"sku": "1"})) for _ in range(5)))
-        assert house.sandbox.requests.graphql == 5
+        assert house.sandbox.request_counts.graphql == 5
 
 
 async def test_of_a_call_that_fails_in_part_the_rest_is_answered(start: Starts) -> None:

@@ -100,7 +100,7 @@ def test_lists_are_said_to_be_free_and_parts_are_not() -> None:
 )
 async def test_a_mistake_costs_nothing_and_asks_nothing(house: House, target: str) -> None:
     assert (await ask(house, target)).status == 400
-    assert (house.billed, house.sandbox.requests.graphql) == (0, 0)
+    assert (house.billed, house.sandbox.request_counts.graphql) == (0, 0)
 
 
 async def test_an_answer_that_is_kept_is_not_billed_again(start: Any) -> None:

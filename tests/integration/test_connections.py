@@ -16,8 +16,8 @@ import pytest
 from aiohttp import web
 from integration.house import Starts, raw, target
 
-from proxy.kit import looping
-from proxy.sandbox.injection import declarations
+from proxy.kit import event_loop
+from proxy.sandbox import faults
 from proxy.web import connections, direct, server
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +128,7 @@ async def test_a_client_that_has_closed_its_side_gets_its_response() -> None:
         await close(writer)
 
 
-@pytest.mark.parametrize("make", [asyncio.run, looping.run])
+@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
 def test_the_same_holds_on_both_event_loops(make: Any) -> None:
     make(test_a_client_that_has_closed_its_side_gets_its_response())
     make(test_a_head_that_comes_too_slowly_ends_its_connection())
@@ -173,7 +173,7 @@ async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not()
 
 async def test_beyond_the_limit_only_health_checks_get_a_response(start: Starts) -> None:
     async with start(listen={"connections": 1}) as house:
-        house.sandbox.faults.replace(declarations.parse("latency ms=1000"))
+        house.sandbox.faults.replace(faults.parse_faults("latency ms=1000"))
         busy = asyncio.create_task(house.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
         await asyncio.sleep(0.3)
         match, health = await house.raw(MATCH), await house.raw(b"GET /healthz HTTP/1.1")

@@ -52,7 +52,7 @@ async def test_a_parameter_that_makes_no_sense_is_a_400_that_names_it(house: Hou
     failure = await house.get(f"/v3/parts/match?apikey=EXAMPLE_KEY{parameters}")
     assert shape(failure) == (400, "ClientErrorResponse")
     assert says in failure.json["message"]
-    assert house.sandbox.requests.graphql == 0
+    assert house.sandbox.request_counts.graphql == 0
 
 
 async def test_twenty_queries_are_answered_and_twenty_one_are_a_400(house: House) -> None:
@@ -75,7 +75,7 @@ async def test_other_paths_are_a_404(house: House, path: str) -> None:
 async def test_other_methods_are_a_405(house: House, method: str) -> None:
     failure = await house.get(target(ONE), method)
     assert shape(failure) == (405, "ClientErrorResponse")
-    assert house.sandbox.requests.graphql == 0
+    assert house.sandbox.request_counts.graphql == 0
 
 
 async def test_options_says_what_there_is(house: House) -> None:
@@ -125,13 +125,13 @@ async def test_credentials_that_are_refused_are_a_502_that_names_the_application
     async with start(application={"client_id": "someone-else"}) as house:
         failure = await house.failure(ONE)
         again = await house.failure(ONE)
-        assert house.sandbox.requests.tokens == 1
+        assert house.sandbox.request_counts.tokens == 1
     assert shape(failure) == shape(again) == (502, "ServerErrorResponse")
     assert "refuses application demo: invalid_client" in failure.json["message"]
     assert "someone-else" not in failure.json["message"]
 
 
 async def test_a_currency_that_the_service_refuses_becomes_the_querys_own_error(start: Starts) -> None:
-    async with start(sandbox={"accounts": account()}, application={"currency": "XXX"}) as house:
+    async with start(sandbox={"applications": account()}, application={"currency": "XXX"}) as house:
         (result,) = await house.results(ONE)
     assert (result["items"], result["hits"], result["error"]) == ([], 0, "currency 'XXX' is not supported")

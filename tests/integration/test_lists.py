@@ -97,11 +97,11 @@ async def test_a_list_is_fetched_once_and_again_after_a_day_behind_the_backs_of_
     for _ in range(3):
         await get(house, "/v3/brands/search?q=texas")
         await get(house, "/v3/brands/2239e3330e2df5fe")
-    assert house.sandbox.requests.graphql == 1
+    assert house.sandbox.request_counts.graphql == 1
     house.time.advance(86_400)
     for _ in range(3):
         assert names(await get(house, "/v3/brands/search?q=texas"))[0] == "Texas Instruments"
-    assert house.sandbox.requests.graphql <= 2
+    assert house.sandbox.request_counts.graphql <= 2
     assert house.billed == 0
 
 

@@ -50,7 +50,7 @@ async def test_parts_billed_and_requests_made(
     async with start(translation={"single_query": single}) as house:
         results = await house.results(*queries)
         assert [result["hits"] for result in results] == hits
-        assert (house.billed, house.sandbox.requests.graphql) == (parts, requests)
+        assert (house.billed, house.sandbox.request_counts.graphql) == (parts, requests)
         assert (
             f'v3bridge_parts_returned_total{{application="demo"}} {parts:.1f}' in await metrics(house) or not requests
         )
@@ -75,7 +75,7 @@ async def test_twenty_queries_of_twenty_are_asked_in_requests_of_at_most_a_hundr
 
 async def test_twenty_queries_of_the_usual_three_are_one_request(house: House) -> None:
     results = await house.results(*({"mpn": mpn} for mpn in MPNS))
-    assert house.sandbox.requests.graphql == 1
+    assert house.sandbox.request_counts.graphql == 1
     assert house.billed == sum(len(result["items"]) for result in results)
     assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
 
@@ -83,7 +83,7 @@ async def test_twenty_queries_of_the_usual_three_are_one_request(house: House) -
 async def test_what_the_reply_does_not_show_is_not_asked_for(house: House) -> None:
     await house.results(SINGLE, SINGLE)
     await house.results(SINGLE, SINGLE, more="&hide[]=offers")
-    (document, _), (hidden, _) = house.sandbox.seen
+    (document, _), (hidden, _) = house.sandbox.documents
     assert ("sellers" in document, "sellers" in hidden) == (True, False)
     assert "specs" not in document
 
@@ -95,5 +95,5 @@ async def test_nothing_that_a_client_sends_becomes_part_of_a_document(house: Hou
     assert [variables["queries"] for variables in house.asked] == [
         [{"mpn": odd, "manufacturer": odd, "start": 0, "limit": 3}, {"sku": odd, "start": 0, "limit": 3}]
     ]
-    assert not any("evil" in document for document, _ in house.sandbox.seen)
+    assert not any("evil" in document for document, _ in house.sandbox.documents)
     assert "evil" in json.dumps(house.asked)

@@ -16,7 +16,7 @@ BY_QUERY = (
     "the GraphQL service refuses supMultiMatch to application demo: its token lacks a scope (AUTH_NOT_AUTHORIZED); "
     + ADVICE
 )
-DESIGN_ONLY: dict[str, Any] = {"accounts": account(domains=("design",))}
+DESIGN_ONLY: dict[str, Any] = {"applications": account(domains=("design",))}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ async def test_an_application_that_is_given_the_domain_is_served_again(start: St
     async with start(sandbox=DESIGN_ONLY, upstream={"scope": ""}) as house:
         assert (await house.failure(ONE)).status == 502
         [changed] = account(domains=("supply",))
-        house.sandbox.accounts.replace(changed)
+        house.sandbox.applications.replace(changed)
         assert (await house.failure(ONE)).status == 502
         house.time.advance(31)  # the pause after a refusal
         assert (await house.results(ONE))[0]["hits"] > 0

@@ -124,7 +124,7 @@ MATCHES = st.lists(QUERY, max_size=22).map(
 async def test_a_request_is_a_bad_request_of_ours_or_within_the_services_limits(
     start: Starts, targets: st.SearchStrategy[str], examples: int
 ) -> None:
-    async with start(sandbox={"accounts": account(part_limit=10**9)}) as house:
+    async with start(sandbox={"applications": account(part_limit=10**9)}) as house:
         await _check_all(house, targets, examples)
         metrics = await (await house.proxy.get("/metrics")).text()
     outcomes = [line for line in metrics.splitlines() if line.startswith("v3bridge_upstream_requests_total")]
@@ -146,9 +146,9 @@ async def _check_all(house: House, targets: st.SearchStrategy[str], examples: in
 
 
 async def _check(house: House, asked: str) -> None:
-    house.sandbox.requests.seen.clear()
+    house.sandbox.request_counts.documents.clear()
     response = await house.proxy.get(asked)
     assert response.status in (200, 400), await response.text()
-    for document, variables in house.sandbox.seen:
+    for document, variables in house.sandbox.documents:
         # Documents pass variables on under the names of the arguments.
         assert limits.violations(document.split()[1].partition("(")[0], variables) == []

@@ -97,11 +97,11 @@ def _object(name: Any) -> Any:
 @asynccontextmanager
 async def _service(catalog: Any, key: Any) -> Any:
     """A proxy and a sandbox whose plan no test can use up."""
-    chosen = settings.Settings(accounts=houses.account(part_limit=10_000_000))
-    async with app.running(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
+    chosen = settings.SandboxSettings(applications=houses.account(part_limit=10_000_000))
+    async with app.serve(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
         own = {
-            "client_id": config.ClientId(upstream.account.client_id),
-            "client_secret": config.Secret(upstream.account.client_secret),
+            "client_id": config.ClientId(upstream.default_application.client_id),
+            "client_secret": config.Secret(upstream.default_application.client_secret),
         }
         changed = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=own)
         async with running_proxy.running(changed) as proxy:

@@ -131,8 +131,8 @@ INCLUDES = {
 
 def words(house: House) -> set[str]:
     """The words of the documents since the last look."""
-    found = " ".join(document for document, _ in house.sandbox.seen)
-    house.sandbox.requests.seen.clear()
+    found = " ".join(document for document, _ in house.sandbox.documents)
+    house.sandbox.request_counts.documents.clear()
     return set(found.replace("{", " ").replace("}", " ").replace("(", " ").replace(":", " ").split())
 
 

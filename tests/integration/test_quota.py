@@ -49,9 +49,9 @@ async def refusal(house: House, key: str, *queries: dict[str, object]) -> RawRep
 async def test_nothing_is_sent_that_the_plan_cannot_cover(start: Starts) -> None:
     async with start(application={"parts": 8}) as house:
         await house.results(ONE, NONE)
-        asked = house.sandbox.requests.graphql
+        asked = house.sandbox.request_counts.graphql
         reply = await refusal(house, running_proxy.KEY, ONE, NONE)
-        assert (house.billed, house.sandbox.requests.graphql) == (3, asked)
+        assert (house.billed, house.sandbox.request_counts.graphql) == (3, asked)
         assert int(reply.headers["retry-after"]) == TO_DECEMBER
         told = {name: reply.headers[f"x-parts-{name}"] for name in ("cost", "used", "limit", "reset")}
         assert told == {"cost": "0", "used": "3", "limit": "8", "reset": str(TO_DECEMBER)}
@@ -95,13 +95,13 @@ async def test_a_rate_is_a_429_for_a_second_and_costs_nothing(start: Starts) -> 
 
 
 async def test_what_the_service_refuses_is_refused_after_a_restart_too(start: Starts, tmp_path: Path) -> None:
-    ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"accounts": account(part_limit=3)}}
+    ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"applications": account(part_limit=3)}}
     async with start(**ledger) as house:
         await house.results(ONE, NONE)
         await refusal(house, running_proxy.KEY, {"mpn": "1N4007"})
     async with start(**ledger) as house:
         await refusal(house, running_proxy.KEY, {"mpn": "1N4007"})
-        assert house.sandbox.requests.graphql == 0
+        assert house.sandbox.request_counts.graphql == 0
         house.time.advance(TO_DECEMBER)
         await house.results(ONE, NONE)
 

@@ -87,8 +87,8 @@ async def test_the_probe_is_one_request_that_costs_no_parts(start: Starts) -> No
         for _ in range(5):
             assert (await house.get("/readyz")).status == 200
             house.time.advance(INTERVAL)
-        assert len(house.sandbox.seen) == 1
-        assert (house.billed, house.sandbox.requests.tokens) == (0, 1)
+        assert len(house.sandbox.documents) == 1
+        assert (house.billed, house.sandbox.request_counts.tokens) == (0, 1)
 
 
 async def test_a_wrong_address_is_probed_at_intervals_with_one_token() -> None:

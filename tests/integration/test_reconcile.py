@@ -28,7 +28,7 @@ class Bench:
     def __init__(self, house: House, session: aiohttp.ClientSession, file: Path) -> None:
         self.house, self.session, self.file = house, session, file
         self.store = MemoryStore(house.time)
-        self.account_id = house.sandbox.account.application_id
+        self.account_id = house.sandbox.default_application.application_id
 
     def made(self, parts: int | None = None, application_id: str | None = None) -> reconciliation.Reconciler:
         source = config.Reconcile(application_id or self.account_id, config.Source(f"file:{self.file}", Path(), {}))
@@ -48,7 +48,7 @@ class Bench:
 
     def bill(self, parts: int) -> None:
         """Another program spends parts of the same application."""
-        self.house.sandbox.accounting.book(self.account_id, parts)
+        self.house.sandbox.part_usage.record(self.account_id, parts)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_a_count_that_is_behind_lowers_nothing(bench: Bench) -> None:
 
 
 async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
-    requests = bench.house.sandbox.requests
+    requests = bench.house.sandbox.request_counts
     before = requests.graphql
     for worker in (bench.made(), bench.made(), bench.made()):
         await worker.look()

@@ -48,7 +48,7 @@ async def test_a_line_says_who_asked_what_it_cost_and_where_the_answer_came_from
 async def test_an_error_has_its_kind(start: Starts, written: io.StringIO) -> None:
     plan = account(part_limit=3, client_id="client-1")
     own = {"apikeys": (ERP, OTHER), "client_id": "client-1", "client_secret": config.Secret("secret-1")}
-    async with start(sandbox={"accounts": plan}, application=own) as house:
+    async with start(sandbox={"applications": plan}, application=own) as house:
         await house.get("/v3/parts/match")
         await house.get(target(ONE, key="wr0ng"))
         await house.get("/v3/parts/match?apikey=k3y-of-erp&queries=[")

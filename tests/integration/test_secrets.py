@@ -105,7 +105,7 @@ def clean(replies: list[RawReply], written: io.StringIO) -> None:
 
 async def test_neither_key_nor_secret_is_in_replies_metrics_or_log(start: Starts, written_as: io.StringIO) -> None:
     accounts = account(client_id=CLIENT, client_secret=SECRET)
-    async with start(sandbox={"accounts": accounts}, application=OWN) as house:
+    async with start(sandbox={"applications": accounts}, application=OWN) as house:
         replies = await everything_said(house.port)
     assert {200, 400, 403, 404, 405} <= {reply.status for reply in replies}
     assert "request" in written_as.getvalue()
@@ -114,7 +114,7 @@ async def test_neither_key_nor_secret_is_in_replies_metrics_or_log(start: Starts
 
 async def test_nor_when_the_credentials_are_refused(start: Starts, written_as: io.StringIO) -> None:
     accounts = account(client_id=CLIENT, client_secret="another")
-    async with start(sandbox={"accounts": accounts}, application=OWN) as house:
+    async with start(sandbox={"applications": accounts}, application=OWN) as house:
         replies = await everything_said(house.port)
     assert 502 in {reply.status for reply in replies}
     assert "refuses application demo" in written_as.getvalue()
@@ -155,7 +155,7 @@ async def test_nor_when_the_program_itself_breaks(
         raise RuntimeError(f"{APIKEY} {SECRET} {arguments}")
 
     accounts = account(client_id=CLIENT, client_secret=SECRET)
-    async with start(sandbox={"accounts": accounts}, application=OWN) as house:
+    async with start(sandbox={"applications": accounts}, application=OWN) as house:
         monkeypatch.setattr("proxy.web.v3.match.reply", break_)
         reply = await house.get(TARGETS[0])
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
@@ -169,7 +169,7 @@ async def test_nor_is_it_in_spans_or_in_what_workers_write_down(written_as: io.S
         upstream.respond_with(*FAILURES)
         tracing = {"otlp_url": sink.url}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN, tracing=tracing)
-        service = await app.create_app(settings, clock.SystemClock(), merging.Place(tmp_path, 1))
+        service = await app.create_app(settings, clock.SystemClock(), merging.WorkerSlot(tmp_path, 1))
         async with server.running(service, "127.0.0.1", 0) as url:
             port = int(url.rpartition(":")[2])
             replies = [await raw(port, f"GET {TARGETS[0]} HTTP/1.1".encode()) for _ in FAILURES]
@@ -189,7 +189,7 @@ async def test_nor_is_it_in_the_file_of_the_store(start: Starts, written_as: io.
     accounts = account(client_id=CLIENT, client_secret=SECRET)
     limited = {**OWN, "parts": 100, "rate": 50}
     async with start(
-        sandbox={"accounts": accounts}, application=limited, store=f"sqlite:{tmp_path}/state.sqlite"
+        sandbox={"applications": accounts}, application=limited, store=f"sqlite:{tmp_path}/state.sqlite"
     ) as house:
         replies = await everything_said(house.port)
         files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}

@@ -311,7 +311,7 @@ async def test_without_a_share_nothing_of_it_is_there(shadowed: Any, old: script
 async def test_the_sandboxs_old_service_and_the_new_way_are_found_equivalent(
     shadowed: Any, old: scripted_v3.ScriptedV3Service
 ) -> None:
-    async with shadowed(sandbox={"legacy": legacy.Settings(requests_per_second=None)}) as found:
+    async with shadowed(sandbox={"legacy": legacy.LegacySettings(requests_per_second=None)}) as found:
 
         async def forward(request: web.Request) -> web.StreamResponse:
             url = yarl.URL(found.house.sandbox.legacy_url + request.raw_path, encoded=True)

@@ -18,21 +18,21 @@ DAY = 86_400
 async def test_fifty_first_requests_at_once_ask_for_one_token(house: House) -> None:
     replies = await asyncio.gather(*(house.reply({"mpn": "1N4007", "limit": n % 20}) for n in range(50)))
     assert {reply["results"][0]["error"] for reply in replies} == {None}
-    assert house.sandbox.requests.tokens == 1
+    assert house.sandbox.request_counts.tokens == 1
 
 
 async def test_identical_queries_under_way_are_one_request(house: House) -> None:
     await house.proxy.get("/readyz")
-    probed = house.sandbox.requests.graphql
+    probed = house.sandbox.request_counts.graphql
     replies = await asyncio.gather(*(house.reply(ONE, ONE, more=f"&n={n}") for n in range(30)))
     assert all(reply["results"] == replies[0]["results"] for reply in replies)
-    assert (house.sandbox.requests.graphql - probed, house.billed) == (1, 3)
+    assert (house.sandbox.request_counts.graphql - probed, house.billed) == (1, 3)
 
 
 async def test_with_answers_off_the_next_request_asks_again(house: House) -> None:
     await house.results(ONE, ONE)
     await house.results(ONE, ONE)
-    assert (house.sandbox.requests.graphql, house.billed) == (2, 6)
+    assert (house.sandbox.request_counts.graphql, house.billed) == (2, 6)
 
 
 async def test_answers_are_kept_for_their_seconds_and_no_longer(start: Starts) -> None:
@@ -40,40 +40,40 @@ async def test_answers_are_kept_for_their_seconds_and_no_longer(start: Starts) -
         first = await house.results(ONE)
         house.time.advance(59)
         assert await house.results(ONE) == first
-        assert (house.sandbox.requests.graphql, house.billed) == (2, 3)
+        assert (house.sandbox.request_counts.graphql, house.billed) == (2, 3)
         house.time.advance(2)
         assert await house.results(ONE) == first
-        assert (house.sandbox.requests.graphql, house.billed) == (4, 6)
+        assert (house.sandbox.request_counts.graphql, house.billed) == (4, 6)
 
 
 async def test_a_kept_answer_takes_a_new_reference_but_not_another_view(start: Starts) -> None:
     async with start(answers={"seconds": 60}) as house:
         await house.results({**ONE, "reference": 1}, ONE)
         first, _ = await house.results({**ONE, "reference": "two"}, ONE)
-        assert (first["reference"], house.sandbox.requests.graphql) == ("two", 1)
+        assert (first["reference"], house.sandbox.request_counts.graphql) == ("two", 1)
         await house.results(ONE, ONE, more="&include[]=specs")
-        assert house.sandbox.requests.graphql == 2
+        assert house.sandbox.request_counts.graphql == 2
 
 
 async def test_no_more_bytes_are_kept_than_the_configuration_says(start: Starts) -> None:
     async with start(answers={"seconds": 60, "bytes": 1_000}) as house:
         for number in ("none-1", "none-2", "none-3", "none-1"):
             await house.results({"sku": number})
-        assert house.sandbox.requests.graphql == 4
+        assert house.sandbox.request_counts.graphql == 4
 
 
 async def test_a_failure_is_not_kept(start: Starts, nobody: str) -> None:
     async with start(answers={"seconds": 60}, application={"currency": "XXX"}) as house:
         for _ in range(2):
             assert (await house.results(ONE))[0]["error"]
-        assert house.sandbox.requests.graphql == 2
+        assert house.sandbox.request_counts.graphql == 2
 
 
 async def test_a_token_that_has_ended_is_renewed_and_the_request_answered(house: House) -> None:
     await house.results(ONE)
     house.time.advance(25 * 3600)
     assert (await house.results(ONE))[0]["hits"] == 4
-    assert house.sandbox.requests.tokens == 2
+    assert house.sandbox.request_counts.tokens == 2
     refused = 'outcome="TokenRefused"'
     assert refused not in await (await house.proxy.get("/metrics")).text()
 
@@ -85,19 +85,19 @@ async def test_a_token_that_the_service_calls_expired_is_renewed_once_and_the_re
         ahead.advance(25 * 3600)
         replies = await asyncio.gather(*(house.reply({**ONE, "limit": n}, ONE) for n in range(10)))
         assert {reply["results"][0]["hits"] for reply in replies} == {4}
-        assert house.sandbox.requests.tokens == 2
+        assert house.sandbox.request_counts.tokens == 2
         assert (await house.results(ONE))[0]["hits"] == 4
-        assert house.sandbox.requests.tokens == 2
+        assert house.sandbox.request_counts.tokens == 2
 
 
 async def test_a_token_is_renewed_before_its_end_while_requests_go_on(house: House) -> None:
     await house.results(ONE)
     house.time.advance(DAY - 200)
     assert (await house.results(ONE))[0]["hits"] == 4
-    await asyncio.wait_for(until(lambda: house.sandbox.requests.tokens == 2), 5)
+    await asyncio.wait_for(until(lambda: house.sandbox.request_counts.tokens == 2), 5)
     house.time.advance(300)
     assert (await house.results(ONE))[0]["hits"] == 4
-    assert house.sandbox.requests.tokens == 2
+    assert house.sandbox.request_counts.tokens == 2
 
 
 async def until(holds: Any) -> None:  # type: ignore[no-untyped-def]
@@ -108,8 +108,8 @@ async def until(holds: Any) -> None:  # type: ignore[no-untyped-def]
 async def test_two_applications_share_nothing(start: Starts) -> None:
     async with start(answers={"seconds": 60}) as house:
         own: dict[str, Any] = {
-            "client_id": config.ClientId(house.sandbox.account.client_id),
-            "client_secret": config.Secret(house.sandbox.account.client_secret),
+            "client_id": config.ClientId(house.sandbox.default_application.client_id),
+            "client_secret": config.Secret(house.sandbox.default_application.client_secret),
         }
         other = config.Application(apikeys=(config.Apikey(config.digest("other-key")),), **own)
         chosen = running_proxy.settings(house.sandbox.graphql_url, house.sandbox.token_url, application=own)
@@ -122,7 +122,7 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
             for key in ("EXAMPLE_KEY", "other-key", "EXAMPLE_KEY"):
                 assert (await proxy.get(target(ONE, ONE, key=key))).status == 200
             text = await (await proxy.get("/metrics")).text()
-        assert house.sandbox.requests.graphql == 2
+        assert house.sandbox.request_counts.graphql == 2
     assert json.dumps(house.asked[0]) == json.dumps(house.asked[1])
     assert all(f'v3bridge_parts_returned_total{{application="{name}"}} 3.0' in text for name in ("demo", "other"))
 
@@ -130,12 +130,12 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
 @pytest.mark.parametrize("going", ["cancelled", "alive"])
 async def test_a_client_that_leaves_takes_nothing_from_the_others(house: House, going: str) -> None:
     await house.proxy.get("/readyz")
-    probed = house.sandbox.requests.graphql
+    probed = house.sandbox.request_counts.graphql
     tasks = [asyncio.create_task(house.reply(ONE, ONE)) for _ in range(3)]
-    await until(lambda: house.sandbox.requests.graphql > probed or all(task.done() for task in tasks))
+    await until(lambda: house.sandbox.request_counts.graphql > probed or all(task.done() for task in tasks))
     if going == "cancelled":
         tasks[0].cancel()
     rest = await asyncio.gather(*tasks[1:])
     await asyncio.gather(tasks[0], return_exceptions=True)
     assert [reply["results"][0]["hits"] for reply in rest] == [4, 4]
-    assert house.sandbox.requests.graphql == probed + 1
+    assert house.sandbox.request_counts.graphql == probed + 1

@@ -13,7 +13,7 @@ import pytest
 from integration.house import House, RawReply, Starts, target
 
 from proxy.kit import clock
-from proxy.sandbox.injection import declarations
+from proxy.sandbox import faults
 from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 
@@ -29,12 +29,12 @@ class Scene:
         self.house = house
         self.used = self.uncertain = -1
 
-    def declare(self, *faults: str) -> None:
-        self.house.sandbox.faults.replace([fault for text in faults for fault in declarations.parse(text)])
+    def declare(self, *texts: str) -> None:
+        self.house.sandbox.faults.replace([fault for text in texts for fault in faults.parse_faults(text)])
 
     @property
     def sent(self) -> int:
-        return self.house.sandbox.requests.graphql
+        return self.house.sandbox.request_counts.graphql
 
     async def begin(self, *queries: dict[str, Any]) -> "asyncio.Task[RawReply]":
         """A client's request, once the proxy has had the time to read it."""
@@ -79,7 +79,7 @@ def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
         async with start(**chosen) as house:
             made = Scene(house)
             yield made
-            house.sandbox.faults.lift()
+            house.sandbox.faults.clear()
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
         (state,) = await store.states([LedgerEntry("demo", "lifetime")])
         await store.aclose()

@@ -51,7 +51,7 @@ def asks(store: tuple[str, Contents]) -> Callable[..., Awaitable[None]]:
     """Starts a service on the store with some keys, and has it answer once."""
 
     async def ask(house: House, *keys: config.StoreKey) -> None:
-        account = house.sandbox.account
+        account = house.sandbox.default_application
         own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
         chosen = running_proxy.settings(
             house.sandbox.graphql_url, house.sandbox.token_url, store=store[0], store_key=keys, application=own
@@ -69,7 +69,7 @@ async def test_a_stored_token_is_encrypted_and_outlives_a_restart(
         await asks(house, OLD)
     assert b"eyJ" not in store[1]()  # a JWT begins so
     assert b"fernet:" in store[1]()
-    assert house.sandbox.requests.tokens == 1
+    assert house.sandbox.request_counts.tokens == 1
 
 
 async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
@@ -79,13 +79,13 @@ async def test_a_token_that_was_stored_before_there_was_a_key_is_replaced(
     assert b"eyJ" in store[1]()
     await asks(house, OLD)
     assert b"fernet:" in store[1]()
-    assert house.sandbox.requests.tokens == 2
+    assert house.sandbox.request_counts.tokens == 2
 
 
 async def test_a_key_is_changed_without_a_new_token(house: House, asks: Callable[..., Awaitable[None]]) -> None:
     await asks(house, OLD)
     await asks(house, NEW, OLD)
-    assert house.sandbox.requests.tokens == 1
+    assert house.sandbox.request_counts.tokens == 1
 
 
 @pytest.mark.parametrize("keys", [(OTHER,), ()], ids=["another key", "no key"])
@@ -95,7 +95,7 @@ async def test_a_token_that_no_key_decrypts_is_requested_anew(
     await asks(house, OLD)
     await asks(house, *keys)
     await asks(house, *keys)
-    assert house.sandbox.requests.tokens == 2
+    assert house.sandbox.request_counts.tokens == 2
     assert written.getvalue().count("stored token ignored") == 1
 
 

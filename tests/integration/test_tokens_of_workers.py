@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def credentials(house: House) -> tokens.Credentials:
-    account = house.sandbox.account
+    account = house.sandbox.default_application
     return tokens.Credentials("demo", account.client_id, config.Secret(account.client_secret))
 
 
@@ -47,14 +47,14 @@ async def test_a_thousand_cold_calls_on_two_worker_processes_are_one_token_reque
 ) -> None:
     async with start(upstream_time=clock.SystemClock()) as house:
         workers = [await process(house.sandbox.token_url, store_url, 500) for _ in range(2)]
-        account = house.sandbox.account
+        account = house.sandbox.default_application
         line = f"{account.client_id} {account.client_secret}\n".encode()
         async with asyncio.timeout(120):
             said = [out for out, _ in await asyncio.gather(*(each.communicate(line) for each in workers))]
         assert [each.returncode for each in workers] == [0, 0]
         assert said[0].startswith(b"1 ")
         assert said[0] == said[1]
-        assert house.sandbox.requests.tokens == 1
+        assert house.sandbox.request_counts.tokens == 1
 
 
 async def test_a_restart_asks_for_nothing(start: Starts, time: clock.ManualClock, store_url: str) -> None:
@@ -66,7 +66,7 @@ async def test_a_restart_asks_for_nothing(start: Starts, time: clock.ManualClock
                 found.add(await each.get(credentials(house)))
             await store.aclose()
         assert len(found) == 1
-        assert house.sandbox.requests.tokens == 1
+        assert house.sandbox.request_counts.tokens == 1
 
 
 async def test_no_secret_and_no_token_is_in_the_name_of_anything_kept(
@@ -81,6 +81,6 @@ async def test_no_secret_and_no_token_is_in_the_name_of_anything_kept(
         await store.aclose()
         written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
         assert token.encode() in written
-        assert house.sandbox.account.client_secret.encode() not in written
+        assert house.sandbox.default_application.client_secret.encode() not in written
         assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())
         assert not any(token in file.name for file in tmp_path.iterdir())

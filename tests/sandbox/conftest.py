@@ -14,7 +14,7 @@ from support.page_browser import PageBrowser
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, app, settings
+from proxy.sandbox import app, applications, settings
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
@@ -44,7 +44,7 @@ def start(catalog: store.Catalog, signing_key: keys.SigningKey, turned: clock.Ma
 
     @asynccontextmanager
     async def started(rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[SandboxClient]:
-        running = app.running(settings.Settings(**chosen), clock=turned, rng=rng, catalog=catalog, key=signing_key)
+        running = app.serve(settings.SandboxSettings(**chosen), clock=turned, rng=rng, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             caller = SandboxClient(sandbox, session)
             await caller.log_in()
@@ -68,8 +68,8 @@ def start_old(
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[legacy_client.LegacyClient]:
-        legacy = legacy_settings.Settings(**{"requests_per_second": None, **chosen})
-        running = app.running(settings.Settings(legacy=legacy), clock=turned, catalog=catalog, key=signing_key)
+        legacy = legacy_settings.LegacySettings(**{"requests_per_second": None, **chosen})
+        running = app.serve(settings.SandboxSettings(legacy=legacy), clock=turned, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             yield legacy_client.LegacyClient(sandbox, session)
 
@@ -92,8 +92,8 @@ def opens(start: StartSandbox) -> DeskOpens:
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[desks.CodeFlow]:
-        applications = (accounts.READY, desks.DESIGN, desks.OTHER, desks.PLAIN)
-        async with start(accounts=applications, token_windows=()) as caller, PageBrowser(caller.sandbox.url) as visitor:
+        known = (applications.DEFAULT_APPLICATION, desks.DESIGN, desks.OTHER, desks.PLAIN)
+        async with start(applications=known, token_windows=()) as caller, PageBrowser(caller.sandbox.url) as visitor:
             yield desks.CodeFlow(caller, visitor)
 
     return opened
@@ -114,8 +114,8 @@ def start_design(
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[designers.DesignClient]:
-        wanted = settings.Settings(**{"accounts": (designers.APPLICATION,), "token_windows": (), **chosen})
-        running = app.running(wanted, clock=turned, catalog=catalog, key=signing_key)
+        wanted = settings.SandboxSettings(**{"applications": (designers.APPLICATION,), "token_windows": (), **chosen})
+        running = app.serve(wanted, clock=turned, catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             ready = designers.DesignClient(sandbox, session)
             await ready.sign_in()

@@ -6,23 +6,23 @@ import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounting, accounts
+from proxy.sandbox import applications, part_usage
 
 COUNTS = "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
 SEARCH = '{ supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
 
 
-def small(limit: int) -> tuple[accounts.Account, ...]:
-    return (accounts.Account("small", "app-small", "small-client", "small-secret", part_limit=limit),)
+def small(limit: int) -> tuple[applications.SandboxApplication, ...]:
+    return (applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=limit),)
 
 
 async def used(caller: SandboxClient) -> int:
-    reply = await caller.ask(COUNTS, {"id": caller.sandbox.account.application_id})
+    reply = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id})
     return reply.data["admApplicationById"]["supplyCounts"]["partCounter"]
 
 
 async def test_a_new_application_has_used_nothing_of_a_thousand(caller: SandboxClient) -> None:
-    reply = await caller.ask(COUNTS, {"id": caller.sandbox.account.application_id.upper()})
+    reply = await caller.ask(COUNTS, {"id": caller.sandbox.default_application.application_id.upper()})
     assert reply.data["admApplicationById"]["supplyCounts"] == {"partCounter": 0, "partLimit": 1000}
 
 
@@ -53,7 +53,7 @@ async def test_every_part_object_of_a_root_query_counts_and_nothing_else(
 
 
 async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start: StartSandbox) -> None:
-    async with start(accounts=small(10)) as caller:
+    async with start(applications=small(10)) as caller:
         assert (await caller.ask(SEARCH)).status == 200
         last = await caller.ask(SEARCH)
         refused = await caller.ask(SEARCH)
@@ -70,14 +70,14 @@ async def test_a_request_is_refused_once_the_counter_has_reached_the_limit(start
 
 
 async def test_the_status_of_a_used_up_limit_can_be_the_documented_500(start: StartSandbox) -> None:
-    async with start(accounts=small(0), part_limit_status=500) as caller:
+    async with start(applications=small(0), part_limit_status=500) as caller:
         reply = await caller.ask(SEARCH)
     assert reply.status == 500
     assert reply.messages[0].startswith("You have exceeded your part limit of 0.")
 
 
 async def test_what_is_free_is_answered_when_the_limit_is_used_up(start: StartSandbox) -> None:
-    async with start(accounts=small(0)) as caller:
+    async with start(applications=small(0)) as caller:
         reply = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
     assert reply.data["supSellers"] == [{"name": "Digi-Key"}]
 
@@ -85,7 +85,7 @@ async def test_what_is_free_is_answered_when_the_limit_is_used_up(start: StartSa
 async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
     start: StartSandbox, turned: clock.ManualClock
 ) -> None:
-    async with start(accounts=small(7), token_lifetime=60 * 86_400) as caller:
+    async with start(applications=small(7), token_lifetime=60 * 86_400) as caller:
         await caller.ask(SEARCH)
         first = datetime.datetime(2023, 12, 1, tzinfo=datetime.UTC).timestamp()
         turned.advance(first - turned.now() - 1)
@@ -106,8 +106,8 @@ async def test_the_counter_starts_anew_on_the_first_of_the_month_in_utc(
 async def test_a_part_that_an_error_took_out_of_the_answer_is_not_billed(
     start: StartSandbox, query: str, left: object
 ) -> None:
-    plan = (accounts.Account("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
-    async with start(accounts=plan) as caller:
+    plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
+    async with start(applications=plan) as caller:
         reply = await caller.ask(query)
         assert (reply.status, reply.body["data"]) == (200, left)
         assert reply.messages
@@ -115,9 +115,9 @@ async def test_a_part_that_an_error_took_out_of_the_answer_is_not_billed(
 
 
 def test_applications_are_counted_apart() -> None:
-    counted = accounting.Accounting(clock.ManualClock())
-    counted.book("one", 3)
-    counted.book("one", 4)
+    counted = part_usage.PartUsage(clock.ManualClock())
+    counted.record("one", 3)
+    counted.record("one", 4)
     assert (counted.used("one"), counted.used("other")) == (7, 0)
 
 
@@ -128,8 +128,8 @@ async def test_the_organization_lists_its_applications_with_their_credentials(ca
     )
     (organization,) = reply.data["admOrganizations"]
     (application,) = organization["applications"]
-    assert application["id"] == caller.sandbox.account.application_id
-    assert application["security"]["clientId"] == caller.sandbox.account.client_id
+    assert application["id"] == caller.sandbox.default_application.application_id
+    assert application["security"]["clientId"] == caller.sandbox.default_application.client_id
     assert application["scopes"] == [{"scope": "supply.domain"}]
     assert application["organizationId"] == organization["id"]
     assert organization["createdDate"] == "2023-11-14T22:13:20Z"

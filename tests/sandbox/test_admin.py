@@ -67,7 +67,7 @@ async def test_the_journal_is_read_from_its_end_and_cleared(caller: SandboxClien
         "number": 4,
         "time": 1_700_000_000.0,
         "service": "graphql",
-        "application": caller.sandbox.account.application_id,
+        "application": caller.sandbox.default_application.application_id,
         "operation": None,
         "fields": ["supSellers"],
         "parts": 0,

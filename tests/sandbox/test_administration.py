@@ -9,11 +9,11 @@ from support.design_client import APPLICATION, DesignClient, StartDesignSandbox
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 
-OTHERS = people.Organisation("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
+OTHERS = user_directory.Organisation("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
 LIN = dataclasses.replace(
-    people.USERS[0],
+    user_directory.DEFAULT_USERS[0],
     id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c002",
     email="lin@others.example",
     name="Lin van Others",
@@ -21,7 +21,7 @@ LIN = dataclasses.replace(
     created=1_700_000_100.0,
 )
 THEIRS = dataclasses.replace(
-    accounts.READY,
+    applications.DEFAULT_APPLICATION,
     name="theirs",
     application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c003",
     client_id="client-theirs",
@@ -34,7 +34,7 @@ DESIGN_ONLY = dataclasses.replace(
     application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c004",
     client_id="client-boards",
     client_secret="secret-boards",
-    organisation=people.SANDBOX.id,
+    organisation=user_directory.DEFAULT_ORGANISATION.id,
     domains=("design",),
     description="only boards",
     created=1_600_000_000.0,
@@ -52,14 +52,14 @@ BY_ID = "query($id: String!) { admApplicationById(id: $id) { name deleted supply
 async def member(start_design: StartDesignSandbox) -> AsyncIterator[DesignClient]:
     """Ada of the organisation Sandbox, where another organisation is there too."""
     async with start_design(
-        accounts=(APPLICATION, accounts.READY, DESIGN_ONLY, THEIRS),
-        organisations=(people.SANDBOX, OTHERS),
-        users=(*people.USERS, LIN),
+        applications=(APPLICATION, applications.DEFAULT_APPLICATION, DESIGN_ONLY, THEIRS),
+        organisations=(user_directory.DEFAULT_ORGANISATION, OTHERS),
+        users=(*user_directory.DEFAULT_USERS, LIN),
     ) as ready:
         yield ready
 
 
-async def log_in(caller: SandboxClient, account: accounts.Account) -> JsonResponse:
+async def log_in(caller: SandboxClient, account: applications.SandboxApplication) -> JsonResponse:
     return await caller.log_in(client_id=account.client_id, client_secret=account.client_secret)
 
 
@@ -70,19 +70,23 @@ async def own(caller: SandboxClient) -> Any:
 
 async def test_a_user_sees_the_users_and_the_applications_of_the_users_organisation_only(member: DesignClient) -> None:
     found = await own(member)
-    assert (found["id"], found["name"], found["isDefault"]) == (people.SANDBOX.id, "Sandbox", True)
+    assert (found["id"], found["name"], found["isDefault"]) == (user_directory.DEFAULT_ORGANISATION.id, "Sandbox", True)
     assert found["createdDate"] == "2023-11-14T22:13:20Z"
     assert found["invitations"] == []
     assert [(one["userName"], one["firstName"], one["lastName"]) for one in found["users"]] == [
         ("ada@sandbox.example", "Ada", "Sandbox"),
         ("grace@sandbox.example", "Grace", "Sandbox"),
     ]
-    assert [one["name"] for one in found["applications"]] == [APPLICATION.name, accounts.READY.name, DESIGN_ONLY.name]
-    assert {one["organizationId"] for one in found["applications"]} == {people.SANDBOX.id}
+    assert [one["name"] for one in found["applications"]] == [
+        APPLICATION.name,
+        applications.DEFAULT_APPLICATION.name,
+        DESIGN_ONLY.name,
+    ]
+    assert {one["organizationId"] for one in found["applications"]} == {user_directory.DEFAULT_ORGANISATION.id}
 
 
 async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_asks(member: DesignClient) -> None:
-    password = people.PASSWORD
+    password = user_directory.DEFAULT_PASSWORD
     await member.log_in(grant_type="password", username=LIN.email, password=password, scope="design.domain user.access")
     found = await own(member)
     assert found["id"] == OTHERS.id
@@ -101,8 +105,8 @@ async def test_what_a_user_sees_is_of_the_user_and_not_of_the_application_that_a
 async def test_an_application_by_itself_sees_its_own_organisation(member: DesignClient) -> None:
     await log_in(member, THEIRS)
     assert (await own(member))["id"] == OTHERS.id
-    await log_in(member, accounts.READY)
-    assert (await own(member))["id"] == people.SANDBOX.id
+    await log_in(member, applications.DEFAULT_APPLICATION)
+    assert (await own(member))["id"] == user_directory.DEFAULT_ORGANISATION.id
 
 
 async def test_an_application_shows_all_that_was_said_of_it_and_a_design_one_counts_no_parts(
@@ -116,7 +120,7 @@ async def test_an_application_shows_all_that_was_said_of_it_and_a_design_one_cou
         "description": "only boards",
         "deleted": False,
         "createdDate": "2020-09-13T12:26:40Z",
-        "organizationId": people.SANDBOX.id,
+        "organizationId": user_directory.DEFAULT_ORGANISATION.id,
         "scopes": [{"applicationId": id_, "scope": "design.domain"}],
         "security": {"applicationId": id_, "clientId": "client-boards", "clientSecret": DESIGN_ONLY.client_secret},
         "supplyCounts": None,
@@ -133,7 +137,7 @@ async def test_an_application_of_another_organisation_is_null(member: DesignClie
         "deleted": False,
         "supplyCounts": None,
     }
-    await log_in(member, accounts.READY)
+    await log_in(member, applications.DEFAULT_APPLICATION)
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
 
 
@@ -142,15 +146,19 @@ async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
 ) -> None:
     sandbox = member.sandbox
     fresh = dataclasses.replace(
-        accounts.READY, name="fresh", application_id="fresh-id", client_id="fresh", created=turned.now()
+        applications.DEFAULT_APPLICATION,
+        name="fresh",
+        application_id="fresh-id",
+        client_id="fresh",
+        created=turned.now(),
     )
-    sandbox.accounts.add(fresh)
+    sandbox.applications.add(fresh)
     assert (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]["name"] == "fresh"
-    sandbox.accounts.replace(dataclasses.replace(fresh, name="renamed"))
+    sandbox.applications.replace(dataclasses.replace(fresh, name="renamed"))
     await log_in(member, fresh)
     assert (await member.ask('{ supSearch(q: "", limit: 2) { results { part { id } } } }')).data
     await member.sign_in()
-    sandbox.accounts.remove("fresh-id")
+    sandbox.applications.remove("fresh-id")
     gone = (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]
     assert gone == {"name": "renamed", "deleted": True, "supplyCounts": {"partCounter": 2}}
     assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
@@ -158,8 +166,8 @@ async def test_what_is_made_changed_and_deleted_meanwhile_is_seen_at_once(
 
 async def test_where_the_user_is_gone_there_is_no_organisation(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
-        caller.sandbox.people.remove(people.USERS[0].id)
-        own_id = {"id": caller.sandbox.account.application_id}
+        caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
+        own_id = {"id": caller.sandbox.default_application.application_id}
         assert (await caller.ask(EVERYTHING, headers={})).data["admOrganizations"] == []
         assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
 
@@ -168,4 +176,4 @@ async def test_with_no_auth_it_is_the_first_users_organisation(start: StartSandb
     async with start(no_auth=True) as caller:
         reply = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
     (found,) = reply.data["admOrganizations"]
-    assert (found["id"], len(found["users"])) == (people.SANDBOX.id, 2)
+    assert (found["id"], len(found["users"])) == (user_directory.DEFAULT_ORGANISATION.id, 2)

@@ -9,7 +9,7 @@ from support.code_flow import CALLBACK, DESIGN, OTHER, PLAIN, REQUEST, CodeFlow
 from support.page_browser import PageBrowser
 
 from proxy.kit import clock
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 
 Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 
@@ -144,7 +144,9 @@ async def test_a_form_that_is_not_the_sandboxs_own_signs_nobody_in_and_allows_no
     desk: CodeFlow, field: str, value: str
 ) -> None:
     login = await desk.ask()
-    refused = await desk.visitor.send(login, email=people.USERS[0].email, password=people.PASSWORD, **{field: value})
+    refused = await desk.visitor.send(
+        login, email=user_directory.DEFAULT_USERS[0].email, password=user_directory.DEFAULT_PASSWORD, **{field: value}
+    )
     assert refused.status == 400
     consent = await desk.visitor.sign_in(refused)
     assert (await desk.visitor.send(consent, decision="allow", **{field: value})).status == 400

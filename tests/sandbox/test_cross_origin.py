@@ -4,10 +4,9 @@ import pytest
 from support.code_flow import CodeFlow
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import cross_origin
+from proxy.sandbox import faults, middleware
 from proxy.sandbox.graphql import transport
 from proxy.sandbox.identity import authorization, discovery, signing_in
-from proxy.sandbox.injection import declarations
 
 ORIGIN = {"Origin": "https://pages.example"}
 PREFLIGHT = {
@@ -27,7 +26,7 @@ async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials
         assert response.headers["Access-Control-Allow-Origin"] == "*"
         assert response.headers["Access-Control-Allow-Methods"] == "POST"
         assert response.headers["Access-Control-Allow-Headers"] == "authorization,content-type"
-        assert int(response.headers["Access-Control-Max-Age"]) == cross_origin.REMEMBERED
+        assert int(response.headers["Access-Control-Max-Age"]) == middleware.PREFLIGHT_SECONDS
         assert "Access-Control-Allow-Credentials" not in response.headers
     assert not list(caller.sandbox.journal.last(10))
 
@@ -48,7 +47,7 @@ async def test_answers_can_be_read_by_pages_whatever_they_say(caller: SandboxCli
 
 
 async def test_a_limit_that_strikes_a_page_says_how_long(caller: SandboxClient) -> None:
-    caller.sandbox.faults.replace(declarations.parse("429 retry_after=30 count=1"))
+    caller.sandbox.faults.replace(faults.parse_faults("429 retry_after=30 count=1"))
     async with caller.session.post(caller.sandbox.graphql_url, json={}, headers=ORIGIN) as response:
         assert response.status == 429
         assert response.headers["Access-Control-Allow-Origin"] == "*"

@@ -12,9 +12,9 @@ from support.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, 
 from support.sandbox_client import SandboxClient
 
 from proxy.kit import clock
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import blueprints, files, holdings
+from proxy.sandbox.design import design_store, files, sample_workspaces
 from proxy.sandbox.graphql import schema
 
 BUILT = schema.build()
@@ -55,7 +55,7 @@ async def known(designer: DesignClient) -> dict[str, str]:
     at, of = f'workspaceUrl: "{AURORA}"', f'projectId: "{project["id"]}"'
     one = {
         "desWorkspaceById": infos[0]["workspaceId"],
-        "desUserByGlobalId": people.USERS[0].id,
+        "desUserByGlobalId": user_directory.DEFAULT_USERS[0].id,
         "desProjectById": project["id"],
         "desDesignItemById": variant["pcb"]["designItems"]["nodes"][0]["id"],
         "desComponentById": component["id"],
@@ -69,7 +69,7 @@ async def known(designer: DesignClient) -> dict[str, str]:
     return {name: f'id: "{id_}"' for name, id_ in one.items()} | {
         "desWorkspaceByUrl": at,
         "desTeam": at,
-        "desUsers": f'{at}, ids: ["{people.USERS[0].id}", "nobody"]',
+        "desUsers": f'{at}, ids: ["{user_directory.DEFAULT_USERS[0].id}", "nobody"]',
         "desProjects": at,
         "desLibrary": at,
         "desWorkspaceTasks": at,
@@ -112,13 +112,19 @@ async def test_who_asks_is_who_signed_in(designer: DesignClient) -> None:
         await designer.sign_in(name)
         shown = (await designer.get("{ desUserByAuth { userName email userId } }"))["desUserByAuth"]
         assert shown["email"] == f"{name}@sandbox.example"
-    assert shown["userId"] == people.USERS[1].id
+    assert shown["userId"] == user_directory.DEFAULT_USERS[1].id
 
 
 async def test_who_is_let_in_later_is_in_the_team(designer: DesignClient) -> None:
     await designer.get("{ desWorkspaceInfos { name } }")
-    late = people.User("late", "late@sandbox.example", "Late Comer", people.USERS[0].password, people.SANDBOX.id)
-    designer.sandbox.people.add(late)
+    late = user_directory.SandboxUser(
+        "late",
+        "late@sandbox.example",
+        "Late Comer",
+        user_directory.DEFAULT_USERS[0].password,
+        user_directory.DEFAULT_ORGANISATION.id,
+    )
+    designer.sandbox.users.add(late)
     data = await designer.get("query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }", a=AURORA)
     assert "late" in [one["userId"] for one in data["desTeam"]["users"]]
 
@@ -129,8 +135,8 @@ async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: 
     task = {"name": "Hers", "description": ""}
     await designer.change("desCreateProjectTask", "task { id }", projectId=project_id, task=task)
     await designer.sign_in("ada")
-    grace = people.USERS[1].id
-    designer.sandbox.people.remove(grace)
+    grace = user_directory.DEFAULT_USERS[1].id
+    designer.sandbox.users.remove(grace)
     team = "query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }"
     assert grace not in [one["userId"] for one in (await designer.get(team, a=AURORA))["desTeam"]["users"]]
     query = (
@@ -143,8 +149,10 @@ async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: 
 
 async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: DesignClient) -> None:
     await designer.get("{ desUserByAuth { userName } }")
-    changed = dataclasses.replace(people.USERS[0], name="Ada Lovelace", email="countess@sandbox.example")
-    designer.sandbox.people.replace(changed)
+    changed = dataclasses.replace(
+        user_directory.DEFAULT_USERS[0], name="Ada Lovelace", email="countess@sandbox.example"
+    )
+    designer.sandbox.users.replace(changed)
     data = await designer.get("{ desUserByAuth { userName email lastName } }")
     assert data["desUserByAuth"] == {
         "userName": "countess",
@@ -167,16 +175,16 @@ async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: 
 
 
 async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catalog) -> None:
-    held = holdings.Holdings(catalog, 1, clock.ManualClock(), tuple)
-    asking = [asyncio.create_task(held.ready(), name="asking") for _ in range(2)]
+    held = design_store.DesignStore(catalog, 1, clock.ManualClock(), tuple)
+    asking = [asyncio.create_task(held.open(), name="asking") for _ in range(2)]
     turns = 0
     while not asking[0].done():
         await asyncio.sleep(0)
         turns += 1
-    made = held.data
+    made = held.tables
     await asking[1]
-    assert turns >= sum(len(company.boards) for company in blueprints.COMPANIES)
-    assert held.data is made
+    assert turns >= sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
+    assert held.tables is made
 
 
 async def test_boms_are_made_of_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
@@ -220,7 +228,7 @@ async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(d
 
 async def test_design_data_costs_no_parts(designer: DesignClient) -> None:
     await designer.project("design { variants { bom { items { nodes { component { name } } } } } }")
-    assert designer.sandbox.accounting.used(APPLICATION.application_id) == 0
+    assert designer.sandbox.part_usage.used(APPLICATION.application_id) == 0
 
 
 @pytest.mark.parametrize("scope", ["supply.domain", "design.domain", "openid user.access supply.domain"])
@@ -272,9 +280,19 @@ async def test_a_workspace_is_shown_to_its_own_people_only(designer: DesignClien
     people_of = (await designer.get(query % AURORA))["desTeam"]["users"]
     other = next(one for one in people_of if one["email"].endswith("aurora-instruments.example"))
     project = await designer.project("id", NORTHWIND, "Sensor Hub")
-    grace = people.User(other["userId"], "g@sandbox.example", "Grace O", people.USERS[0].password, people.SANDBOX.id)
-    designer.sandbox.people.add(grace)
-    form = {"username": "g@sandbox.example", "password": people.PASSWORD, "scope": "user.access design.domain"}
+    grace = user_directory.SandboxUser(
+        other["userId"],
+        "g@sandbox.example",
+        "Grace O",
+        user_directory.DEFAULT_USERS[0].password,
+        user_directory.DEFAULT_ORGANISATION.id,
+    )
+    designer.sandbox.users.add(grace)
+    form = {
+        "username": "g@sandbox.example",
+        "password": user_directory.DEFAULT_PASSWORD,
+        "scope": "user.access design.domain",
+    }
     await designer.log_in(grant_type="password", **form)
     infos = (await designer.get("{ desWorkspaceInfos { url } }"))["desWorkspaceInfos"]
     assert infos == [{"url": AURORA}]

@@ -11,7 +11,7 @@ from gql.transport.exceptions import TransportQueryError
 from support.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from proxy.sandbox.graphql import sockets
 
 DEADLINE = 30
@@ -201,7 +201,7 @@ async def test_who_is_gone_hears_no_more(designer: DesignClient) -> None:
         await socket.send_json(subscribe("1", WATCH, watched_by_ada))
         await listening(designer)
         await designer.sign_in("grace")
-        designer.sandbox.people.remove(people.USERS[0].id)
+        designer.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
         await designer.change("desCreateComment", "commentId", **place, text="Not for her")
         refused = await socket.receive_json(timeout=DEADLINE)
         assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
@@ -238,7 +238,7 @@ async def test_it_is_in_the_journal_without_its_token(designer: DesignClient) ->
     async with asyncio.timeout(DEADLINE):
         while not (entry := watched(designer)).whole:
             await asyncio.sleep(0.01)
-    assert (entry.application, entry.status) == (designer.sandbox.account.application_id, 200)
+    assert (entry.application, entry.status) == (designer.sandbox.default_application.application_id, 200)
     assert designer.token not in repr(designer.sandbox.journal.entries)
 
 

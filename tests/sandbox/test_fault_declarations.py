@@ -4,26 +4,26 @@ import random
 
 import pytest
 
-from proxy.sandbox import declared, faults
-from proxy.sandbox.injection import declarations, injector
+from proxy.sandbox import declaration_syntax, faults
+from proxy.sandbox.injection import injector
 
 
 @pytest.mark.parametrize(
     "text, fault",
     [
-        ("latency", faults.Latency()),
-        ("latency ms=50 share=0.5", faults.Latency(ms=50, share=0.5)),
-        ("  reset   on=both count=3 ", faults.Reset(on="both", count=3)),
-        ("5xx status=502 body=json retry_after=0", faults.Trouble(status=502, body="json", retry_after=0)),
-        ("429 share=1", faults.TooManyRequests(share=1.0)),
-        ("quota", faults.Quota(at=None)),
-        ("quota at=0", faults.Quota(at=0)),
-        ("missing-field field=SupPart.mpn", faults.MissingField(field="SupPart.mpn")),
-        ("wrong-clock seconds=-60", faults.WrongClock(seconds=-60)),
+        ("latency", faults.LatencyFault()),
+        ("latency ms=50 share=0.5", faults.LatencyFault(ms=50, share=0.5)),
+        ("  reset   on=both count=3 ", faults.ResetFault(on="both", count=3)),
+        ("5xx status=502 body=json retry_after=0", faults.ServerErrorFault(status=502, body="json", retry_after=0)),
+        ("429 share=1", faults.RateLimitFault(share=1.0)),
+        ("quota", faults.QuotaFault(at=None)),
+        ("quota at=0", faults.QuotaFault(at=0)),
+        ("missing-field field=SupPart.mpn", faults.MissingFieldFault(field="SupPart.mpn")),
+        ("wrong-clock seconds=-60", faults.ClockSkewFault(seconds=-60)),
     ],
 )
 def test_a_text_is_a_kind_and_its_figures(text: str, fault: faults.Fault) -> None:
-    assert declarations.parse(text) == (fault,)
+    assert faults.parse_faults(text) == (fault,)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_a_text_is_a_kind_and_its_figures(text: str, fault: faults.Fault) -> Non
 )
 def test_a_mistake_is_named_with_its_word_and_value(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
-        declarations.parse(text)
+        faults.parse_faults(text)
     assert complaint in str(caught.value)
 
 
 def test_json_holds_objects_and_texts_side_by_side() -> None:
-    read = declarations.read([{"kind": "latency", "ms": 5, "share": 1}, "429 retry_after=2"])
-    assert read == (faults.Latency(ms=5), faults.TooManyRequests(retry_after=2))
-    assert declarations.read([]) == ()
+    read = faults.read_faults([{"kind": "latency", "ms": 5, "share": 1}, "429 retry_after=2"])
+    assert read == (faults.LatencyFault(ms=5), faults.RateLimitFault(retry_after=2))
+    assert faults.read_faults([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -77,39 +77,39 @@ def test_json_holds_objects_and_texts_side_by_side() -> None:
 )
 def test_a_mistake_in_json_is_named_too(declared: object, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
-        declarations.read(declared)
+        faults.read_faults(declared)
     assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", faults.KINDS)
 def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
     declaration = faults.KINDS[kind]
-    assert all(declared.accepted(declaration, name) for name in declaration.__struct_fields__)
+    assert all(declaration_syntax.accepted_values(declaration, name) for name in declaration.__struct_fields__)
 
 
 def test_the_first_that_strikes_ends_the_search_and_latency_meets_it_wherever_it_stands() -> None:
-    declared = [one for text in ("5xx", "429", "latency ms=10", "latency ms=5") for one in declarations.parse(text)]
-    drawing = injector.Injector(declared, random.Random(1), ())
-    assert drawing.draw("graphql") == injector.Strike(0.015, faults.Trouble())
-    assert drawing.draw("token") is injector.NONE
+    declared = [one for text in ("5xx", "429", "latency ms=10", "latency ms=5") for one in faults.parse_faults(text)]
+    drawing = injector.FaultInjector(declared, random.Random(1), ())
+    assert drawing.draw("graphql") == injector.InjectedFault(0.015, faults.ServerErrorFault())
+    assert drawing.draw("token") is injector.NO_FAULT
 
 
 def test_what_is_left_of_counts_is_said_in_the_order_of_declaration() -> None:
-    declared = [one for text in ("5xx count=2", "quota", "latency count=9") for one in declarations.parse(text)]
-    drawing = injector.Injector(declared, random.Random(1), ())
+    declared = [one for text in ("5xx count=2", "quota", "latency count=9") for one in faults.parse_faults(text)]
+    drawing = injector.FaultInjector(declared, random.Random(1), ())
     drawing.draw("graphql")
-    assert drawing.left() == [(declared[0], 1), (declared[1], None), (declared[2], 8)]
+    assert drawing.remaining() == [(declared[0], 1), (declared[1], None), (declared[2], 8)]
 
 
 @pytest.mark.parametrize("text", ["latency", "5xx share=0.25 count=3 status=502 retry_after=0", "quota at=0", "quota"])
 def test_a_fault_is_written_as_it_is_read(text: str) -> None:
-    (fault,) = declarations.parse(text)
-    assert declarations.text(fault) == text
+    (fault,) = faults.parse_faults(text)
+    assert faults.fault_text(fault) == text
 
 
 def test_every_kind_is_written_so_that_it_can_be_read_again() -> None:
-    missing = faults.MissingField(field="SupPart.mpn", on="graphql")
-    plain = [kind() for kind in faults.KINDS.values() if kind not in (faults.MissingField, faults.Mixed)]
-    for fault in (missing, *plain, *faults.Mixed().faults()):
+    missing = faults.MissingFieldFault(field="SupPart.mpn", on="graphql")
+    plain = [kind() for kind in faults.KINDS.values() if kind not in (faults.MissingFieldFault, faults.MixedFaults)]
+    for fault in (missing, *plain, *faults.MixedFaults().faults()):
         assert isinstance(fault, faults.Fault)
-        assert declarations.parse(declarations.text(fault)) == (fault,)
+        assert faults.parse_faults(faults.fault_text(fault)) == (fault,)

@@ -8,13 +8,12 @@ from support.fault_injection import FREE, PARTS, billed, declare, raw, statuses,
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.sandbox import faults
-from proxy.sandbox.injection import declarations
 
 
 async def test_a_count_strikes_the_next_so_many_requests_and_is_over(caller: SandboxClient) -> None:
     declare(caller, "5xx count=2", "429 count=1")
     assert await statuses(caller, 5) == [503, 503, 429, 200, 200]
-    assert [left for _, left in caller.sandbox.faults.left()] == [0, 0]
+    assert [left for _, left in caller.sandbox.faults.remaining()] == [0, 0]
 
 
 async def test_a_share_strikes_about_so_many_and_never_two_on_one_request(start: StartSandbox) -> None:
@@ -44,23 +43,23 @@ async def test_the_same_seed_strikes_the_same_requests(start: StartSandbox) -> N
 
 
 async def test_faults_of_the_settings_are_there_from_the_start(start: StartSandbox) -> None:
-    async with start(faults=declarations.parse("429")) as caller:
+    async with start(faults=faults.parse_faults("429")) as caller:
         assert await statuses(caller, 1) == [429]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.4, 1.0])
 def test_mixed_faults_strike_their_share_all_together(share: float) -> None:
     missed = 1.0
-    for fault in declarations.parse(f"mixed share={share}"):
-        assert isinstance(fault, faults.Drawn)
+    for fault in faults.parse_faults(f"mixed share={share}"):
+        assert isinstance(fault, faults.RandomFault)
         missed *= 1 - fault.share
     assert 1 - missed == pytest.approx(share)
 
 
 def test_mixed_faults_are_of_many_kinds_and_spare_the_token_where_they_are_not_about_it() -> None:
-    kinds = {faults.word(type(fault)) for fault in declarations.parse("mixed share=0.05")}
+    kinds = {faults.kind_name(type(fault)) for fault in faults.parse_faults("mixed share=0.05")}
     assert kinds == {"latency", "reset", "5xx", "429", "cut", "malformed", "slow-loris", "401", "expired"}
-    assert {fault.on for fault in declarations.parse("mixed on=token")} == {"token"}
+    assert {fault.on for fault in faults.parse_faults("mixed on=token")} == {"token"}
 
 
 async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_accounted_for(
@@ -69,8 +68,8 @@ async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_
     async with start(rng=random.Random(5), token_windows=()) as caller:
         right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
         parts = 0
-        mixed = declarations.parse("mixed share=0.4 on=graphql")
-        caller.sandbox.faults.replace([fault for fault in mixed if not isinstance(fault, faults.SlowLoris)])
+        mixed = faults.parse_faults("mixed share=0.4 on=graphql")
+        caller.sandbox.faults.replace([fault for fault in mixed if not isinstance(fault, faults.SlowBodyFault)])
         for _ in range(150):
             try:
                 reply = await caller.ask(PARTS)
@@ -80,7 +79,7 @@ async def test_under_mixed_faults_what_arrives_whole_is_right_and_every_part_is_
                 await caller.log_in()
             if reply.status == 200:
                 parts += len(reply.data["supSearch"]["results"])
-        caller.sandbox.faults.lift()
+        caller.sandbox.faults.clear()
         assert (await raw(caller, FREE))[1].partition(b',"extensions"')[0] == right
         totals = caller.sandbox.journal.totals
         await until(lambda: None not in [entry.whole for entry in caller.sandbox.journal.entries])

@@ -78,7 +78,7 @@ async def test_an_expired_token_stays_so_and_a_newer_one_is_good(caller: Sandbox
         reply = await caller.ask(PARTS)
         assert (reply.status, reply.messages) == (401, ["The access token has expired"])
         assert reply.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
-    caller.sandbox.faults.lift()
+    caller.sandbox.faults.clear()
     assert (await caller.ask(FREE)).status == 401
     await caller.log_in()
     assert (await caller.ask(FREE)).data == ANSWER
@@ -161,11 +161,11 @@ async def test_a_quota_cut_in_the_month_is_the_new_limit_until_it_is_lifted(call
     assert refused.messages[0].startswith("You have exceeded your part limit of 5. ")
     counts = await caller.ask(
         "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }",
-        {"id": caller.sandbox.account.application_id},
+        {"id": caller.sandbox.default_application.application_id},
     )
     assert counts.data["admApplicationById"]["supplyCounts"] == {"partCounter": 6, "partLimit": 5}
     assert (struck(caller), billed(caller)) == ({"quota": 1}, 6)
-    caller.sandbox.faults.lift()
+    caller.sandbox.faults.clear()
     assert (await caller.ask(PARTS)).data
 
 
@@ -198,7 +198,7 @@ async def test_a_missing_field_is_refused_in_the_words_of_the_service(caller: Sa
     schema = await caller.ask('{ __type(name: "SupPart") { fields { name } } }')
     assert {"name": "totalAvail"} not in schema.data["__type"]["fields"]
     assert (struck(caller), billed(caller)) == ({"missing-field": 1}, 4)
-    caller.sandbox.faults.lift()
+    caller.sandbox.faults.clear()
     assert (await caller.ask(PARTS)).data == before.data
 
 

@@ -148,7 +148,7 @@ async def test_an_answer_that_grows_too_large_is_refused_and_costs_nothing(start
     async with start(answer_fields=100) as caller:
         assert (await caller.ask(query.format(1))).status == 200
         reply = await caller.ask(query.format(90))
-        assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 1
+        assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
     assert reply.status == 400
     assert reply.messages == ["The maximum allowed operation complexity was exceeded."]
     assert reply.body["errors"][0]["extensions"] == {"allowedComplexity": 100, "code": "HC0047"}
@@ -185,7 +185,7 @@ async def test_an_execution_that_takes_too_long_is_ended_with_an_error_of_its_ow
         }
     ]
     assert "data" not in reply.body
-    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
     turned.pace = 0.0
     assert len((await caller.ask(query, headers=headers)).data["supSearch"]["results"]) == 20
 

@@ -3,15 +3,15 @@
 import pytest
 from support.sandbox_client import StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.graphql import gates, schema
 
 PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
 
 
-def plan(*missing: str) -> tuple[accounts.Account, ...]:
-    features = accounts.FEATURES - frozenset(missing)
-    return (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+def plan(*missing: str) -> tuple[applications.SandboxApplication, ...]:
+    features = applications.FEATURES - frozenset(missing)
+    return (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
 
 
 def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_feature() -> None:
@@ -20,7 +20,7 @@ def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_featur
         kind = built.get_type(type_name)
         assert kind is not None
         assert field_name in kind.fields  # type: ignore[attr-defined]
-        assert feature in accounts.FEATURES
+        assert feature in applications.FEATURES
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_featur
 async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
-    async with start(accounts=plan(feature)) as caller:
+    async with start(applications=plan(feature)) as caller:
         reply = await caller.ask(PART % selection)
         other = await caller.ask(PART % "shortDescription")
     field = selection.partition(" ")[0]
@@ -62,7 +62,7 @@ async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
 async def test_a_field_that_may_not_be_null_takes_its_part_along(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
-    async with start(accounts=plan(feature)) as caller:
+    async with start(applications=plan(feature)) as caller:
         reply = await caller.ask(PART % selection)
         whole = await caller.ask(f'{{ supMultiMatch(queries: [{{mpn: "SN74S74N"}}]) {{ parts {{ {selection} }} }} }}')
     assert reply.body["data"] == {"supParts": [None]}
@@ -81,7 +81,7 @@ async def test_a_field_that_may_not_be_null_takes_its_part_along(
     ],
 )
 async def test_queries_and_aggregations_are_gated_too(start: StartSandbox, feature: str, query: str) -> None:
-    async with start(accounts=plan(feature)) as caller:
+    async with start(applications=plan(feature)) as caller:
         refused = await caller.ask(query)
     async with start() as caller:
         allowed = await caller.ask(query)
@@ -98,7 +98,7 @@ async def test_without_the_life_cycle_feature_its_properties_are_left_out(start:
 
     async with start() as caller:
         everything = await names(caller)
-    async with start(accounts=plan("LIFECYCLE")) as caller:
+    async with start(applications=plan("LIFECYCLE")) as caller:
         rest = await names(caller)
     assert "lifecyclestatus" in everything
     assert rest == {name for name in everything if "lifecyclestatus" not in name}

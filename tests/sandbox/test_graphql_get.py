@@ -83,7 +83,7 @@ async def test_a_mutation_without_a_name_is_a_405_and_by_post_it_is_looked_at(ca
 async def test_a_get_is_billed_and_in_the_journal_like_a_post(caller: SandboxClient) -> None:
     search = 'query Few { supSearch(q: "", limit: 3) { results { part { id } } } }'
     assert (await get(caller, {"query": search})).status == 200
-    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 3
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 3
     totals = caller.sandbox.journal.totals
     assert (totals.requests["graphql"], totals.parts) == (1, 3)
 

@@ -92,7 +92,7 @@ async def test_a_refusal_names_the_field_by_its_name_in_the_answer(caller: Sandb
 
 async def test_a_refused_request_costs_no_parts(caller: SandboxClient) -> None:
     await caller.ask(MATCH, {"queries": [{"mpn": "SN74S74N", "limit": 60}] * 2})
-    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
 
 
 async def test_a_currency_without_a_rate_is_refused_by_name(caller: SandboxClient) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.graphql import media_types
 
 GRAPHQL = "application/graphql-response+json"
@@ -57,7 +57,7 @@ async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: San
     reply = await send(caller, accept, {"query": search})
     assert (reply.status, reply.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
     assert accept in reply.messages[0]
-    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 0
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
 
 
 async def test_several_accept_headers_are_read_as_one(caller: SandboxClient) -> None:
@@ -100,9 +100,9 @@ async def test_a_token_fault_is_a_401_in_every_media_type(caller: SandboxClient,
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
 async def test_data_beside_errors_is_a_200_in_every_media_type(start: StartSandbox, accept: str) -> None:
-    features = accounts.FEATURES - {"LEAD_TIME"}
-    plan = accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features)
-    async with start(accounts=(plan,)) as caller:
+    features = applications.FEATURES - {"LEAD_TIME"}
+    plan = applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features)
+    async with start(applications=(plan,)) as caller:
         reply = await send(caller, accept, {"query": GATED})
     assert reply.status == 200
     assert reply.body["data"]["supParts"][0]["mpn"]
@@ -114,8 +114,8 @@ async def test_data_beside_errors_is_a_200_in_every_media_type(start: StartSandb
 async def test_the_status_of_a_used_up_part_limit_is_the_chosen_one_in_every_media_type(
     start: StartSandbox, accept: str, status: int
 ) -> None:
-    small = accounts.Account("small", "app-small", "small-client", "small-secret", part_limit=0)
-    async with start(accounts=(small,), part_limit_status=status) as caller:
+    small = applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=0)
+    async with start(applications=(small,), part_limit_status=status) as caller:
         reply = await send(caller, accept, {"query": '{ supSearch(q: "") { hits } }'})
     assert (reply.status, reply.body["data"]) == (status, None)
 

@@ -95,7 +95,7 @@ async def test_in_no_auth_mode_requests_without_a_token_go_to_the_first_account(
     async with start(no_auth=True) as caller:
         query = '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { id } } }'
         assert (await caller.ask(query, headers={})).status == 200
-        assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 1
+        assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
 
 
 @pytest.mark.parametrize(

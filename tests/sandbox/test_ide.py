@@ -119,12 +119,12 @@ async def test_the_schema_is_there_as_text_for_anybody(caller: SandboxClient) ->
 
 
 async def test_the_text_lacks_the_fields_that_a_fault_takes_away(start: StartSandbox) -> None:
-    async with start(faults=(faults.MissingField(field="SupPart.shortDescription"),)) as caller:
+    async with start(faults=(faults.MissingFieldFault(field="SupPart.shortDescription"),)) as caller:
         url = caller.sandbox.graphql_url + "?sdl"
         async with caller.session.get(url) as response:
             fields = graphql.build_schema(await response.text()).type_map["SupPart"]
         assert "shortDescription" not in fields.fields
-        caller.sandbox.faults.lift()
+        caller.sandbox.faults.clear()
         async with caller.session.get(url) as response:
             assert "shortDescription" in graphql.build_schema(await response.text()).type_map["SupPart"].fields
 
@@ -138,7 +138,9 @@ async def test_the_ready_documents_are_good_and_those_about_parts_find_some(call
     for example in examples:
         assert graphql.validate(schema, graphql.parse(example["query"])) == [], example["name"]
         if "sup" in example["query"]:
-            before = caller.sandbox.accounting.used(caller.sandbox.account.application_id)
+            before = caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id)
             (answer,) = (await caller.ask(example["query"], example["variables"])).data.values()
             assert answer
-            assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) > before, example["name"]
+            assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) > before, example[
+                "name"
+            ]

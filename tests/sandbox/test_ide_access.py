@@ -10,13 +10,15 @@ from support.ide_page import IdePage
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock, windows
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 from proxy.sandbox.state import file
 
-GUESTS = people.Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
-GUEST = dataclasses.replace(people.USERS[1], id="guest", email="guest@sandbox.example", organisation=GUESTS.id)
+GUESTS = user_directory.Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
+GUEST = dataclasses.replace(
+    user_directory.DEFAULT_USERS[1], id="guest", email="guest@sandbox.example", organisation=GUESTS.id
+)
 OTHERS = dataclasses.replace(
-    accounts.READY,
+    applications.DEFAULT_APPLICATION,
     name="of others",
     application_id="app-of-others",
     client_id="client-of-others",
@@ -28,11 +30,11 @@ PARTS = '{ supSearchMpn(q: "LM358", limit: 1) { hits } }'
 @pytest.fixture
 async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
     """A sandbox with two organisations; the first has an application for parts, then one for users' tokens."""
-    applications = (OTHERS, accounts.READY, accounts.READY_DESIGN)
+    known = (OTHERS, applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION)
     async with start(
-        accounts=applications,
-        organisations=(people.SANDBOX, GUESTS),
-        users=(*people.USERS, GUEST),
+        applications=known,
+        organisations=(user_directory.DEFAULT_ORGANISATION, GUESTS),
+        users=(*user_directory.DEFAULT_USERS, GUEST),
         token_windows=(),
     ) as ready:
         yield ready
@@ -74,7 +76,7 @@ async def test_the_ide_authorises_with_the_first_application_of_the_organisation
     await page.sign_in()
     state = await page.state()
     assert (state["user"]["name"], state["organisation"]) == ("Ada Sandbox", "Sandbox")
-    assert state["application"]["name"] == accounts.READY.name
+    assert state["application"]["name"] == applications.DEFAULT_APPLICATION.name
     reply = await page.token()
     assert (reply.status, reply.body["by_user"], reply.body["scope"]) == (200, False, "supply.domain")
     assert reply.headers["Cache-Control"].startswith("no-store")
@@ -91,9 +93,9 @@ async def test_nobody_is_given_another_organisations_application(caller: Sandbox
     assert (await page.state())["application"]["name"] == OTHERS.name
     caller.token = (await page.token()).body["access_token"]
     await caller.ask('{ supSearchMpn(q: "LM358", limit: 1) { results { part { mpn } } } }')
-    assert caller.sandbox.accounting.used(OTHERS.application_id) == 1
-    assert caller.sandbox.accounting.used(accounts.READY.application_id) == 0
-    caller.sandbox.accounts.remove(OTHERS.application_id)
+    assert caller.sandbox.part_usage.used(OTHERS.application_id) == 1
+    assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
+    caller.sandbox.applications.remove(OTHERS.application_id)
     assert (await page.state())["application"] is None
     reply = await page.token()
     assert (reply.status, reply.body["error"]) == (404, "no_application")
@@ -102,7 +104,7 @@ async def test_nobody_is_given_another_organisations_application(caller: Sandbox
 async def test_no_answer_holds_a_secret(page: IdePage) -> None:
     await page.sign_in()
     answers = [str(await page.state()), str((await page.token()).body), str((await page.authorization()).body)]
-    assert [text for text in answers if accounts.READY.client_secret in text] == []
+    assert [text for text in answers if applications.DEFAULT_APPLICATION.client_secret in text] == []
 
 
 async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePage) -> None:
@@ -124,12 +126,16 @@ async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
     caller: SandboxClient, page: IdePage, turned: clock.ManualClock
 ) -> None:
     await page.sign_in()
-    before = caller.sandbox.requests.tokens
+    before = caller.sandbox.request_counts.tokens
     first = (await page.token()).body["access_token"]
     assert (await page.token()).body["access_token"] == first
-    assert caller.sandbox.requests.tokens == before + 1
+    assert caller.sandbox.request_counts.tokens == before + 1
     entry = caller.sandbox.journal.last(1)[0]
-    assert (entry.service, entry.application, entry.status) == ("token", accounts.READY.application_id, 200)
+    assert (entry.service, entry.application, entry.status) == (
+        "token",
+        applications.DEFAULT_APPLICATION.application_id,
+        200,
+    )
     assert (await page.token(renew="1")).body["access_token"] != first
     turned.advance(3600 * 9)  # the browser session's own end is later
     kept = (await page.token()).body
@@ -150,17 +156,17 @@ async def test_token_requests_count_in_the_applications_windows(start: StartSand
 async def test_the_application_chosen_in_the_portal_takes_its_place(caller: SandboxClient, page: IdePage) -> None:
     await page.sign_in()
     await page.token()
-    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     chosen = (await page.state())["application"]
     assert (chosen["name"], chosen["grant"], chosen["needs_user"]) == (
-        accounts.READY_DESIGN.name,
+        applications.DEFAULT_DESIGN_APPLICATION.name,
         "authorization_code",
         True,
     )
     assert chosen["settings"] == {
         "authorize_url": f"{caller.sandbox.url}/connect/authorize",
         "token_url": caller.sandbox.token_url,
-        "client_id": accounts.READY_DESIGN.client_id,
+        "client_id": applications.DEFAULT_DESIGN_APPLICATION.client_id,
         "redirect_uri": caller.sandbox.graphql_url + "/",
         "scope": "openid profile email user.access offline_access supply.domain design.domain",
         "code_challenge_method": "S256",
@@ -170,7 +176,7 @@ async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Sand
 
 
 async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: SandboxClient, page: IdePage) -> None:
-    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     asked = yarl.URL((await page.authorization()).body["url"]).query
     assert (asked["code_challenge_method"], asked["redirect_uri"]) == ("S256", caller.sandbox.graphql_url + "/")
@@ -193,44 +199,50 @@ async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: San
 async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(
     caller: SandboxClient, page: IdePage
 ) -> None:
-    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     for _ in range(2):
         await page.authorization()
-    known = caller.sandbox.accounts.by_client_id(accounts.READY_DESIGN.client_id)
+    known = caller.sandbox.applications.by_client_id(applications.DEFAULT_DESIGN_APPLICATION.client_id)
     assert known is not None
-    assert known.redirect_uris == (*accounts.READY_DESIGN.redirect_uris, caller.sandbox.graphql_url + "/")
+    assert known.redirect_uris == (
+        *applications.DEFAULT_DESIGN_APPLICATION.redirect_uris,
+        caller.sandbox.graphql_url + "/",
+    )
 
 
 async def test_a_state_file_that_takes_nothing_more_is_named(
     start: StartSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
-    async with start(state=path, accounts=(accounts.READY_DESIGN,)) as caller, IdePage(caller.sandbox.url) as page:
+    async with (
+        start(state=path, applications=(applications.DEFAULT_DESIGN_APPLICATION,)) as caller,
+        IdePage(caller.sandbox.url) as page,
+    ):
         await page.sign_in()
         monkeypatch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
         reply = await page.authorization()
         assert (reply.status, reply.body["error"]) == (500, "server_error")
         assert str(path) in reply.body["error_description"]
-        assert caller.sandbox.accounts.all == (accounts.READY_DESIGN,)
+        assert caller.sandbox.applications.all == (applications.DEFAULT_DESIGN_APPLICATION,)
         monkeypatch.undo()
         assert (await page.authorization()).status == 200
 
 
 async def test_who_does_not_allow_it_comes_back_with_an_error(caller: SandboxClient, page: IdePage) -> None:
-    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page, "deny")
     assert (back.path, back.query["error"]) == ("/graphql/", "access_denied")
 
 
 async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: SandboxClient, page: IdePage) -> None:
-    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page)
     came = {"code": back.query["code"], "state": back.query["state"]}
     async with IdePage(caller.sandbox.url) as another:
-        await another.sign_in(people.USERS[1], "sandbox-grace")
+        await another.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
         reply = await another.token(**came)
         assert (reply.status, reply.body["error"]) == (400, "invalid_state")
     # Whoever tries has used it up.
@@ -238,7 +250,7 @@ async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Sandbo
 
 
 async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(caller: SandboxClient, page: IdePage) -> None:
-    caller.sandbox.accounts.choose_for_ide(accounts.READY_DESIGN.application_id)
+    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page)
     reply = await page.token(code="another", state=back.query["state"])

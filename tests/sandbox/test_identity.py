@@ -7,9 +7,9 @@ import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock, windows
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
-DESIGNER = accounts.Account("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
+DESIGNER = applications.SandboxApplication("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
 
 
 async def test_the_answer_has_the_keys_of_the_service_in_its_order(caller: SandboxClient) -> None:
@@ -36,7 +36,7 @@ async def test_the_token_carries_the_claims_and_is_signed_by_the_published_key(
     assert set(claims) == {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti"}
     assert (claims["iat"], claims["nbf"], claims["exp"]) == (now, now, now + 86_400)
     assert claims["iss"] == document["issuer"] == caller.sandbox.url
-    assert claims["client_id"] == caller.sandbox.account.client_id
+    assert claims["client_id"] == caller.sandbox.default_application.client_id
     assert claims["scope"] == ["supply.domain"]
     assert document["token_endpoint"] == caller.sandbox.token_url
 
@@ -49,7 +49,7 @@ async def test_every_token_has_its_own_jti(start: StartSandbox) -> None:
 
 
 async def test_credentials_may_come_by_basic(caller: SandboxClient) -> None:
-    account = caller.sandbox.account
+    account = caller.sandbox.default_application
     pair = base64.b64encode(f"{account.client_id}:{account.client_secret}".encode()).decode()
     reply = await caller.post(
         caller.sandbox.token_url,
@@ -111,7 +111,7 @@ async def test_a_form_that_cannot_be_read_is_an_invalid_request(
 
 
 async def test_without_a_scope_the_token_has_all_that_the_application_may_have(start: StartSandbox) -> None:
-    async with start(accounts=(DESIGNER,), token_windows=()) as caller:
+    async with start(applications=(DESIGNER,), token_windows=()) as caller:
         both = await caller.log_in()
         one = await caller.log_in(scope="supply.domain")
     assert both.body["scope"] == "design.domain supply.domain"
@@ -134,8 +134,8 @@ async def test_retry_after_is_in_whole_seconds_rounded_up(start: StartSandbox, t
 
 
 async def test_the_limits_are_those_of_each_client(start: StartSandbox) -> None:
-    ready = accounts.READY
-    async with start(accounts=(ready, DESIGNER), token_windows=(windows.Window(1, 60),)) as caller:
+    ready = applications.DEFAULT_APPLICATION
+    async with start(applications=(ready, DESIGNER), token_windows=(windows.Window(1, 60),)) as caller:
         assert (await caller.log_in()).status == 429
         other = await caller.log_in(client_id="client-2", client_secret="secret-2")
     assert other.status == 200
@@ -148,9 +148,9 @@ async def test_wrong_secrets_fill_the_windows_too(start: StartSandbox) -> None:
 
 
 async def test_token_requests_are_counted(caller: SandboxClient) -> None:
-    assert caller.sandbox.requests.tokens == 1
+    assert caller.sandbox.request_counts.tokens == 1
     await caller.log_in(client_id="nobody")
-    assert caller.sandbox.requests.tokens == 2
+    assert caller.sandbox.request_counts.tokens == 2
 
 
 def test_an_account_hides_its_credentials_when_it_is_printed() -> None:
@@ -160,16 +160,16 @@ def test_an_account_hides_its_credentials_when_it_is_printed() -> None:
 
 def test_an_account_with_an_unknown_feature_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="FLYING"):
-        accounts.Account("x", "1", "2", "3", features=frozenset({"FLYING"}))
+        applications.SandboxApplication("x", "1", "2", "3", features=frozenset({"FLYING"}))
 
 
 def test_two_accounts_may_not_share_a_client_id() -> None:
     with pytest.raises(ValueError, match="client ids"):
-        accounts.Accounts((DESIGNER, DESIGNER))
+        applications.ApplicationRegistry((DESIGNER, DESIGNER))
 
 
 async def test_a_field_that_is_given_twice_is_an_invalid_request(caller: SandboxClient) -> None:
-    account = caller.sandbox.account
+    account = caller.sandbox.default_application
     form = [
         ("grant_type", "client_credentials"),
         ("client_id", account.client_id),

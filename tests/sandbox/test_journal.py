@@ -6,8 +6,7 @@ import io
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import journal
-from proxy.sandbox.injection import declarations
+from proxy.sandbox import faults, journal
 
 NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part { mpn } } } }"
 
@@ -18,11 +17,11 @@ async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
     turned.advance(5)
     await caller.ask(NAMED, {"q": ""})
     entry = caller.sandbox.journal.entries[-1]
-    assert entry == journal.Entry(
+    assert entry == journal.JournalEntry(
         number=2,
         time=1_700_000_005.0,
         service="graphql",
-        application=caller.sandbox.account.application_id,
+        application=caller.sandbox.default_application.application_id,
         operation="Parts",
         fields=("supSearch",),
         parts=3,
@@ -35,7 +34,7 @@ async def test_a_query_is_entered_with_who_asked_for_what_and_what_it_cost(
 async def test_a_token_request_is_entered_with_its_application(caller: SandboxClient) -> None:
     (entry,) = caller.sandbox.journal.entries
     assert (entry.service, entry.status, entry.whole) == ("token", 200, True)
-    assert entry.application == caller.sandbox.account.application_id
+    assert entry.application == caller.sandbox.default_application.application_id
     await caller.log_in(client_secret="wrong")
     refused = caller.sandbox.journal.entries[-1]
     assert (refused.application, refused.status) == (None, 400)
@@ -45,7 +44,7 @@ async def test_no_token_no_secret_and_no_variable_is_in_it(caller: SandboxClient
     await caller.ask(NAMED, {"q": "a part number of a client"})
     await caller.ask('{ supSearch(q: "a part number of a client") { hits } }')
     text = repr(caller.sandbox.journal.entries)
-    for hidden in (caller.token, caller.sandbox.account.client_secret, "a part number"):
+    for hidden in (caller.token, caller.sandbox.default_application.client_secret, "a part number"):
         assert hidden not in text
 
 
@@ -70,7 +69,7 @@ async def test_a_body_that_is_too_large_is_entered_with_its_status(caller: Sandb
 
 async def test_totals_count_requests_parts_and_strikes(caller: SandboxClient) -> None:
     await caller.ask(NAMED, {"q": ""})
-    caller.sandbox.faults.replace(declarations.parse("malformed body=half"))
+    caller.sandbox.faults.replace(faults.parse_faults("malformed body=half"))
     async with caller.session.post(
         caller.sandbox.graphql_url, json={"query": NAMED, "variables": {"q": ""}}, headers={"token": caller.token}
     ) as response:
@@ -83,11 +82,11 @@ async def test_totals_count_requests_parts_and_strikes(caller: SandboxClient) ->
 async def test_in_no_auth_mode_the_first_application_is_entered(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         await caller.ask(NAMED, {"q": ""}, headers={})
-        assert caller.sandbox.journal.entries[-1].application == caller.sandbox.account.application_id
+        assert caller.sandbox.journal.entries[-1].application == caller.sandbox.default_application.application_id
 
 
 async def test_a_request_is_there_while_it_is_under_way(caller: SandboxClient) -> None:
-    caller.sandbox.faults.replace(declarations.parse("latency ms=600000"))
+    caller.sandbox.faults.replace(faults.parse_faults("latency ms=600000"))
     asking = asyncio.create_task(caller.ask(NAMED, {"q": ""}), name="a caller that waits")
     async with asyncio.timeout(30):
         while not caller.sandbox.journal.totals.parts:
@@ -102,9 +101,9 @@ async def test_a_request_is_there_while_it_is_under_way(caller: SandboxClient) -
 
 
 def test_the_oldest_entries_go_and_the_totals_count_on() -> None:
-    kept = journal.Journal(clock.ManualClock(), kept=3)
+    kept = journal.RequestJournal(clock.ManualClock(), kept=3)
     for _ in range(5):
-        kept.close(kept.open("graphql"), whole=True)
+        kept.finish(kept.begin("graphql"), whole=True)
     assert [entry.number for entry in kept.entries] == [3, 4, 5]
     assert [entry.number for entry in kept.last(2)] == [4, 5]
     assert kept.last(0) == []
@@ -112,12 +111,12 @@ def test_the_oldest_entries_go_and_the_totals_count_on() -> None:
 
 
 def test_after_a_clear_everything_is_counted_anew_and_what_was_under_way_nowhere() -> None:
-    kept = journal.Journal(clock.ManualClock())
-    under_way = kept.open("graphql")
+    kept = journal.RequestJournal(clock.ManualClock())
+    under_way = kept.begin("graphql")
     kept.clear()
-    kept.bill(under_way, 7)
-    kept.strike(under_way, "cut")
-    kept.close(under_way, whole=False)
-    assert (kept.entries, kept.totals) == ((), journal.Totals())
-    later = kept.open("token")
+    kept.record_parts(under_way, 7)
+    kept.record_fault(under_way, "cut")
+    kept.finish(under_way, whole=False)
+    assert (kept.entries, kept.totals) == ((), journal.JournalTotals())
+    later = kept.begin("token")
     assert (later.number, kept.totals.requests) == (2, {"token": 1})

@@ -5,7 +5,7 @@ from typing import Any
 
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.catalog import records, store
 
 # KiCost's: names one after the other with commas and no blanks, and no name for the operation.
@@ -89,11 +89,11 @@ async def test_variables_may_be_left_out_or_empty(caller: SandboxClient) -> None
 
 
 async def test_a_higher_limit_holds_at_once_and_what_was_used_stays(caller: SandboxClient) -> None:
-    known, account = caller.sandbox.accounts, accounts.READY
+    known, account = caller.sandbox.applications, applications.DEFAULT_APPLICATION
     match = '{ supParts(ids: ["54445"]) { id } }'
     known.replace(dataclasses.replace(account, part_limit=1))
     await caller.ask(match)
     assert "part limit of 1." in (await caller.ask(match)).messages[0]
     known.replace(dataclasses.replace(account, part_limit=2))
     assert (await caller.ask(match)).data["supParts"] == [{"id": "54445"}]
-    assert caller.sandbox.accounting.used(account.application_id) == 2
+    assert caller.sandbox.part_usage.used(account.application_id) == 2

@@ -7,7 +7,7 @@ import pytest
 from support.legacy_client import LegacyClient, StartLegacy
 
 from proxy.kit import clock
-from proxy.sandbox import declared
+from proxy.sandbox import declaration_syntax
 from proxy.sandbox.legacy_v3 import disturbances, drawing
 
 PART = "/parts/5ec397c9af088104"
@@ -179,7 +179,7 @@ def test_the_same_seed_strikes_the_same_and_another_does_not() -> None:
 @pytest.mark.parametrize("kind", disturbances.KINDS.by_word)
 def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
     declaration = disturbances.KINDS.by_word[kind]
-    assert all(declared.accepted(declaration, name) for name in declaration.__struct_fields__)
+    assert all(declaration_syntax.accepted_values(declaration, name) for name in declaration.__struct_fields__)
 
 
 @pytest.mark.parametrize(

@@ -330,8 +330,8 @@ async def few(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     ]  # fmt: skip
     (tmp_path / "parts.jsonl").write_text("".join(f"{json.dumps(part)}\n" for part in parts), "utf-8")
     catalog = store.open_catalog(data=tmp_path)
-    legacy = legacy_settings.Settings(requests_per_second=None)
-    running = app.running(settings.Settings(legacy=legacy), catalog=catalog)
+    legacy = legacy_settings.LegacySettings(requests_per_second=None)
+    running = app.serve(settings.SandboxSettings(legacy=legacy), catalog=catalog)
     async with running as sandbox, aiohttp.ClientSession() as session:
         yield LegacyClient(sandbox, session)
     catalog.close()

@@ -10,9 +10,9 @@ import pytest
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 
-ADA, GRACE = people.USERS
+ADA, GRACE = user_directory.DEFAULT_USERS
 FREE = '{ supSellers(ids: ["459"]) { name } }'
 HOSTILE = "<script>alert(1)</script>"
 SHOWN = html.escape(HOSTILE)
@@ -35,7 +35,7 @@ async def _typed(command: str) -> str:
 
 
 async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visitor: PageBrowser) -> None:
-    for number, user in enumerate(people.USERS, 1):
+    for number, user in enumerate(user_directory.DEFAULT_USERS, 1):
         seen = await visitor.open("/account/login", return_to="/portal")
         form = re.findall(r"<form.*?</form>", seen.page, re.DOTALL)[number]
         assert f'aria-label="Sign in as {user.name}"' in form
@@ -47,14 +47,14 @@ async def test_the_sign_in_page_offers_users_who_are_signed_in_by_a_button(visit
 
 
 async def test_only_users_with_their_first_password_are_offered(caller: SandboxClient, visitor: PageBrowser) -> None:
-    caller.sandbox.people.replace(dataclasses.replace(ADA, password=people.hashed("other", b"salt")))
-    caller.sandbox.people.replace(dataclasses.replace(GRACE, name=HOSTILE))
+    caller.sandbox.users.replace(dataclasses.replace(ADA, password=user_directory.hash_password("other", b"salt")))
+    caller.sandbox.users.replace(dataclasses.replace(GRACE, name=HOSTILE))
     page = (await visitor.open("/account/login")).page
     assert ADA.email not in page
     assert GRACE.email in page
     assert HOSTILE not in page
     assert SHOWN in page
-    caller.sandbox.people.remove(GRACE.id)
+    caller.sandbox.users.remove(GRACE.id)
     assert "Demo users" not in (await visitor.open("/account/login")).page
 
 
@@ -65,7 +65,7 @@ async def test_the_commands_of_the_front_page_get_parts(
     queries, legacy = _commands(await visitor.open("/"))
     assert '"mpn":"LM358"' in await _typed(queries)
     assert '"LM358N"' in await _typed(legacy)
-    assert caller.sandbox.accounting.used(caller.sandbox.account.application_id) == 1
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
 
 
 async def test_no_secret_breaks_out_of_a_command_or_of_the_page(
@@ -73,8 +73,8 @@ async def test_no_secret_breaks_out_of_a_command_or_of_the_page(
 ) -> None:
     needs_program("curl")
     secret = f"a'b\"c$(exit 3)&d=e+f%20\\{HOSTILE}"
-    account = dataclasses.replace(accounts.READY, client_secret=secret, name=HOSTILE)
-    async with start(accounts=(account,)) as caller, PageBrowser(caller.sandbox.url) as visitor:
+    account = dataclasses.replace(applications.DEFAULT_APPLICATION, client_secret=secret, name=HOSTILE)
+    async with start(applications=(account,)) as caller, PageBrowser(caller.sandbox.url) as visitor:
         seen = await visitor.open("/")
         assert HOSTILE not in seen.page
         assert html.escape(secret, quote=False) in seen.page.replace("&#34;", '"').replace("&#39;", "'")
@@ -92,9 +92,9 @@ async def test_without_authorization_the_command_has_no_token(
 
 
 async def test_a_secret_that_was_changed_is_not_on_the_front_page(caller: SandboxClient, visitor: PageBrowser) -> None:
-    account = caller.sandbox.account
+    account = caller.sandbox.default_application
     assert account.client_secret in (await visitor.open("/")).page
-    caller.sandbox.accounts.replace(dataclasses.replace(account, client_secret="rotated-secret"))
+    caller.sandbox.applications.replace(dataclasses.replace(account, client_secret="rotated-secret"))
     seen = await visitor.open("/")
     assert "rotated-secret" not in seen.page
     assert account.client_secret not in seen.page
@@ -135,13 +135,13 @@ async def test_the_journal_page_shows_requests_newest_first(caller: SandboxClien
         ("2", "graphql", "supSellers", "0"),
     ]
     assert {row[1] for row in texts} == {"2023-11-14 22:13:20.000"}
-    assert texts[1][4] == caller.sandbox.account.name
+    assert texts[1][4] == caller.sandbox.default_application.name
 
 
 async def test_no_text_of_a_request_breaks_out_of_the_journal_page(caller: SandboxClient, visitor: PageBrowser) -> None:
-    account = caller.sandbox.account
-    caller.sandbox.accounts.replace(dataclasses.replace(account, name=HOSTILE))
-    entry = caller.sandbox.journal.open("design")
+    account = caller.sandbox.default_application
+    caller.sandbox.applications.replace(dataclasses.replace(account, name=HOSTILE))
+    entry = caller.sandbox.journal.begin("design")
     entry.operation, entry.fields, entry.application = HOSTILE, (HOSTILE,), account.application_id
     page = (await visitor.open("/admin/journal")).page
     assert HOSTILE not in page

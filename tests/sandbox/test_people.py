@@ -4,69 +4,74 @@ import dataclasses
 
 import pytest
 
-from proxy.sandbox import accounts, people, settings
+from proxy.sandbox import applications, settings, user_directory
 
-ADA, GRACE = people.USERS
-ELSEWHERE = people.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
-FIRST, SECOND = accounts.READY, accounts.READY_DESIGN
+ADA, GRACE = user_directory.DEFAULT_USERS
+ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
+FIRST, SECOND = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
 
 
 @pytest.fixture
-def everybody() -> people.People:
-    return people.People((people.SANDBOX, ELSEWHERE), people.USERS)
+def everybody() -> user_directory.UserDirectory:
+    return user_directory.UserDirectory((user_directory.DEFAULT_ORGANISATION, ELSEWHERE), user_directory.DEFAULT_USERS)
 
 
 def test_a_sandbox_has_one_organisation_with_two_users() -> None:
-    chosen = settings.Settings()
+    chosen = settings.SandboxSettings()
     assert [organisation.name for organisation in chosen.organisations] == ["Sandbox"]
     assert {user.organisation for user in chosen.users} == {chosen.organisations[0].id}
     assert len(chosen.users) == 2
 
 
-async def test_the_ready_passwords_are_those_that_are_written_down(everybody: people.People) -> None:
-    assert await everybody.authenticate(ADA.email, people.PASSWORD) == ADA
+async def test_the_ready_passwords_are_those_that_are_written_down(everybody: user_directory.UserDirectory) -> None:
+    assert await everybody.authenticate(ADA.email, user_directory.DEFAULT_PASSWORD) == ADA
     assert await everybody.authenticate(" GRACE@sandbox.example", "sandbox-grace") == GRACE
 
 
-@pytest.mark.parametrize("email, password", [(ADA.email, "sandbox-grace"), (ADA.email, ""), ("x@y", people.PASSWORD)])
-async def test_anything_else_is_nobodys(everybody: people.People, email: str, password: str) -> None:
+@pytest.mark.parametrize(
+    "email, password", [(ADA.email, "sandbox-grace"), (ADA.email, ""), ("x@y", user_directory.DEFAULT_PASSWORD)]
+)
+async def test_anything_else_is_nobodys(everybody: user_directory.UserDirectory, email: str, password: str) -> None:
     assert await everybody.authenticate(email, password) is None
 
 
 def test_a_password_is_kept_as_a_hash_with_its_own_salt() -> None:
-    one, other = people.hashed("correct horse", b"salt"), people.hashed("correct horse", b"pepper")
+    one, other = (
+        user_directory.hash_password("correct horse", b"salt"),
+        user_directory.hash_password("correct horse", b"pepper"),
+    )
     assert one != other
     assert "horse" not in one
-    assert people.matches("correct horse", one)
-    assert not people.matches("correct mule", one)
+    assert user_directory.verify_password("correct horse", one)
+    assert not user_directory.verify_password("correct mule", one)
     with pytest.raises(ValueError, match="md5"):
-        people.matches("x", "md5$1$1$1$c2FsdA==$eA==")
+        user_directory.verify_password("x", "md5$1$1$1$c2FsdA==$eA==")
 
 
 def test_a_user_hides_the_password_when_printed() -> None:
     assert ADA.password not in repr(ADA)
 
 
-def test_users_come_change_and_go(everybody: people.People) -> None:
-    kay = people.User("k", "kay@sandbox.example", "Alan Curtis Kay", ADA.password, ELSEWHERE.id)
+def test_users_come_change_and_go(everybody: user_directory.UserDirectory) -> None:
+    kay = user_directory.SandboxUser("k", "kay@sandbox.example", "Alan Curtis Kay", ADA.password, ELSEWHERE.id)
     everybody.add(kay)
     assert (kay.given_name, kay.family_name) == ("Alan", "Curtis Kay")
-    assert everybody.of(ELSEWHERE.id) == (kay,)
+    assert everybody.of_organisation(ELSEWHERE.id) == (kay,)
     moved = dataclasses.replace(kay, email="alan@sandbox.example")
     everybody.replace(moved)
     assert (everybody.by_email("kay@sandbox.example"), everybody.by_id("k")) == (None, moved)
     everybody.remove("k")
-    assert everybody.all == people.USERS
+    assert everybody.all == user_directory.DEFAULT_USERS
     with pytest.raises(KeyError):
         everybody.remove("k")
     with pytest.raises(KeyError):
         everybody.replace(moved)
 
 
-def test_an_organisation_goes_with_its_users(everybody: people.People) -> None:
-    everybody.replace_organisation(dataclasses.replace(people.SANDBOX, name="Renamed"))
+def test_an_organisation_goes_with_its_users(everybody: user_directory.UserDirectory) -> None:
+    everybody.replace_organisation(dataclasses.replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
     assert [one.name for one in everybody.organisations] == ["Renamed", "Elsewhere"]
-    everybody.remove_organisation(people.SANDBOX.id)
+    everybody.remove_organisation(user_directory.DEFAULT_ORGANISATION.id)
     assert (everybody.organisations, everybody.all) == ((ELSEWHERE,), ())
 
 
@@ -80,28 +85,28 @@ def test_an_organisation_goes_with_its_users(everybody: people.People) -> None:
     ],
 )
 def test_a_user_who_cannot_be_is_refused_by_name(
-    everybody: people.People, changes: dict[str, str], complaint: str
+    everybody: user_directory.UserDirectory, changes: dict[str, str], complaint: str
 ) -> None:
     fields = {"id": "k", "email": "kay@sandbox.example", "name": "Kay", "password": "", "organisation": ELSEWHERE.id}
     with pytest.raises(ValueError, match=complaint):
-        everybody.add(people.User(**{**fields, **changes}))
+        everybody.add(user_directory.SandboxUser(**{**fields, **changes}))
 
 
-def test_an_address_cannot_be_changed_to_anothers(everybody: people.People) -> None:
+def test_an_address_cannot_be_changed_to_anothers(everybody: user_directory.UserDirectory) -> None:
     with pytest.raises(ValueError, match="the address is taken"):
         everybody.replace(dataclasses.replace(GRACE, email=ADA.email))
 
 
 def test_applications_are_found_by_both_ids_and_by_their_organisation() -> None:
-    known = accounts.Accounts((FIRST, SECOND))
-    assert known.all == known.of(people.SANDBOX.id) == (FIRST, SECOND)
+    known = applications.ApplicationRegistry((FIRST, SECOND))
+    assert known.all == known.of_organisation(user_directory.DEFAULT_ORGANISATION.id) == (FIRST, SECOND)
     assert known.by_client_id(SECOND.client_id) is SECOND
     assert known.by_application(SECOND.application_id.upper()) is SECOND
-    assert known.of("nowhere") == ()
+    assert known.of_organisation("nowhere") == ()
 
 
 def test_a_changed_application_is_found_by_its_new_client_id_only() -> None:
-    known = accounts.Accounts((FIRST, SECOND))
+    known = applications.ApplicationRegistry((FIRST, SECOND))
     changed = dataclasses.replace(FIRST, client_id="new")
     known.replace(changed)
     assert (known.by_client_id(FIRST.client_id), known.by_client_id("new")) == (None, changed)
@@ -113,7 +118,7 @@ def test_a_changed_application_is_found_by_its_new_client_id_only() -> None:
 
 
 def test_applications_may_not_share_an_id() -> None:
-    known = accounts.Accounts((FIRST, SECOND))
+    known = applications.ApplicationRegistry((FIRST, SECOND))
     for changes in ({"client_id": "c"}, {"application_id": "a"}):
         with pytest.raises(ValueError, match="must differ"):
             known.add(dataclasses.replace(FIRST, **changes))
@@ -123,12 +128,12 @@ def test_applications_may_not_share_an_id() -> None:
 
 
 def test_the_ide_authorises_with_the_first_application_until_another_is_chosen() -> None:
-    known = accounts.Accounts((FIRST, SECOND))
-    assert known.ide_application(people.SANDBOX.id) is FIRST
+    known = applications.ApplicationRegistry((FIRST, SECOND))
+    assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is FIRST
     known.choose_for_ide(SECOND.application_id)
-    assert known.ide_application(people.SANDBOX.id) is SECOND
+    assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is SECOND
     known.remove(SECOND.application_id)
-    assert known.ide_application(people.SANDBOX.id) is FIRST
+    assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is FIRST
     assert known.ide_application(ELSEWHERE.id) is None
 
 

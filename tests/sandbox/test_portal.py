@@ -10,13 +10,17 @@ from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 
-ELSEWHERE = people.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
-KAY = people.User("u-kay", "kay@elsewhere.example", "Alan Kay", people.USERS[0].password, ELSEWHERE.id)
-THEIRS = accounts.Account("Their secret plan", "app-theirs", "client-theirs", "s-theirs", organisation=ELSEWHERE.id)
+ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
+KAY = user_directory.SandboxUser(
+    "u-kay", "kay@elsewhere.example", "Alan Kay", user_directory.DEFAULT_USERS[0].password, ELSEWHERE.id
+)
+THEIRS = applications.SandboxApplication(
+    "Their secret plan", "app-theirs", "client-theirs", "s-theirs", organisation=ELSEWHERE.id
+)
 CALLBACK = "http://localhost:3000/login"
-READY_PATH = f"/portal/applications/{accounts.READY.application_id}"
+READY_PATH = f"/portal/applications/{applications.DEFAULT_APPLICATION.application_id}"
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 
 
@@ -31,21 +35,21 @@ class Office(NamedTuple):
         form = await self.visitor.open("/portal/applications/new")
         return await self.visitor.fill(form, "/new", fields)
 
-    def account(self, name: str) -> accounts.Account:
+    def account(self, name: str) -> applications.SandboxApplication:
         """The application with this name."""
-        return next(one for one in self.caller.sandbox.accounts.all if one.name == name)
+        return next(one for one in self.caller.sandbox.applications.all if one.name == name)
 
-    async def token(self, account: accounts.Account, **form: str) -> JsonResponse:
+    async def token(self, account: applications.SandboxApplication, **form: str) -> JsonResponse:
         """The token endpoint, as a program of the application asks it."""
         return await self.caller.log_in(client_id=account.client_id, client_secret=account.client_secret, **form)
 
 
 @pytest.fixture
 async def office(start: StartSandbox) -> AsyncIterator[Office]:
-    applications = (accounts.READY, accounts.READY_DESIGN, THEIRS)
-    organisations, users = (people.SANDBOX, ELSEWHERE), (*people.USERS, KAY)
+    known = (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION, THEIRS)
+    organisations, users = (user_directory.DEFAULT_ORGANISATION, ELSEWHERE), (*user_directory.DEFAULT_USERS, KAY)
     async with (
-        start(accounts=applications, organisations=organisations, users=users, token_windows=()) as caller,
+        start(applications=known, organisations=organisations, users=users, token_windows=()) as caller,
         PageBrowser(caller.sandbox.url) as visitor,
     ):
         await visitor.sign_in(await visitor.open("/portal"))
@@ -75,8 +79,8 @@ async def test_the_list_has_the_organisations_applications_with_their_usage(offi
     await office.caller.ask(SEARCH)
     seen = await office.visitor.open("/portal")
     assert heading(seen) == "Applications of Sandbox"
-    assert accounts.READY.name in seen.page
-    assert accounts.READY_DESIGN.name in seen.page
+    assert applications.DEFAULT_APPLICATION.name in seen.page
+    assert applications.DEFAULT_DESIGN_APPLICATION.name in seen.page
     assert THEIRS.name not in seen.page
     assert "7 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-11" in seen.page
 
@@ -91,14 +95,14 @@ async def test_a_new_application_works_at_once(office: Office, turned: clock.Man
     )
     assert "For &lt;b&gt;us&lt;/b&gt;" in seen.page
     assert said(await office.visitor.open(str(seen.address))) == ""  # it is said once
-    assert (account.organisation, account.created) == (people.SANDBOX.id, turned.now())
+    assert (account.organisation, account.created) == (user_directory.DEFAULT_ORGANISATION.id, turned.now())
     assert (account.domains, account.part_limit) == (("supply",), 2_000)
     assert "TECH_SPECS" not in account.features
     assert (await office.token(account)).body["scope"] == "supply.domain"
     assert (await office.token(account, scope="design.domain")).body == {"error": "invalid_scope"}
     assert (await office.caller.ask(SEARCH)).status == 200
-    assert office.caller.sandbox.accounting.used(account.application_id) == 7
-    assert office.caller.sandbox.accounting.used(accounts.READY.application_id) == 0
+    assert office.caller.sandbox.part_usage.used(account.application_id) == 7
+    assert office.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
 async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> None:
@@ -107,7 +111,7 @@ async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> 
     account = office.account("Boards")
     assert account.domains == ("supply", "design")
     assert account.redirect_uris == (CALLBACK, "my.program:/back")
-    assert account.flows == {accounts.CLIENT_CREDENTIALS, accounts.AUTHORIZATION_CODE}
+    assert account.flows == {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}
     assert "my.program:/back" in seen.page
 
 
@@ -137,14 +141,14 @@ NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
 
 
 async def test_what_cannot_be_is_said_and_what_was_typed_is_kept(office: Office) -> None:
-    before = office.caller.sandbox.accounts.all
+    before = office.caller.sandbox.applications.all
     for fields, complaint in NOT_AN_APPLICATION:
         seen = await office.new(**{"description": "Kept as typed", **fields})
         assert (seen.status, heading(seen)) == (400, "New application"), fields
         assert complaint in seen.page, fields
         assert 'aria-invalid="true"' in seen.page, fields
         assert fields.get("description", "Kept as typed") in seen.page, fields
-    assert office.caller.sandbox.accounts.all == before
+    assert office.caller.sandbox.applications.all == before
 
 
 async def test_an_application_needs_a_domain(office: Office) -> None:
@@ -155,22 +159,22 @@ async def test_an_application_needs_a_domain(office: Office) -> None:
 
 async def test_details_show_what_a_program_needs(office: Office) -> None:
     seen = await office.visitor.open(READY_PATH)
-    assert f'value="{accounts.READY.client_id}"' in seen.page
+    assert f'value="{applications.DEFAULT_APPLICATION.client_id}"' in seen.page
     details = re.search(r"<details>(.*?)</details>", seen.page, re.DOTALL)
     assert details
-    assert accounts.READY.client_secret in details[1]
-    assert seen.page.count(accounts.READY.client_secret) == 1
+    assert applications.DEFAULT_APPLICATION.client_secret in details[1]
+    assert seen.page.count(applications.DEFAULT_APPLICATION.client_secret) == 1
     assert seen.headers["Cache-Control"] == "no-store"
 
 
 async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) -> None:
     question = await office.visitor.open(f"{READY_PATH}/secret")
-    assert (await office.token(accounts.READY)).status == 200
+    assert (await office.token(applications.DEFAULT_APPLICATION)).status == 200
     seen = await office.visitor.fill(question, "/secret")
-    account = office.account(accounts.READY.name)
+    account = office.account(applications.DEFAULT_APPLICATION.name)
     assert said(seen) == "There is a new secret. The old one is no longer taken."
     assert account.client_secret in seen.page
-    assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
+    assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
     assert (await office.token(account)).status == 200
 
 
@@ -178,7 +182,7 @@ async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeF
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
     await desk.visitor.fill(await desk.visitor.open(path), "/secret")
-    account = desk.caller.sandbox.accounts.by_application(desks.DESIGN.application_id)
+    account = desk.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
     assert account
     assert (await desk.redeem(code, account)).body == {"error": "invalid_grant"}
     refreshed = await desk.token("refresh_token", account, refresh_token=tokens["refresh_token"])
@@ -188,22 +192,22 @@ async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeF
 
 async def test_callbacks_come_and_go(office: Office) -> None:
     seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
-    assert office.account(accounts.READY.name).redirect_uris == (CALLBACK,)
+    assert office.account(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
     again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
     assert (again.status, f"{CALLBACK} is there already." in again.page) == (400, True)
     wrong = await office.visitor.fill(seen, "/callbacks", {"callback": "javascript:alert(1)"})
     assert (wrong.status, "&#39;javascript:alert(1)&#39; is no absolute URL" in wrong.page) == (400, True)
     assert 'value="javascript:alert(1)"' in wrong.page
     await office.visitor.fill(seen, "/callbacks/remove")
-    assert office.account(accounts.READY.name).redirect_uris == ()
+    assert office.account(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
 
 
 async def test_the_ide_authorises_with_the_one_that_is_chosen(office: Office) -> None:
-    chosen = office.caller.sandbox.accounts.ide_application
-    assert chosen(people.SANDBOX.id) == accounts.READY
-    other = await office.visitor.open(f"/portal/applications/{accounts.READY_DESIGN.application_id}")
+    chosen = office.caller.sandbox.applications.ide_application
+    assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_APPLICATION
+    other = await office.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
     seen = await office.visitor.fill(other, "/ide")
-    assert chosen(people.SANDBOX.id) == accounts.READY_DESIGN
+    assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_DESIGN_APPLICATION
     assert "authorises with this application" in seen.page
 
 
@@ -215,7 +219,7 @@ async def test_name_description_and_flows_may_change_and_domains_may_not(office:
     account = office.account("Another")
     assert said(seen) == "The changes are saved."
     assert (account.description, account.domains) == ("New", ("supply",))
-    assert account.flows == {accounts.CLIENT_CREDENTIALS, accounts.PASSWORD}
+    assert account.flows == {applications.CLIENT_CREDENTIALS, applications.PASSWORD}
     wrong = await office.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
     assert wrong.status == 400
     assert all(text in wrong.page for text in ("The name is missing.", "Choose at least one."))
@@ -258,8 +262,8 @@ async def test_a_deleted_application_and_its_tokens_are_refused(office: Office) 
     question = await office.visitor.open(f"{READY_PATH}/delete")
     assert (await office.caller.ask(SEARCH)).status == 200
     seen = await office.visitor.fill(question, "/delete")
-    assert (seen.address.path, said(seen)) == ("/portal", f"{accounts.READY.name} is deleted.")
-    assert (await office.token(accounts.READY)).body == {"error": "invalid_client"}
+    assert (seen.address.path, said(seen)) == ("/portal", f"{applications.DEFAULT_APPLICATION.name} is deleted.")
+    assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
     assert (await office.caller.ask(SEARCH)).status == 401
     assert (await office.visitor.open(READY_PATH)).status == 404
 
@@ -286,8 +290,8 @@ async def test_what_is_made_here_is_what_the_admin_queries_show(office: Office) 
 
 
 async def test_an_organisation_may_have_no_application(office: Office) -> None:
-    for account in (accounts.READY, accounts.READY_DESIGN):
-        office.caller.sandbox.accounts.remove(account.application_id)
+    for account in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
+        office.caller.sandbox.applications.remove(account.application_id)
     seen = await office.visitor.open("/portal")
     assert (seen.status, "There is no application yet" in seen.page) == (200, True)
 
@@ -302,18 +306,18 @@ async def test_another_organisations_application_does_not_exist(office: Office) 
     assert csrf
     for change in ("/edit", "/secret", "/plan", "/delete", "/callbacks", "/callbacks/remove", "/ide"):
         assert (await office.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
-    assert office.caller.sandbox.accounts.by_application(THEIRS.application_id) == THEIRS
+    assert office.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
 
 
 async def test_a_form_that_is_not_the_portals_changes_nothing(office: Office) -> None:
-    before = office.caller.sandbox.accounts.all
+    before = office.caller.sandbox.applications.all
     for fields in ({}, {"csrf": "0" * 64}):
         seen = await office.visitor.post("/portal/applications/new", name="Forged", **fields)
         assert (seen.status, heading(seen)) == (400, "Nothing was changed")
     async with PageBrowser(office.caller.sandbox.url) as stranger:
         seen = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
         assert seen.address.path == "/account/login"
-    assert office.caller.sandbox.accounts.all == before
+    assert office.caller.sandbox.applications.all == before
 
 
 async def test_users_are_added_and_removed(office: Office) -> None:
@@ -328,12 +332,12 @@ async def test_users_are_added_and_removed(office: Office) -> None:
             await other.open("/portal"), "/login", {"email": fields["email"], "password": fields["password"]}
         )
         assert heading(await other.open("/portal")) == "Applications of Sandbox"
-        user = office.caller.sandbox.people.by_email(fields["email"])
+        user = office.caller.sandbox.users.by_email(fields["email"])
         assert user
         path = f"/portal/organisation/users/{user.id}/remove"
         await office.visitor.fill(await office.visitor.open(path), "/remove")
         assert (await other.open("/portal")).address.path == "/account/login"
-    assert await office.caller.sandbox.people.authenticate(fields["email"], fields["password"]) is None
+    assert await office.caller.sandbox.users.authenticate(fields["email"], fields["password"]) is None
 
 
 NOT_A_USER: list[tuple[dict[str, str], str]] = [
@@ -352,13 +356,13 @@ async def test_a_user_who_cannot_be_is_refused(office: Office) -> None:
         seen = await office.visitor.fill(page, "/users", {**good, **fields})
         assert (seen.status, complaint in seen.page) == (400, True), fields
         assert "goto harmful" not in seen.page
-    assert len(office.caller.sandbox.people.of(people.SANDBOX.id)) == 2
+    assert len(office.caller.sandbox.users.of_organisation(user_directory.DEFAULT_ORGANISATION.id)) == 2
 
 
 async def test_nobody_is_removed_who_should_not_be(office: Office) -> None:
-    for user in (people.USERS[0], KAY):
+    for user in (user_directory.DEFAULT_USERS[0], KAY):
         assert (await office.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
-    assert len(office.caller.sandbox.people.all) == 3
+    assert len(office.caller.sandbox.users.all) == 3
 
 
 async def test_the_organisation_may_be_renamed(office: Office) -> None:

@@ -6,10 +6,10 @@ from graphql import build_schema
 from support.design_client import SCOPES, DesignClient
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
 MESSAGE = "The current user is not authorized to access this resource."
-DESIGN_ONLY = accounts.Account(
+DESIGN_ONLY = applications.SandboxApplication(
     "design only", "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a78", "client-d", "secret-d", domains=("design",)
 )
 SEARCH = '{ found: supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
@@ -25,9 +25,9 @@ def refused(reply: JsonResponse) -> list[tuple[str, str]]:
 
 
 async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none(start: StartSandbox) -> None:
-    async with start(accounts=(DESIGN_ONLY,)) as caller:
+    async with start(applications=(DESIGN_ONLY,)) as caller:
         reply = await caller.ask(SEARCH)
-        used = caller.sandbox.accounting.used(DESIGN_ONLY.application_id)
+        used = caller.sandbox.part_usage.used(DESIGN_ONLY.application_id)
     assert refused(reply) == [("found", "Supply")]
     assert used == 0
     remote = {"message": MESSAGE, "path": ["found"], "extensions": {"code": "AUTH_NOT_AUTHORIZED"}}
@@ -42,7 +42,7 @@ async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none
 
 
 async def test_every_supply_query_needs_the_supply_scope(start: StartSandbox) -> None:
-    async with start(accounts=(DESIGN_ONLY,)) as caller:
+    async with start(applications=(DESIGN_ONLY,)) as caller:
         async with caller.session.get(caller.sandbox.graphql_url + "?sdl") as response:
             query = build_schema(await response.text()).query_type
         assert query is not None
@@ -77,7 +77,7 @@ async def test_a_token_that_was_asked_for_with_less_may_do_less(designer: Design
 
 
 async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: StartSandbox) -> None:
-    async with start(accounts=(DESIGN_ONLY,)) as caller:
+    async with start(applications=(DESIGN_ONLY,)) as caller:
         both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
         reply = await caller.ask(both)
         organisation = await caller.ask("{ admOrganizations { name } }")
@@ -86,15 +86,18 @@ async def test_each_operation_that_is_refused_has_an_error_of_its_own(start: Sta
 
 
 async def test_the_schema_needs_no_scope(start: StartSandbox) -> None:
-    async with start(accounts=(DESIGN_ONLY,)) as caller:
+    async with start(applications=(DESIGN_ONLY,)) as caller:
         assert (await caller.ask("{ __schema { queryType { name } } }")).data["__schema"]
 
 
 async def test_without_authentication_a_request_without_a_token_has_every_scope(start: StartSandbox) -> None:
-    async with start(accounts=(DESIGN_ONLY, accounts.READY), no_auth=True) as caller:
+    async with start(applications=(DESIGN_ONLY, applications.DEFAULT_APPLICATION), no_auth=True) as caller:
         reply = await caller.ask(SEARCH, headers={})
         design = await caller.ask("{ desUserByAuth { userName } }", headers={})
-        used = [caller.sandbox.accounting.used(one.application_id) for one in (DESIGN_ONLY, accounts.READY)]
+        used = [
+            caller.sandbox.part_usage.used(one.application_id)
+            for one in (DESIGN_ONLY, applications.DEFAULT_APPLICATION)
+        ]
         own = await caller.ask(SEARCH)
     assert len(reply.data["found"]["results"]) == 7
     assert used == [0, 7]

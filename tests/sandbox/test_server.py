@@ -9,7 +9,7 @@ import yarl
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts, app, settings
+from proxy.sandbox import app, applications, settings
 from proxy.sandbox.catalog import records, store
 from proxy.sandbox.graphql import schema
 
@@ -31,7 +31,7 @@ ARGUMENTS = {
     "supSpellingCorrection": 'q: "capacitr"',
     "supMultiMatch": 'queries: [{mpn: "SN74S74N"}]',
     "supOctocart": 'items: [{sellerId: "459", items: []}]',
-    "admApplicationById": f'id: "{accounts.READY.application_id}"',
+    "admApplicationById": f'id: "{applications.DEFAULT_APPLICATION.application_id}"',
     "specAggs": 'attributeNames: ["numberofpins"], attributeSelection: ALL',
     "sellers": "includeBrokers: true",
 }
@@ -115,22 +115,22 @@ async def test_a_foreign_name_declares_no_faults(caller: SandboxClient) -> None:
     url = caller.sandbox.url + "/admin/faults"
     async with caller.session.put(url, data='["latency ms=1"]', headers={"Host": "evil.example"}) as response:
         assert response.status == 403
-    assert caller.sandbox.faults.left() == []
+    assert caller.sandbox.faults.remaining() == []
 
 
 async def test_it_tells_what_it_was_asked(caller: SandboxClient) -> None:
     query = "query($ids: [String!]) { supSellers(ids: $ids) { id } }"
     await caller.ask(query, {"ids": ["459"]})
     await caller.ask("{ nonsense }")
-    assert caller.sandbox.seen == ((query, {"ids": ["459"]}), ("{ nonsense }", {}))
-    assert caller.sandbox.requests.graphql == 2
+    assert caller.sandbox.documents == ((query, {"ids": ["459"]}), ("{ nonsense }", {}))
+    assert caller.sandbox.request_counts.graphql == 2
 
 
 async def test_two_sandboxes_know_nothing_of_each_other(start: StartSandbox) -> None:
     async with start() as one, start() as other:
         await one.ask('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { parts { id } } }')
         assert one.sandbox.port != other.sandbox.port
-        assert other.sandbox.accounting.used(other.sandbox.account.application_id) == 0
+        assert other.sandbox.part_usage.used(other.sandbox.default_application.application_id) == 0
 
 
 async def test_after_the_block_nobody_listens(start: StartSandbox) -> None:
@@ -142,8 +142,8 @@ async def test_after_the_block_nobody_listens(start: StartSandbox) -> None:
 
 
 async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_ask_for() -> None:
-    chosen = settings.Settings(parts=900, no_auth=True)
-    async with app.running(chosen) as sandbox, aiohttp.ClientSession() as session:
+    chosen = settings.SandboxSettings(parts=900, no_auth=True)
+    async with app.serve(chosen) as sandbox, aiohttp.ClientSession() as session:
         body = {"query": '{ supSearch(q: "") { hits } }'}
         async with session.post(sandbox.graphql_url, json=body) as response:
             assert (await response.json())["data"]["supSearch"]["hits"] == 900
@@ -152,7 +152,7 @@ async def test_it_opens_a_catalog_of_its_own_with_the_parts_that_the_settings_as
 async def test_a_taken_port_is_an_error(start: StartSandbox, catalog: store.Catalog) -> None:
     async with start() as caller:
         with pytest.raises(OSError, match=str(caller.sandbox.port)):
-            async with app.running(settings.Settings(), port=caller.sandbox.port, catalog=catalog):
+            async with app.serve(settings.SandboxSettings(), port=caller.sandbox.port, catalog=catalog):
                 pass
 
 
@@ -186,4 +186,4 @@ async def test_twenty_matches_with_all_their_offers_take_a_fraction_of_a_second(
 )
 def test_settings_that_make_no_sense_are_refused_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        settings.Settings(**wrong)  # type: ignore[arg-type]
+        settings.SandboxSettings(**wrong)  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ from support.page_browser import PageBrowser
 from support.sandbox_client import StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounting, accounts, people
+from proxy.sandbox import applications, part_usage, user_directory
 from proxy.sandbox.identity import keys
-from proxy.sandbox.state import file, kept
+from proxy.sandbox.state import file, store
 
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 CREATE = ("desCreateProjectTask", "task { id } errors { message }")
@@ -43,9 +43,9 @@ def opens_on(start: StartSandbox, path: Path) -> Opens:
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[desks.CodeFlow]:
-        given = (accounts.READY, desks.DESIGN)
+        given = (applications.DEFAULT_APPLICATION, desks.DESIGN)
         async with (
-            start(accounts=given, token_windows=(), state=path) as caller,
+            start(applications=given, token_windows=(), state=path) as caller,
             PageBrowser(caller.sandbox.url) as visitor,
         ):
             yield desks.CodeFlow(caller, visitor)
@@ -54,36 +54,38 @@ def opens_on(start: StartSandbox, path: Path) -> Opens:
 
 
 async def test_people_and_applications_are_as_they_were_left(opens_on: Opens) -> None:
-    ada, grace = people.USERS
+    ada, grace = user_directory.DEFAULT_USERS
     async with opens_on() as desk:
         sandbox = desk.caller.sandbox
-        sandbox.people.replace_organisation(replace(people.SANDBOX, name="Renamed"))
-        sandbox.people.replace(replace(ada, name="Ada Lovelace"))
-        sandbox.people.remove(grace.id)
-        sandbox.accounts.replace(replace(desks.DESIGN, name="Changed"))
-        sandbox.accounts.add(desks.OTHER)
-        sandbox.accounts.choose_for_ide(desks.OTHER.application_id)
-        sandbox.accounts.remove(accounts.READY.application_id)
-        before = (sandbox.people.organisations, sandbox.people.all, sandbox.accounts.all)
+        sandbox.users.replace_organisation(replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
+        sandbox.users.replace(replace(ada, name="Ada Lovelace"))
+        sandbox.users.remove(grace.id)
+        sandbox.applications.replace(replace(desks.DESIGN, name="Changed"))
+        sandbox.applications.add(desks.OTHER)
+        sandbox.applications.choose_for_ide(desks.OTHER.application_id)
+        sandbox.applications.remove(applications.DEFAULT_APPLICATION.application_id)
+        before = (sandbox.users.organisations, sandbox.users.all, sandbox.applications.all)
     async with opens_on() as desk:
         sandbox = desk.caller.sandbox
-        assert (sandbox.people.organisations, sandbox.people.all, sandbox.accounts.all) == before
-        assert sandbox.accounts.ide_application(people.SANDBOX.id) == desks.OTHER
-        assert [one.name for one in sandbox.accounts.deleted_of(people.SANDBOX.id)] == [accounts.READY.name]
-        assert (await desk.token("client_credentials", accounts.READY)).status == 400
+        assert (sandbox.users.organisations, sandbox.users.all, sandbox.applications.all) == before
+        assert sandbox.applications.ide_application(user_directory.DEFAULT_ORGANISATION.id) == desks.OTHER
+        assert [one.name for one in sandbox.applications.deleted_by(user_directory.DEFAULT_ORGANISATION.id)] == [
+            applications.DEFAULT_APPLICATION.name
+        ]
+        assert (await desk.token("client_credentials", applications.DEFAULT_APPLICATION)).status == 400
         assert (await desk.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
 
 
 async def test_parts_used_go_on_from_where_they_were(opens_on: Opens, turned: clock.ManualClock) -> None:
-    id_ = accounts.READY.application_id
+    id_ = applications.DEFAULT_APPLICATION.application_id
     async with opens_on() as desk:
         assert (await desk.caller.ask(SEARCH)).status == 200
     async with opens_on() as desk:
-        assert desk.caller.sandbox.accounting.used(id_) == 7
+        assert desk.caller.sandbox.part_usage.used(id_) == 7
         assert (await desk.caller.ask(SEARCH)).status == 200
     turned.advance(31 * 86_400)
     async with opens_on() as desk:
-        counted = desk.caller.sandbox.accounting
+        counted = desk.caller.sandbox.part_usage
         assert (counted.used(id_), counted.history(id_)) == (0, [("2023-11", 14)])
 
 
@@ -140,21 +142,21 @@ async def test_the_file_is_its_owners_alone_and_says_no_password(opens_on: Opens
         for one in path.parent.iterdir():
             assert stat.S_IMODE(one.stat().st_mode) == 0o600
     raw = path.read_bytes()
-    assert people.PASSWORD.encode() not in raw
+    assert user_directory.DEFAULT_PASSWORD.encode() not in raw
     assert refresh.encode() not in raw
 
 
 async def test_what_is_booked_is_soon_in_the_file(path: Path) -> None:
-    held = kept.Kept(path)
-    counted = accounting.Accounting(clock.ManualClock(), kept=held)
-    held.finish()
-    writing = counted.writing(web.Application())
+    held = store.StateStore(path)
+    counted = part_usage.PartUsage(clock.ManualClock(), kept=held)
+    held.complete_creation()
+    writing = counted.background_writes(web.Application())
     await anext(writing)
-    counted.book("an-application", 5)
+    counted.record("an-application", 5)
     async with asyncio.timeout(30):
         while not held.rows("usage", int):
             await asyncio.sleep(0.01)
-    counted.book("an-application", 2)
+    counted.record("an-application", 2)
     with pytest.raises(StopAsyncIteration):
         await anext(writing)
     assert dict(held.rows("usage", int)) == {"2023-11/an-application": 7}
@@ -184,10 +186,10 @@ async def test_design_data_are_as_they_were_left(start_design: designers.StartDe
 
 async def test_two_sandboxes_share_nothing_without_a_file(start: StartSandbox) -> None:
     async with start() as one, start() as other:
-        one.sandbox.accounts.remove(accounts.READY.application_id)
-        one.sandbox.people.remove(people.USERS[0].id)
+        one.sandbox.applications.remove(applications.DEFAULT_APPLICATION.application_id)
+        one.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
         assert (await other.log_in()).status == 200
-        assert other.sandbox.people.all == people.USERS
+        assert other.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
 async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> None:
@@ -201,10 +203,10 @@ async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> 
 
 async def test_a_sandbox_that_cannot_start_lets_the_file_go(opens_on: Opens, path: Path, start: StartSandbox) -> None:
     with pytest.raises(ValueError, match="accounts must not be empty"):
-        async with start(accounts=(), state=path):
+        async with start(applications=(), state=path):
             pass
     async with opens_on() as desk:  # and has left nothing of itself
-        assert desk.caller.sandbox.people.all == people.USERS
+        assert desk.caller.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
 def _marked(path: Path, statement: str) -> None:
@@ -223,8 +225,8 @@ def _foreign(path: Path) -> None:
 
 
 def _begun(path: Path) -> None:
-    held = kept.Kept(path)
-    held.finish()
+    held = store.StateStore(path)
+    held.complete_creation()
     held.close()
 
 
@@ -250,11 +252,11 @@ def _no_key(path: Path) -> None:
 
 
 def _torn(path: Path) -> None:
-    held = kept.Kept(path)
-    rows = held.rows("user", people.User)
+    held = store.StateStore(path)
+    rows = held.rows("user", user_directory.SandboxUser)
     for number in range(200):
-        rows[f"u-{number}"] = replace(people.USERS[0], name="N" * 500)
-    held.finish()
+        rows[f"u-{number}"] = replace(user_directory.DEFAULT_USERS[0], name="N" * 500)
+    held.complete_creation()
     held.close()
     raw = bytearray(path.read_bytes())
     raw[4096:-4096] = b"\xff" * len(raw[4096:-4096])
@@ -305,9 +307,9 @@ async def test_a_change_is_in_the_file_before_its_reply_leaves(start: StartSandb
         left.mkdir()
         for one in tmp_path.glob(f"{path.name}*"):
             shutil.copy(one, left)
-    held = kept.Kept(left / path.name)
-    assert [one.name for one in held.rows("application", accounts.Account).values()] == [
-        accounts.READY.name,
+    held = store.StateStore(left / path.name)
+    assert [one.name for one in held.rows("application", applications.SandboxApplication).values()] == [
+        applications.DEFAULT_APPLICATION.name,
         "Just made",
     ]
     held.close()
@@ -324,17 +326,17 @@ async def test_what_cannot_be_kept_is_not_done_and_the_count_is_tried_again(
             patch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
             seen = await visitor.fill(form, "/new", {"name": "Lost"})
             assert (seen.status, f"It cannot be kept: {path}" in html.unescape(seen.page)) == (500, True)
-            assert caller.sandbox.accounts.all == (accounts.READY,)
+            assert caller.sandbox.applications.all == (applications.DEFAULT_APPLICATION,)
             assert (await caller.ask(SEARCH)).status == 200
-            caller.sandbox.accounting.write()
+            caller.sandbox.part_usage.write()
             assert "parts used are not kept" in caplog.text
     async with start(state=path) as caller:
-        assert caller.sandbox.accounting.used(accounts.READY.application_id) == 7
+        assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 7
 
 
 def test_what_expires_is_kept_up_to_a_number_and_a_time(turned: clock.ManualClock) -> None:
-    rows: dict[str, kept.Timed[str]] = {}
-    kept_for_ten = kept.Expiring(rows, turned, 10, most=2)
+    rows: dict[str, store.ExpiringRow[str]] = {}
+    kept_for_ten = store.ExpiringRows(rows, turned, 10, most=2)
     for name in ("a", "b", "c"):
         kept_for_ten.put(name, name.upper())
     assert (kept_for_ten.get("a"), dict(kept_for_ten.items())) == (None, {"b": "B", "c": "C"})
@@ -347,12 +349,12 @@ def test_what_expires_is_kept_up_to_a_number_and_a_time(turned: clock.ManualCloc
 
 
 def test_changes_together_are_made_all_or_none(path: Path) -> None:
-    held = kept.Kept(path)
+    held = store.StateStore(path)
     rows = held.rows("number", int)
-    held.finish()
-    with contextlib.suppress(ZeroDivisionError), held.together():
+    held.complete_creation()
+    with contextlib.suppress(ZeroDivisionError), held.transaction():
         rows["a"] = 1
-        with held.together():
+        with held.transaction():
             rows["b"] = 1 // 0
     assert not held.rows("number", int)
     with pytest.raises(KeyError):
@@ -366,7 +368,7 @@ async def test_who_went_before_a_restart_is_in_no_team_after_it(
     team = "query($u: String!) { desTeam(workspaceUrl: $u) { users { userName } } }"
     async with start_design(state=path) as designer:
         before = (await designer.get(team, u=designers.AURORA))["desTeam"]["users"]
-        designer.sandbox.people.remove(people.USERS[1].id)
+        designer.sandbox.users.remove(user_directory.DEFAULT_USERS[1].id)
     async with start_design(state=path) as designer:
         after = (await designer.get(team, u=designers.AURORA))["desTeam"]["users"]
     assert [one for one in before if one not in after] == [{"userName": "grace"}]

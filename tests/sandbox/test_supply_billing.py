@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
 FIGURES = "{ admOrganizations { applications { id supplyCounts { partCounter partLimit } } } }"
 ONE = '{ supParts(ids: ["54445"]) { id } }'
 OTHER = dataclasses.replace(
-    accounts.READY, name="other", application_id="other-id", client_id="other", client_secret="other"
+    applications.DEFAULT_APPLICATION, name="other", application_id="other-id", client_id="other", client_secret="other"
 )
 
 
@@ -20,7 +20,7 @@ async def used(caller: SandboxClient) -> dict[str, int]:
 
 
 async def own(caller: SandboxClient) -> int:
-    return (await used(caller))[caller.sandbox.account.application_id]
+    return (await used(caller))[caller.sandbox.default_application.application_id]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ async def test_only_the_operation_that_is_executed_is_billed(caller: SandboxClie
 async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and_the_next_refused_whole(
     start: StartSandbox,
 ) -> None:
-    small = dataclasses.replace(accounts.READY, part_limit=5)
-    async with start(accounts=(small,)) as caller:
+    small = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=5)
+    async with start(applications=(small,)) as caller:
         query = '{ a: supSearch(q: "", limit: 3) { results { part { id } } }' + ONE[1:-1]
         query += ' b: supSearch(q: "", limit: 3) { results { part { id } } } }'
         whole = await caller.ask(query)
@@ -100,14 +100,14 @@ async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and
 
 
 async def test_the_figures_of_all_applications_are_the_sum_of_what_the_journal_says(start: StartSandbox) -> None:
-    async with start(accounts=(accounts.READY, OTHER), token_windows=()) as caller:
-        for client, requests in ((accounts.READY, 3), (OTHER, 2)):
+    async with start(applications=(applications.DEFAULT_APPLICATION, OTHER), token_windows=()) as caller:
+        for client, requests in ((applications.DEFAULT_APPLICATION, 3), (OTHER, 2)):
             await caller.log_in(client_id=client.client_id, client_secret=client.client_secret)
             for limit in range(1, 1 + requests):
                 await caller.ask(f'{{ supSearch(q: "resistor", limit: {limit}) {{ results {{ part {{ id }} }} }} }}')
         figures = await used(caller)
         entries = caller.sandbox.journal.last(100)
-        assert figures == {accounts.READY.application_id: 6, "other-id": 3}
+        assert figures == {applications.DEFAULT_APPLICATION.application_id: 6, "other-id": 3}
         for id_, parts in figures.items():
             assert sum(one.parts for one in entries if one.application == id_) == parts
         assert caller.sandbox.journal.totals.parts == 9

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.catalog import records, store
 
 HITS = "query($q: String, $f: Map) { supSearch(q: $q, filters: $f, limit: 0) { hits } }"
@@ -154,9 +154,9 @@ async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(ca
 
 async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(start: StartSandbox) -> None:
     query = '{ supSearch(q: "") { specAggs(attributeNames: ["lifecyclestatus", "rohs"]) { attribute { shortname } } } }'
-    features = accounts.FEATURES - {"LIFECYCLE"}
-    plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
-    async with start(accounts=plan) as caller:
+    features = applications.FEATURES - {"LIFECYCLE"}
+    plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+    async with start(applications=plan) as caller:
         shown = (await caller.ask(query)).data["supSearch"]["specAggs"]
     assert [one["attribute"]["shortname"] for one in shown] == ["rohs"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
 PART = "54445"
 EXTRAS = (
@@ -85,9 +85,9 @@ async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_par
     ],
 )
 async def test_extras_are_no_way_around_the_plan(start: StartSandbox, feature: str, field: str, left: Any) -> None:
-    features = accounts.FEATURES - {feature}
-    plan = (accounts.Account("plan", "app-plan", "plan-client", "plan-secret", features=features),)
-    async with start(accounts=plan) as caller:
+    features = applications.FEATURES - {feature}
+    plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+    async with start(applications=plan) as caller:
         reply = await caller.ask(BY_ID % f"partId {field}", {"id": PART})
     name = field.partition(" ")[0]
     assert reply.body["data"]["supPartExtrasByPartId"][name] == left

@@ -11,10 +11,9 @@ from support import design_client, legacy_client
 from support.design_client import APPLICATION, DesignClient
 
 from proxy.kit import clock
-from proxy.sandbox import app, people, settings
+from proxy.sandbox import app, faults, settings, user_directory
 from proxy.sandbox.catalog import store
 from proxy.sandbox.identity import keys
-from proxy.sandbox.injection import declarations
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 PART = """{ supSearchMpn(q: "SN74S74N", limit: 1) {
@@ -26,10 +25,10 @@ EVERYTHING = "{ supCategories { id numParts } }"
 @asynccontextmanager
 async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
     """A sandbox with all of its own, clock and random source too, and a user who has signed in."""
-    usual = {"accounts": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),), "seed": seed}
-    legacy = legacy_settings.Settings(requests_per_second=None)
-    running = app.running(
-        settings.Settings(**{**usual, "legacy": legacy, **chosen}),
+    usual = {"applications": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),), "seed": seed}
+    legacy = legacy_settings.LegacySettings(requests_per_second=None)
+    running = app.serve(
+        settings.SandboxSettings(**{**usual, "legacy": legacy, **chosen}),
         catalog=catalog,
         key=key,
         clock=clock.ManualClock(),
@@ -53,7 +52,10 @@ def own() -> Any:
 @pytest.fixture
 async def both(own: Any) -> Any:
     """The first has other parts, other people, and tokens that are good for an hour."""
-    others = (dataclasses.replace(people.USERS[0], name="Ada of the First"), *people.USERS[1:])
+    others = (
+        dataclasses.replace(user_directory.DEFAULT_USERS[0], name="Ada of the First"),
+        *user_directory.DEFAULT_USERS[1:],
+    )
     async with _started(1, *own[0], users=others, token_lifetime=3600) as first, _started(2, *own[1]) as second:
         yield first, second
 
@@ -93,13 +95,13 @@ async def test_a_token_a_secret_and_a_key_are_good_in_their_own_only(both: Any) 
 async def test_what_is_used_up_struck_and_turned_in_one_is_not_in_the_other(both: Any) -> None:
     first, second = both
     before = await _journal(second)
-    first.sandbox.faults.replace(declarations.parse("5xx status=503"))
+    first.sandbox.faults.replace(faults.parse_faults("5xx status=503"))
     url = first.sandbox.graphql_url
     async with first.session.post(url, json={"query": PART}) as response:
         assert response.status == 503
-    first.sandbox.faults.lift()
+    first.sandbox.faults.clear()
     await first.get(PART)
-    used = [caller.sandbox.accounting.used(caller.sandbox.account.application_id) for caller in both]
+    used = [caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) for caller in both]
     assert used == [1, 0]
     assert await _journal(second) == before
     assert (await second.ask(PART)).status == 200
@@ -113,10 +115,12 @@ async def test_people_sessions_and_design_data_are_each_ones_own(both: Any) -> N
         async with caller.session.get(caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
             names.append((await response.json())["sub"])
     assert names[0] == names[1]
-    shown = [caller.sandbox.people.by_email("ada@sandbox.example").name for caller in both]
+    shown = [caller.sandbox.users.by_email("ada@sandbox.example").name for caller in both]
     assert shown[0] == "Ada of the First" != shown[1]
-    first.sandbox.people.add(
-        dataclasses.replace(people.USERS[0], id=people.USERS[0].id[:-1] + "9", email="new@x.example")
+    first.sandbox.users.add(
+        dataclasses.replace(
+            user_directory.DEFAULT_USERS[0], id=user_directory.DEFAULT_USERS[0].id[:-1] + "9", email="new@x.example"
+        )
     )
     assert (
         await second.log_in(

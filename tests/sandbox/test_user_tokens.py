@@ -13,7 +13,7 @@ from support.fault_injection import declare
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 
 Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 
@@ -47,7 +47,12 @@ async def test_no_token_code_or_password_is_in_any_log_line(desk: CodeFlow, capl
         code = await desk.code()
         tokens = (await desk.redeem(code)).body
         await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
-    secrets = [code, people.PASSWORD, DESIGN.client_secret, *(tokens[name] for name in tokens if "token" in name[-5:])]
+    secrets = [
+        code,
+        user_directory.DEFAULT_PASSWORD,
+        DESIGN.client_secret,
+        *(tokens[name] for name in tokens if "token" in name[-5:]),
+    ]
     assert len(secrets) == 6
     assert [secret for secret in secrets if secret in caplog.text] == []
 
@@ -106,7 +111,7 @@ async def test_a_refresh_token_is_one_applications_and_lasts_thirty_days(
 
 async def test_a_user_who_is_gone_has_no_session_no_code_and_no_token(desk: CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
-    desk.caller.sandbox.people.remove(people.USERS[0].id)
+    desk.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
     assert (await desk.visitor.open("/account")).address.path == "/account/login"
     assert (await desk.redeem(code)).body == {"error": "invalid_grant"}
     refreshed = await desk.token("refresh_token", refresh_token=tokens["refresh_token"])
@@ -129,7 +134,7 @@ async def test_another_application_cannot_spend_a_code(desk: CodeFlow) -> None:
 async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: CodeFlow) -> None:
     tokens = (await desk.redeem(await desk.code())).body
     access = tokens["access_token"]
-    desk.caller.sandbox.people.remove(people.USERS[0].id)
+    desk.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
     assert not await desk.is_good(access)
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
     url = desk.caller.sandbox.url
@@ -141,7 +146,7 @@ async def test_tokens_of_who_is_gone_are_worth_nothing_anywhere(desk: CodeFlow) 
 
 async def test_files_are_not_taken_from_an_application_that_is_gone(desk: CodeFlow) -> None:
     access = (await desk.redeem(await desk.code())).body["access_token"]
-    desk.caller.sandbox.accounts.remove(DESIGN.application_id)
+    desk.caller.sandbox.applications.remove(DESIGN.application_id)
     async with desk.caller.session.post(
         desk.caller.sandbox.url + "/File/Upload", headers={"token": access}
     ) as response:
@@ -172,8 +177,10 @@ async def test_a_token_that_was_revoked_is_no_fault(desk: CodeFlow) -> None:
 
 
 async def test_applications_come_go_and_change_while_it_runs(desk: CodeFlow) -> None:
-    known = desk.caller.sandbox.accounts
-    added = dataclasses.replace(accounts.READY, name="new", application_id="app-9", client_id="c9", client_secret="s9")
+    known = desk.caller.sandbox.applications
+    added = dataclasses.replace(
+        applications.DEFAULT_APPLICATION, name="new", application_id="app-9", client_id="c9", client_secret="s9"
+    )
     assert (await desk.token("client_credentials", added)).body == {"error": "invalid_client"}
     known.add(added)
     token = (await desk.token("client_credentials", added)).body["access_token"]
@@ -206,7 +213,7 @@ async def test_the_discovery_document_names_what_the_applications_may_use(start:
 
     async with start() as caller:
         plain = await document(caller)
-        caller.sandbox.accounts.add(DESIGN)
+        caller.sandbox.applications.add(DESIGN)
         whole = await document(caller)
     assert (plain["grant_types_supported"], plain["scopes_supported"]) == (["client_credentials"], ["supply.domain"])
     assert whole["grant_types_supported"] == ["authorization_code", "client_credentials", "refresh_token"]

@@ -4,15 +4,17 @@ import base64
 import dataclasses
 import hashlib
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient
 
-DESIGN = accounts.READY_DESIGN
+DESIGN = applications.DEFAULT_DESIGN_APPLICATION
 OTHER = dataclasses.replace(
     DESIGN, name="other", application_id="app-3", client_id="client-3", client_secret="s3", domains=("supply",)
 )
-PLAIN = dataclasses.replace(OTHER, application_id="app-4", client_id="client-4", flows=accounts.READY.flows)
+PLAIN = dataclasses.replace(
+    OTHER, application_id="app-4", client_id="client-4", flows=applications.DEFAULT_APPLICATION.flows
+)
 CALLBACK = DESIGN.redirect_uris[0]
 VERIFIER = "v" * 43
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
@@ -47,12 +49,16 @@ class CodeFlow:
             seen = await self.visitor.send(seen, decision="allow")
         return seen.address.query["code"]
 
-    async def redeem(self, code_: str, account: accounts.Account = DESIGN, **changes: str) -> JsonResponse:
+    async def redeem(
+        self, code_: str, account: applications.SandboxApplication = DESIGN, **changes: str
+    ) -> JsonResponse:
         """Exchange the code for tokens."""
         form = {"code": code_, "redirect_uri": CALLBACK, "code_verifier": VERIFIER, **changes}
         return await self.token("authorization_code", account, **form)
 
-    async def token(self, grant_type: str, account: accounts.Account = DESIGN, **form: str) -> JsonResponse:
+    async def token(
+        self, grant_type: str, account: applications.SandboxApplication = DESIGN, **form: str
+    ) -> JsonResponse:
         """Send a token request with the application's credentials."""
         secret = {"client_id": account.client_id, "client_secret": account.client_secret}
         return await self.caller.post(self.caller.sandbox.token_url, data={"grant_type": grant_type, **secret, **form})

@@ -6,20 +6,20 @@ from typing import Any
 
 import aiohttp
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.graphql import sockets
 from support.sandbox_client import SandboxClient
 
 AURORA = "https://aurora-instruments.365.example"
 NORTHWIND = "https://northwind-robotics.365.example"
 SCOPES = "openid user.access design.domain supply.domain"
-APPLICATION = accounts.Account(
+APPLICATION = applications.SandboxApplication(
     "design",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a77",
     "client-design",
     "secret-design",
-    domains=accounts.DOMAINS,
-    flows=frozenset({accounts.CLIENT_CREDENTIALS, accounts.PASSWORD}),
+    domains=applications.DOMAINS,
+    flows=frozenset({applications.CLIENT_CREDENTIALS, applications.PASSWORD}),
 )
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from proxy.sandbox.injection import declarations
+from proxy.sandbox import faults
 from support.sandbox_client import SandboxClient
 
 PARTS = '{ supSearch(q: "", limit: 3) { results { part { mpn totalAvail } } } }'
@@ -15,11 +15,11 @@ ANSWER = {"supSellers": [{"name": "Digi-Key"}]}
 
 def declare(caller: SandboxClient, *texts: str) -> None:
     """Replace the declared faults."""
-    caller.sandbox.faults.replace([fault for text in texts for fault in declarations.parse(text)])
+    caller.sandbox.faults.replace([fault for text in texts for fault in faults.parse_faults(text)])
 
 
 def billed(caller: SandboxClient) -> int:
-    return caller.sandbox.accounting.used(caller.sandbox.account.application_id)
+    return caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id)
 
 
 def struck(caller: SandboxClient) -> dict[str, int]:

@@ -5,7 +5,7 @@ from typing import Any
 import aiohttp
 import yarl
 
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse
 
@@ -25,7 +25,11 @@ class IdePage:
         await self._session.close()
         await self.visitor.__aexit__(*error)
 
-    async def sign_in(self, user: people.User = people.USERS[0], password: str = people.PASSWORD) -> PageResult:
+    async def sign_in(
+        self,
+        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
+        password: str = user_directory.DEFAULT_PASSWORD,
+    ) -> PageResult:
         """Sign in by the link of the page."""
         link = (await self.state())["links"]["sign_in"]
         return await self.visitor.sign_in(await self.visitor.open(link), user, password)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import yarl
 
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from support import html_forms
 
 
@@ -55,7 +55,10 @@ class PageBrowser:
         return await self._go("POST", self.url.join(yarl.URL(path)), fields)
 
     async def sign_in(
-        self, seen: PageResult, user: people.User = people.USERS[0], password: str = people.PASSWORD
+        self,
+        seen: PageResult,
+        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
+        password: str = user_directory.DEFAULT_PASSWORD,
     ) -> PageResult:
         """Fill in and send the login form."""
         return await self.send(seen, email=user.email, password=password)

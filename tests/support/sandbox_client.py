@@ -39,7 +39,7 @@ class SandboxClient:
 
     async def log_in(self, **form: str) -> JsonResponse:
         """Request a token and keep it; `form` overrides fields of the token request."""
-        account = self.sandbox.account
+        account = self.sandbox.default_application
         asked = {
             "grant_type": "client_credentials",
             "client_id": account.client_id,

@@ -40,7 +40,7 @@ What each HTTP status with each body becomes, made by the code that classifies r
 and held by `tests/integration/test_upstream_responses.py`, which sends every one of them through the proxy.
 
 - *client*: the status of the v3 response. A refused query of /parts/match is a 200 with that query's own `error`.
-- *sent again*: whether it may be sent again ([Faults](../explanation/faults.md#what-is-asked-again-and-what-never)).
+- *sent again*: whether it may be sent again ([Faults](../explanation/faults.md#retry-policy)).
 - *uncertain*: whether its parts are booked as uncertain usage, because they may have been billed.
 - *failure*: whether it counts as a failure of the service for the circuit breaker.
 

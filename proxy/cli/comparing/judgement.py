@@ -58,7 +58,7 @@ def build(
 
 def own_uids_of(file: str | None) -> frozenset[str]:
     """The uids of a site's own table. Raises MappingError."""
-    return frozenset(mapping.uids_in(Path(file)) if file else ())
+    return frozenset(mapping.known_uids(Path(file)) if file else ())
 
 
 def digest(chosen: ComparisonSettings, config_file: Path | None) -> str:

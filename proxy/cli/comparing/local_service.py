@@ -55,7 +55,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 @asynccontextmanager
 async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIterator[LocalService]:
     """Run, and note on the tape, if there is one, what the GraphQL service, or the sandbox, says."""
-    from proxy.workers import alone
+    from proxy.workers import single_process
 
     async with AsyncExitStack() as stack:
         legacy = None
@@ -64,21 +64,21 @@ async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIter
             legacy = upstream.legacy_url
         made, keys = _made(settings)
         client = None if tape is None else partial(taped.NotingGraphQLClient, tape=tape)
-        url = await stack.enter_async_context(alone.running(made, client=client))
+        url = await stack.enter_async_context(single_process.running(made, client=client))
         yield LocalService(url, made, keys, legacy)
 
 
 @asynccontextmanager
 async def replaying(settings: config.Config, player: taped.Player) -> AsyncIterator[LocalService]:
     """Run, and answer from the player alone. Nothing is booked."""
-    from proxy.workers import alone
+    from proxy.workers import single_process
 
     made, keys = _made(settings)
     applications = {name: _unlimited(entry) for name, entry in made.applications.items()}
     site = NOWHERE if made.upstream == "sandbox" else made.upstream
     store = config.StoreUrl("memory:")
     made = msgspec.structs.replace(made, applications=applications, upstream=site, store=store)
-    async with alone.running(made, client=partial(taped.PlayedGraphQLClient, player=player)) as url:
+    async with single_process.running(made, client=partial(taped.PlayedGraphQLClient, player=player)) as url:
         yield LocalService(url, made, keys, None)
 
 
@@ -116,15 +116,15 @@ def _unlimited(entry: config.Application) -> config.Application:
     return msgspec.structs.replace(entry, parts="unlimited", reconcile=None, apikeys=apikeys)
 
 
-def _sandbox() -> "sandbox_settings.Settings":
+def _sandbox() -> "sandbox_settings.SandboxSettings":
     """With as many parts as anybody asks for, and an old service that is not held to v3's rate."""
     import dataclasses
 
-    from proxy.sandbox import accounts, settings
+    from proxy.sandbox import applications, settings
     from proxy.sandbox.legacy_v3 import settings as legacy
 
-    plan = dataclasses.replace(accounts.READY, part_limit=MUCH)
-    return settings.Settings(accounts=(plan,), legacy=legacy.Settings(requests_per_second=None))
+    plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=MUCH)
+    return settings.SandboxSettings(applications=(plan,), legacy=legacy.LegacySettings(requests_per_second=None))
 
 
 class _Whatever(Mapping[str, str]):

@@ -18,7 +18,7 @@ from proxy.compare.recording.recorder import Recorder, RecordingHeader
 from proxy.compare.results import ComparisonResult
 from proxy.compare.running import estimate, plan, run
 from proxy.compare.running.progress import ProgressFile, ProgressHeader
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.kit.wording import counted
 from proxy.stores import open as stores
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end. Cut off by a second signal, it has compared nothing: 1 would say that there are differences."""
     try:
-        return looping.run(main)
+        return event_loop.run(main)
     except SystemExit:
         raise typer.Exit(verdict.NOT_COMPARED) from None
 

@@ -23,7 +23,7 @@ from proxy.compare.running.exchange import ComparisonBudget
 from proxy.compare.running.progress import ProgressFile
 from proxy.compare.sources import source as sources
 from proxy.compare.sources.clients import Clients
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted
 from proxy.telemetry import log
@@ -200,4 +200,4 @@ async def execute(
             at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,
             spent=lambda: budget.spent,
         )
-        return await running.go(left.calls, looping.on_signal())
+        return await running.go(left.calls, event_loop.stop_on_signal())

@@ -155,7 +155,7 @@ def _above(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> Iterator[tu
 
 def _id(kind: str, uid: Any, known: Mapping[str, Uids]) -> str | None:
     """The numeric id that a uid of the new side stands for."""
-    found = known[kind].identity(uid) if type(uid) is str and kind != "Source" else None
+    found = known[kind].target(uid) if type(uid) is str and kind != "Source" else None
     return found.id if found else None
 
 

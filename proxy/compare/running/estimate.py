@@ -11,10 +11,10 @@ import msgspec
 from proxy import endpoints, errors, model
 from proxy.compare.requests import V3Request
 from proxy.parameters import Parameters
-from proxy.planning import match, numbered, parts, queries
+from proxy.planning import match, match_queries, mpn_search, parts
 from proxy.planning.operations import Document
 
-_NOWHERE = model.Context("", "")  # where is bought changes no cost
+_NOWHERE = model.MappingContext("", "")  # where is bought changes no cost
 _DOCUMENT = Document("", "", Any)  # nor does what is shown
 _DOCUMENTS = match.Documents(_DOCUMENT, _DOCUMENT, _DOCUMENT, _DOCUMENT)
 
@@ -74,21 +74,21 @@ def worst_case_parts(call: V3Request) -> int:
     except errors.BadRequest:
         return 0
     uids = asked.texts("uid") if endpoint.action == "get_multi" else [call.path.rpartition("/")[2]]
-    return len(parts.asked(uids))
+    return len(parts.valid_uids(uids))
 
 
 def _of_search(asked: Parameters) -> int:
     """The page; of a search by part number all candidates."""
     start = asked.whole("start", 0, model.SEARCH_START_MAX)
     limit = asked.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
-    count = len(set(asked.texts(f"filter[fields][{numbered.FIELD}]")))
-    if any(numbered.FIELD in text for text in asked.texts("filter[queries]")):
-        count += numbered.NUMBERS_MAX
-    return max(limit, numbered.rows(count, start, limit) * count)
+    count = len(set(asked.texts(f"filter[fields][{mpn_search.FIELD}]")))
+    if any(mpn_search.FIELD in text for text in asked.texts("filter[queries]")):
+        count += mpn_search.MPNS_MAX
+    return max(limit, mpn_search.candidate_limit(count, start, limit) * count)
 
 
 def _of_match(asked: Parameters) -> int:
-    raws = queries.decode(asked.text("queries"))
-    request = model.PartsMatchRequest(tuple(map(queries.query, raws)), asked.flag("exact_only"))
+    raws = match_queries.decode(asked.text("queries"))
+    request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), asked.flag("exact_only"))
     plan = match.MatchPlan(request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
-    return sum(ask.parts_max for ask in plan.asks)
+    return sum(ask.parts_max for ask in plan.operations)

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 
 from proxy import errors
 from proxy.compare.shadow import messages
-from proxy.kit import own_programs
+from proxy.kit import child_process
 
 SECONDS = 30.0  # for one answer, the start of the process with the first
 ANSWER_MAX = 64 * 2**20  # bytes; a tally is of bounded size
 END_SECONDS = 2.0  # until a process that is told to end is killed
 
-COMMAND = own_programs.command("proxy.compare.shadow.judge_process")
+COMMAND = child_process.command("proxy.compare.shadow.judge_process")
 
 
 class JudgeClient:
@@ -98,7 +98,7 @@ class JudgeClient:
             stdin=pipe,
             stdout=pipe,
             stderr=nowhere,
-            env=own_programs.environment(),
+            env=child_process.environment(),
             start_new_session=True,
         )
         assert process.stdin is not None  # noqa: S101 - it is a pipe

@@ -14,7 +14,7 @@ import msgspec
 from proxy import config, errors, model
 from proxy.kit import encoding
 from proxy.kit.clock import Clock
-from proxy.mapping.compiler import Compiled
+from proxy.mapping.compiler import CompiledObject
 
 VARIANTS_MAX = 4  # of one question: selections of which none holds the other
 OVERHEAD = 400  # bytes that an answer takes beside its JSON
@@ -24,16 +24,16 @@ class Question(NamedTuple):
     """What is asked, whatever is shown of the answer; `context` is what mapping needs to know of it."""
 
     key: Hashable
-    context: model.Context
+    context: model.MappingContext
 
 
 class Reading(NamedTuple):
     """How records become v3 items in one projection; `key` stands for the projection."""
 
     key: Hashable
-    part: Compiled
+    part: CompiledObject
 
-    def items(self, records: list[Any], context: model.Context) -> bytes:
+    def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         """A JSON list of v3's objects. What fits the schema can still hold a time or an id that is none."""
         try:
             return encoding.encode([self.part.map(record, context) for record in records])

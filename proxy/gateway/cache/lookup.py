@@ -14,7 +14,7 @@ from proxy.gateway.cache.coalescing import SharedWork, Stall
 from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
 from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
-from proxy.planning.operations import Outcome
+from proxy.planning.operations import QueryResult
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 
@@ -27,7 +27,7 @@ class Inquiry(NamedTuple):
 
     questions: Sequence[Question]
     reading: Reading
-    ask: Callable[[list[int]], Awaitable[Sequence[Outcome]]]
+    ask: Callable[[list[int]], Awaitable[Sequence[QueryResult]]]
     receipt: Receipt
 
 
@@ -70,7 +70,7 @@ class Answers:
     async def _missing(self, inquiry: Inquiry, missing: list[int]) -> list[Answer]:
         """Asked for at most once, however many want it. Whose budget is spent fails alone: others may have another."""
         if (refusal := self._load.refusal()) is not None:
-            return [self._answer(inquiry, n, Outcome([], 0, failure=refusal)) for n in missing]
+            return [self._answer(inquiry, n, QueryResult([], 0, failure=refusal)) for n in missing]
         if self._under_way is None:
             return await self.ask(inquiry, missing)
         answers: dict[int, Answer] = {}
@@ -100,7 +100,7 @@ class Answers:
         self._metrics.observe_stage("translate", began)
         return answers
 
-    def _answer(self, inquiry: Inquiry, position: int, outcome: Outcome) -> Answer:
+    def _answer(self, inquiry: Inquiry, position: int, outcome: QueryResult) -> Answer:
         """What the service said, or an answer of a while ago where the service is in trouble."""
         question, reading = inquiry.questions[position], inquiry.reading
         if outcome.failure is not None:
@@ -112,7 +112,7 @@ class Answers:
         except errors.UpstreamUnreadable as failure:  # of this one: what else was asked for is paid for, too
             log.warning("response translation failed", exc_info=failure)
             return self._instead(inquiry, question, failure) or Answer.failed(failure)
-        answer = Answer(items, outcome.hits, beside=outcome.beside)
+        answer = Answer(items, outcome.hits, beside=outcome.details)
         return answer if self._kept is None else self._kept.keep(question, reading, outcome.parts, answer)
 
     def _instead(self, inquiry: Inquiry, question: Question, failure: errors.BridgeError) -> Answer | None:

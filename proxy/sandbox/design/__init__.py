@@ -1,5 +1,4 @@
-"""The design side of the sandbox: workspaces, projects, libraries and comments (contract graphql.md §5).
+"""Design services of the sandbox: workspaces, projects, libraries and comments (contract graphql.md §5).
 
-REST services, each on a port of its own, that only the query service may ask; the world reaches them through GraphQL
-and no other way.
+REST services, each on its own port, that only the query service may call; clients reach them through GraphQL only.
 """

@@ -1,7 +1,9 @@
-"""The service of comments and tasks, with a stream of what happens to comments."""
+"""The service of comments and tasks, with a stream of comment events."""
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import msgspec
@@ -9,194 +11,235 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from proxy.sandbox import journal
-from proxy.sandbox.design import drafts, events, holdings, records, rest
-from proxy.sandbox.design.tables import Table
+from proxy.sandbox.design import design_store, inputs, records, rest, tables
 
-# A user's name after an @; a full stop after it is the sentence's.
+# Events that a subscriber may be behind; older ones are dropped.
+MAX_QUEUED = 1000
+
+
+class CommentEvents:
+    """Broadcasts comment events to all current subscribers. A slow subscriber loses its oldest events."""
+
+    def __init__(self) -> None:
+        self._subscribers: set[asyncio.Queue[records.CommentEvent | None]] = set()
+
+    def publish(self, event: records.CommentEvent) -> None:
+        """Send an event to all current subscribers."""
+        for queue in self._subscribers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(event)
+
+    def close(self) -> None:
+        """End all streams."""
+        for queue in self._subscribers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[AsyncIterator[records.CommentEvent]]:
+        """The events from now on, until the block ends or the service stops."""
+        queue: asyncio.Queue[records.CommentEvent | None] = asyncio.Queue(MAX_QUEUED)
+        self._subscribers.add(queue)
+        try:
+            yield _queued(queue)
+        finally:
+            self._subscribers.discard(queue)
+
+
+async def _queued(queue: asyncio.Queue[records.CommentEvent | None]) -> AsyncIterator[records.CommentEvent]:
+    while (event := await queue.get()) is not None:
+        yield event
+
+
+# A user name after an @, without a full stop after it.
 MENTION = re.compile(r"@(\w+(?:[.-]\w+)*)")
-Place: TypeAlias = records.Thread | records.Task
+CommentParent: TypeAlias = records.CommentThread | records.Task
 
 
-class Collaboration(rest.Service):
-    """Threads with comments, and tasks with comments. Only those of threads are events."""
+class CommentService(rest.DesignService):
+    """Comment threads and tasks, both with comments. Only comments in threads are published as events."""
 
     name = "collaboration"
 
-    def __init__(self, held: holdings.Holdings, credential: str, kept: journal.Journal) -> None:
-        super().__init__(held, credential, kept)
-        self.events = events.Events()
+    def __init__(self, held: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
+        super().__init__(held, credential, exchanges)
+        self.events = CommentEvents()
 
-    def tables(self) -> Mapping[str, Table[Any]]:
+    def served_tables(self) -> Mapping[str, tables.Table[Any]]:
         """Threads and tasks."""
-        data = self.held.data
+        data = self.store.tables
         return {"threads": data.threads, "tasks": data.tasks}
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Comments are below their thread or task."""
-        router.add_post("/threads", self.open)
-        router.add_delete("/threads/{id}", self.close)
-        router.add_post("/tasks", self.plan)
-        router.add_patch("/tasks/{id}", self.change)
-        router.add_delete("/tasks/{id}", self.drop)
-        router.add_post("/{place:threads|tasks}/{id}/comments", self.say)
-        router.add_patch("/{place:threads|tasks}/{id}/comments/{comment}", self.reword)
-        router.add_delete("/{place:threads|tasks}/{id}/comments/{comment}", self.unsay)
-        router.add_get("/events", self.listen)
+        """Add the routes. Comments are below their thread or task."""
+        router.add_post("/threads", self.create_thread)
+        router.add_delete("/threads/{id}", self.delete_thread)
+        router.add_post("/tasks", self.create_task)
+        router.add_patch("/tasks/{id}", self.update_task)
+        router.add_delete("/tasks/{id}", self.delete_task)
+        router.add_post("/{place:threads|tasks}/{id}/comments", self.create_comment)
+        router.add_patch("/{place:threads|tasks}/{id}/comments/{comment}", self.update_comment)
+        router.add_delete("/{place:threads|tasks}/{id}/comments/{comment}", self.delete_comment)
+        router.add_get("/events", self.stream_events)
 
-    async def open(self, request: web.Request) -> web.Response:
-        """A thread with its first comment."""
-        draft = await rest.body(request, drafts.Thread)
-        threads, now = self.held.data.threads, self.held.now()
-        others = threads.where("project_id", [draft.project_id])[0]
-        made = records.Thread(
-            id=self.held.new_id("thread"),
-            project_id=draft.project_id,
-            workspace_id=draft.workspace_id,
+    async def create_thread(self, request: web.Request) -> web.Response:
+        """Create a thread with its first comment."""
+        given = await rest.read_input(request, inputs.CommentThreadInput)
+        threads, now = self.store.tables.threads, self.store.now()
+        others = threads.where("project_id", [given.project_id])[0]
+        made = records.CommentThread(
+            id=self.store.new_id("thread"),
+            project_id=given.project_id,
+            workspace_id=given.workspace_id,
             thread_number=max((one.thread_number for one in others), default=0) + 1,
             status=0,
-            created_by_id=draft.by,
-            modified_by_id=draft.by,
+            created_by_id=given.by,
+            modified_by_id=given.by,
             created_at=now,
             modified_at=now,
-            context=draft.context,
-            document_name=draft.document_name,
-            comments=(self._comment(draft.by, draft.text),),
+            context=given.context,
+            document_name=given.document_name,
+            comments=(self._comment(given.by, given.text),),
         )
-        self._tell("ThreadAdded", threads.put(made), made.comments[0])
-        return rest.reply(made, 201)
+        self._publish("ThreadAdded", threads.put(made), made.comments[0])
+        return rest.json_response(made, 201)
 
-    async def close(self, request: web.Request) -> web.Response:
+    async def delete_thread(self, request: web.Request) -> web.Response:
         """Remove a thread with all its comments."""
-        threads = self.held.data.threads
-        thread: records.Thread = rest.found(threads, request.match_info["id"], "comment thread")
+        threads = self.store.tables.threads
+        thread: records.CommentThread = rest.find_record(threads, request.match_info["id"], "comment thread")
         threads.remove(thread.id)
         for comment in thread.comments:
-            self._tell("CommentDeleted", thread, comment)
-        return rest.reply(thread)
+            self._publish("CommentDeleted", thread, comment)
+        return rest.json_response(thread)
 
-    async def plan(self, request: web.Request) -> web.Response:
-        """A task, which is its author's until somebody else is found."""
-        draft = await rest.body(request, drafts.Task)
-        if not draft.name.strip():
+    async def create_task(self, request: web.Request) -> web.Response:
+        """Create a task, assigned to its author."""
+        given = await rest.read_input(request, inputs.TaskInput)
+        if not given.name.strip():
             raise ValueError("a task needs a name")
-        tasks, now = self.held.data.tasks, self.held.now()
+        tasks, now = self.store.tables.tasks, self.store.now()
         made = records.Task(
-            id=self.held.new_id("task"),
-            workspace_id=draft.workspace_id,
+            id=self.store.new_id("task"),
+            workspace_id=given.workspace_id,
             ref_id=f"T-{len(tasks) + 1}",
-            name=draft.name,
-            description=draft.description,
-            priority=draft.priority,
-            status=draft.status,
-            assignee_id=draft.by,
-            created_by_id=draft.by,
-            modified_by_id=draft.by,
+            name=given.name,
+            description=given.description,
+            priority=given.priority,
+            status=given.status,
+            assignee_id=given.by,
+            created_by_id=given.by,
+            modified_by_id=given.by,
             created_at=now,
             modified_at=now,
-            project_id=draft.project_id,
+            project_id=given.project_id,
         )
-        return rest.reply(tasks.put(made), 201)
+        return rest.json_response(tasks.put(made), 201)
 
-    async def change(self, request: web.Request) -> web.Response:
-        """Other words, priority or status for a task."""
-        draft = await rest.body(request, drafts.TaskChange)
-        tasks = self.held.data.tasks
-        task: records.Task = rest.found(tasks, request.match_info["id"], "task")
-        given = {
+    async def update_task(self, request: web.Request) -> web.Response:
+        """Update name, description, priority or status of a task."""
+        given = await rest.read_input(request, inputs.TaskUpdateInput)
+        tasks = self.store.tables.tasks
+        task: records.Task = rest.find_record(tasks, request.match_info["id"], "task")
+        changes = {
             name: value
             for name in ("name", "description", "priority", "status")
-            if (value := getattr(draft, name)) is not None
+            if (value := getattr(given, name)) is not None
         }
-        return rest.reply(tasks.put(replace(task, **given, modified_by_id=draft.by, modified_at=self.held.now())))
+        return rest.json_response(
+            tasks.put(replace(task, **changes, modified_by_id=given.by, modified_at=self.store.now()))
+        )
 
-    async def drop(self, request: web.Request) -> web.Response:
+    async def delete_task(self, request: web.Request) -> web.Response:
         """Remove a task."""
-        task = rest.found(self.held.data.tasks, request.match_info["id"], "task")
-        self.held.data.tasks.remove(task.id)
-        return rest.reply(task)
+        task = rest.find_record(self.store.tables.tasks, request.match_info["id"], "task")
+        self.store.tables.tasks.remove(task.id)
+        return rest.json_response(task)
 
-    async def say(self, request: web.Request) -> web.Response:
-        """A comment at the end."""
-        draft = await rest.body(request, drafts.Text)
-        row = self._place(request)
-        made = self._comment(draft.by, draft.text)
-        self._tell("CommentAdded", self._put(row, (*row.comments, made), draft.by), made)
-        return rest.reply(made, 201)
+    async def create_comment(self, request: web.Request) -> web.Response:
+        """Add a comment at the end."""
+        given = await rest.read_input(request, inputs.CommentInput)
+        parent = self._parent(request)
+        made = self._comment(given.by, given.text)
+        self._publish("CommentAdded", self._replace_comments(parent, (*parent.comments, made), given.by), made)
+        return rest.json_response(made, 201)
 
-    async def reword(self, request: web.Request) -> web.Response:
-        """Other words for a comment."""
-        draft = await rest.body(request, drafts.Text)
-        row = self._place(request)
-        old = _comment_of(row, request.match_info["comment"])
-        text = _words(draft.text)
-        new = replace(old, text=text, modified_by_id=draft.by, modified_at=self.held.now())
-        kept = tuple(new if one is old else one for one in row.comments)
-        self._tell("CommentUpdated", self._put(row, kept, draft.by), new)
-        return rest.reply(new)
+    async def update_comment(self, request: web.Request) -> web.Response:
+        """Replace the text of a comment."""
+        given = await rest.read_input(request, inputs.CommentInput)
+        parent = self._parent(request)
+        old = _comment_of(parent, request.match_info["comment"])
+        text = _required_text(given.text)
+        new = replace(old, text=text, modified_by_id=given.by, modified_at=self.store.now())
+        comments = tuple(new if one is old else one for one in parent.comments)
+        self._publish("CommentUpdated", self._replace_comments(parent, comments, given.by), new)
+        return rest.json_response(new)
 
-    async def unsay(self, request: web.Request) -> web.Response:
+    async def delete_comment(self, request: web.Request) -> web.Response:
         """Remove a comment."""
-        draft = await rest.body(request, drafts.Draft)
-        row = self._place(request)
-        gone = _comment_of(row, request.match_info["comment"])
-        kept = tuple(one for one in row.comments if one is not gone)
-        self._tell("CommentDeleted", self._put(row, kept, draft.by), gone)
-        return rest.reply(gone)
+        given = await rest.read_input(request, inputs.ChangeInput)
+        parent = self._parent(request)
+        removed = _comment_of(parent, request.match_info["comment"])
+        comments = tuple(one for one in parent.comments if one is not removed)
+        self._publish("CommentDeleted", self._replace_comments(parent, comments, given.by), removed)
+        return rest.json_response(removed)
 
-    async def listen(self, request: web.Request) -> web.StreamResponse:
-        """Events as lines of JSON, from now on; an empty line at once."""
+    async def stream_events(self, request: web.Request) -> web.StreamResponse:
+        """Stream comment events as lines of JSON. An empty line is sent at once: from then on no event is missed."""
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        with self.events.listening() as heard:
+        with self.events.subscribe() as stream:
             await response.prepare(request)
             await response.write(b"\n")
-            async for event in heard:
+            async for event in stream:
                 await response.write(msgspec.json.encode(event) + b"\n")
         await response.write_eof()
         return response
 
-    def _place(self, request: web.Request) -> Place:
+    def _parent(self, request: web.Request) -> CommentParent:
         id_ = request.match_info["id"]
         if request.match_info["place"] == "threads":
-            thread: records.Thread = rest.found(self.held.data.threads, id_, "comment thread")
+            thread: records.CommentThread = rest.find_record(self.store.tables.threads, id_, "comment thread")
             return thread
-        task: records.Task = rest.found(self.held.data.tasks, id_, "task")
+        task: records.Task = rest.find_record(self.store.tables.tasks, id_, "task")
         return task
 
     def _comment(self, author: str, text: str) -> records.Comment:
-        now, named = self.held.now(), set(MENTION.findall(text))
+        now, named = self.store.now(), set(MENTION.findall(text))
         return records.Comment(
-            comment_id=self.held.new_id("comment"),
-            text=_words(text),
+            comment_id=self.store.new_id("comment"),
+            text=_required_text(text),
             created_by_id=author,
             modified_by_id=author,
             created_at=now,
             modified_at=now,
-            mentioned_ids=tuple(one.id for one in self.held.data.users if one.user_name in named),
+            mentioned_ids=tuple(one.id for one in self.store.tables.users if one.user_name in named),
         )
 
-    def _put(self, row: Place, comments: tuple[records.Comment, ...], by: str) -> Place:
-        """The thread or task with these comments."""
-        changed = replace(row, comments=comments, modified_by_id=by, modified_at=self.held.now())
-        if isinstance(changed, records.Thread):
-            return self.held.data.threads.put(changed)
-        return self.held.data.tasks.put(changed)
+    def _replace_comments(self, parent: CommentParent, comments: tuple[records.Comment, ...], by: str) -> CommentParent:
+        """Store the thread or task with these comments."""
+        changed = replace(parent, comments=comments, modified_by_id=by, modified_at=self.store.now())
+        if isinstance(changed, records.CommentThread):
+            return self.store.tables.threads.put(changed)
+        return self.store.tables.tasks.put(changed)
 
-    def _tell(self, action: str, place: Place, comment: records.Comment) -> None:
-        """Nobody is told of tasks."""
-        if isinstance(place, records.Thread):
-            self.events.tell(
-                records.Event(action=action, workspace_id=place.workspace_id, thread=place, comment=comment)
+    def _publish(self, action: str, parent: CommentParent, comment: records.Comment) -> None:
+        """Publish an event, unless the comment is on a task."""
+        if isinstance(parent, records.CommentThread):
+            self.events.publish(
+                records.CommentEvent(action=action, workspace_id=parent.workspace_id, thread=parent, comment=comment)
             )
 
 
-def _words(text: str) -> str:
+def _required_text(text: str) -> str:
     if not text.strip():
         raise ValueError("a comment needs a text")
     return text
 
 
-def _comment_of(row: Place, id_: str) -> records.Comment:
-    for comment in row.comments:
+def _comment_of(parent: CommentParent, id_: str) -> records.Comment:
+    for comment in parent.comments:
         if comment.comment_id == id_:
             return comment
     raise LookupError(f"there is no comment {id_}")

@@ -1,7 +1,7 @@
-"""The files service: what is uploaded before it is used, and what packages and exports have made.
+"""The file service: uploads, and the files of packages and exports.
 
-The one part of the design side that the world asks directly, as the service's own clients do: a multipart upload with a
-user's token gives the file's id as text. A download needs no token, so that a link can be followed.
+The only design service that clients call directly: a multipart upload with a user's token returns the file's id as
+text. A download needs no token, so that a link can be followed.
 """
 
 from html import escape
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from proxy.sandbox.design import holdings
+from proxy.sandbox.design import design_store
 from proxy.sandbox.identity import tokens
 
 PATH = "/File/Upload"
@@ -17,38 +17,38 @@ DOWNLOAD_PATH = "/File/Download"
 PREVIEW_PATH = "/File/Preview"
 FIELD = "file"
 SCOPE = "design.domain"
-_PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role="img">
+_PREVIEW = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role="img">
 <rect x="10" y="10" width="300" height="180" rx="8" fill="#1b5e3a"/>
 <text x="160" y="105" fill="#fff" font-family="sans-serif" font-size="18" text-anchor="middle">{name}</text></svg>
 """
 
 
-class Files:
-    """The handlers."""
+class FileService:
+    """The request handlers."""
 
-    def __init__(self, held: holdings.Holdings, issued: tokens.Tokens) -> None:
-        self._held, self._tokens = held, issued
+    def __init__(self, store: design_store.DesignStore, issued: tokens.Tokens) -> None:
+        self._store, self._tokens = store, issued
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Other methods are 405."""
+        """Add the routes; other methods are 405."""
         router.add_post(PATH, self.upload)
         router.add_get(DOWNLOAD_PATH, self.download)
         router.add_get(PREVIEW_PATH, self.preview)
 
     async def upload(self, request: web.Request) -> web.Response:
-        """The id of what is in the form's field `file`; 401 without a user's token, 400 without a file."""
-        if not self._is_user(request):
+        """Store the file in the form field `file` and return its id; 401 without a user's token, 400 without a file."""
+        if not self._has_user_token(request):
             return web.Response(text="a file is uploaded with a user's token", status=401)
         if request.content_type != "multipart/form-data":
             return web.Response(text=f"the body must be multipart/form-data, not {request.content_type}", status=400)
         given = (await request.post()).get(FIELD)
         if not isinstance(given, web.FileField):
             return web.Response(text=f"the form has no file in its field {FIELD!r}", status=400)
-        return web.Response(text=self._held.keep(given.filename, given.file.read()))
+        return web.Response(text=self._store.add_file(given.filename, given.file.read()))
 
     async def download(self, request: web.Request) -> web.Response:
-        """The file with the `id` in the query."""
-        found = self._held.files.get(request.query.get("id", ""))
+        """Return the file with the `id` in the query."""
+        found = self._store.files.get(request.query.get("id", ""))
         if found is None:
             return web.Response(text="there is no such file", status=404)
         name, content = found
@@ -56,18 +56,18 @@ class Files:
         return web.Response(body=content, content_type="application/octet-stream", headers=headers)
 
     async def preview(self, request: web.Request) -> web.Response:
-        """A picture of the project with the `id` in the query."""
-        await self._held.ready()
-        project = self._held.data.projects.get(request.query.get("id", ""))
+        """Return a preview image (SVG) of the project with the `id` in the query."""
+        await self._store.open()
+        project = self._store.tables.projects.get(request.query.get("id", ""))
         if project is None:
             return web.Response(text="there is no such project", status=404)
-        return web.Response(text=_PICTURE.format(name=escape(project.name)), content_type="image/svg+xml")
+        return web.Response(text=_PREVIEW.format(name=escape(project.name)), content_type="image/svg+xml")
 
-    def _is_user(self, request: web.Request) -> bool:
+    def _has_user_token(self, request: web.Request) -> bool:
         kind, _, value = request.headers.get("Authorization", "").partition(" ")
-        shown = value.strip() if kind.lower() == "bearer" else request.headers.get("token", "")
+        token = value.strip() if kind.lower() == "bearer" else request.headers.get("token", "")
         try:
-            said = self._tokens.access(shown)
+            claims = self._tokens.access(token)
         except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
             return False
-        return said.user is not None and SCOPE in said.scopes
+        return claims.user is not None and SCOPE in claims.scopes

@@ -1,23 +1,29 @@
-"""The service of projects: their designs, releases and parameters, packages, exports and workflows."""
+"""The service of projects: designs, releases, parameters, packages, exports and workflows.
 
-from collections.abc import Mapping
+A package is a ZIP with the bill of materials and the placement as CSV. There are no Gerber files: the boards of the
+sandbox have no copper layers.
+"""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aiohttp import web
 from msgspec.structs import replace
 
-from proxy.sandbox.design import choices, drafts, exports, records, rest
-from proxy.sandbox.design.tables import Table
+from proxy.sandbox.design import components, inputs, records, rest, tables
 
 
-class Projects(rest.Service):
-    """Projects come by upload and keep their history."""
+class ProjectService(rest.DesignService):
+    """ProjectService come by upload and keep their history."""
 
     name = "projects"
 
-    def tables(self) -> Mapping[str, Table[Any]]:
-        """All that belongs to projects."""
-        data = self.held.data
+    def served_tables(self) -> Mapping[str, tables.Table[Any]]:
+        """Projects and everything that belongs to them."""
+        data = self.store.tables
         return {
             "projects": data.projects,
             "boms": data.boms,
@@ -29,90 +35,94 @@ class Projects(rest.Service):
         }
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """POST a project, a job, a workflow; PATCH a project's parameters."""
-        router.add_post("/projects", self.upload)
-        router.add_patch("/projects/{id}", self.describe)
-        router.add_post("/jobs", self.make)
-        router.add_post("/workflows", self.launch)
+        """Add the routes: POST a project, a job, a workflow; PATCH a project's parameters."""
+        router.add_post("/projects", self.create_project)
+        router.add_patch("/projects/{id}", self.update_parameters)
+        router.add_post("/jobs", self.create_job)
+        router.add_post("/workflows", self.start_workflow)
 
-    async def upload(self, request: web.Request) -> web.Response:
-        """A project of an uploaded file, with one variant that has no parts: the file is not looked into."""
-        draft = await rest.body(request, drafts.Project)
-        if draft.file_id not in self.held.files:
-            raise LookupError(f"there is no file {draft.file_id}")
-        if not draft.name.strip():
+    async def create_project(self, request: web.Request) -> web.Response:
+        """Create a project of an uploaded file, with one variant without parts: the file is not parsed."""
+        given = await rest.read_input(request, inputs.ProjectUploadInput)
+        if given.file_id not in self.store.files:
+            raise LookupError(f"there is no file {given.file_id}")
+        if not given.name.strip():
             raise ValueError("a project needs a name")
-        id_, now = self.held.new_id("project"), self.held.now()
-        variant = records.Variant(name="Base", bom_id=choices.ident(id_, "bom", "Base"))
-        self.held.data.boms.put(records.Bom(id=variant.bom_id, project_id=id_, variant_name=variant.name))
-        author = rest.found(self.held.data.users, draft.by, "user").user_name
-        upload = records.FileChange(path=self.held.files[draft.file_id][0])
+        id_, now = self.store.new_id("project"), self.store.now()
+        variant = records.Variant(name="Base", bom_id=components.stable_id(id_, "bom", "Base"))
+        self.store.tables.boms.put(records.Bom(id=variant.bom_id, project_id=id_, variant_name=variant.name))
+        author = rest.find_record(self.store.tables.users, given.by, "user").user_name
+        upload = records.FileChange(path=self.store.files[given.file_id][0])
         first = records.VcsRevision(
-            revision_id=choices.ident(id_, "commit"), message="Upload", author=author, created_at=now, files=(upload,)
+            revision_id=components.stable_id(id_, "commit"),
+            message="Upload",
+            author=author,
+            created_at=now,
+            files=(upload,),
         )
         made = records.Project(
             id=id_,
-            project_id=choices.ident(id_, "guid"),
-            workspace_id=draft.workspace_id,
-            workspace_url=draft.workspace_url,
-            url=f"{draft.workspace_url}/designs/{id_}",
-            name=draft.name,
-            description=draft.description,
-            created_by_id=draft.by,
-            updated_by_id=draft.by,
+            project_id=components.stable_id(id_, "guid"),
+            workspace_id=given.workspace_id,
+            workspace_url=given.workspace_url,
+            url=f"{given.workspace_url}/designs/{id_}",
+            name=given.name,
+            description=given.description,
+            created_by_id=given.by,
+            updated_by_id=given.by,
             created_at=now,
             updated_at=now,
             revisions=(first,),
             variants=(variant,),
         )
-        return rest.reply(self.held.data.projects.put(made), 201)
+        return rest.json_response(self.store.tables.projects.put(made), 201)
 
-    async def describe(self, request: web.Request) -> web.Response:
-        """Other parameters."""
-        draft = await rest.body(request, drafts.Parameters)
-        projects = self.held.data.projects
-        project: records.Project = rest.found(projects, request.match_info["id"], "project")
-        held = {} if draft.replace else {one.name: one for one in project.parameters}
-        held.update({one.name: one for one in draft.parameters})
-        changed = replace(project, parameters=tuple(held.values()), updated_by_id=draft.by, updated_at=self.held.now())
-        return rest.reply(projects.put(changed))
+    async def update_parameters(self, request: web.Request) -> web.Response:
+        """Add or replace parameters."""
+        given = await rest.read_input(request, inputs.ProjectParametersInput)
+        projects = self.store.tables.projects
+        project: records.Project = rest.find_record(projects, request.match_info["id"], "project")
+        held = {} if given.replace else {one.name: one for one in project.parameters}
+        held.update({one.name: one for one in given.parameters})
+        changed = replace(project, parameters=tuple(held.values()), updated_by_id=given.by, updated_at=self.store.now())
+        return rest.json_response(projects.put(changed))
 
-    async def make(self, request: web.Request) -> web.Response:
-        """A package or an export, done at once."""
-        draft = await rest.body(request, drafts.Job)
-        data = self.held.data
-        project: records.Project = rest.found(data.projects, draft.project_id, "project")
-        variant = next((one for one in project.variants if draft.variant_name in (None, one.name)), None)
+    async def create_job(self, request: web.Request) -> web.Response:
+        """Create a package or an export, which is complete at once."""
+        given = await rest.read_input(request, inputs.ProjectJobInput)
+        data = self.store.tables
+        project: records.Project = rest.find_record(data.projects, given.project_id, "project")
+        variant = next((one for one in project.variants if given.variant_name in (None, one.name)), None)
         if variant is None:
-            raise LookupError(f"the project has no variant {draft.variant_name}")
+            raise LookupError(f"the project has no variant {given.variant_name}")
         components = {one.id: one for one in data.components}
         items = data.items.where("project_id", [project.id])[0]
-        content = exports.package(project, rest.found(data.boms, variant.bom_id, "BOM"), components, items)
-        job = records.Job(
-            id=self.held.new_id("job"),
+        content = build_zip(project, rest.find_record(data.boms, variant.bom_id, "BOM"), components, items)
+        job = records.ProjectJob(
+            id=self.store.new_id("job"),
             project_id=project.id,
-            name=draft.name,
-            kind=draft.kind,
-            file_id=self.held.keep(draft.name, content),
-            created_at=self.held.now(),
-            is_package=draft.is_package,
+            name=given.name,
+            kind=given.kind,
+            file_id=self.store.add_file(given.name, content),
+            created_at=self.store.now(),
+            is_package=given.is_package,
         )
-        return rest.reply(data.jobs.put(job), 201)
+        return rest.json_response(data.jobs.put(job), 201)
 
-    async def launch(self, request: web.Request) -> web.Response:
-        """A process of a definition."""
-        draft = await rest.body(request, drafts.Workflow)
-        data = self.held.data
-        definition: records.WorkflowDefinition = rest.found(
-            data.definitions, draft.definition_id, "workflow definition"
+    async def start_workflow(self, request: web.Request) -> web.Response:
+        """Start a workflow of a definition."""
+        given = await rest.read_input(request, inputs.WorkflowInput)
+        data = self.store.tables
+        definition: records.WorkflowDefinition = rest.find_record(
+            data.definitions, given.definition_id, "workflow definition"
         )
-        if definition.workspace_id != draft.workspace_id:
-            raise LookupError(f"the workspace has no workflow definition {draft.definition_id}")
-        now, name = self.held.now(), rest.found(data.users, draft.by, "user").user_name
+        if definition.workspace_id != given.workspace_id:
+            raise LookupError(f"the workspace has no workflow definition {given.definition_id}")
+        now, name = self.store.now(), rest.find_record(data.users, given.by, "user").user_name
         made = records.Workflow(
-            workflow_id=self.held.new_id("workflow"),
-            workspace_id=draft.workspace_id,
-            name=draft.name or definition.name,
+            workflow_id=self.store.new_id("workflow"),
+            workspace_id=given.workspace_id,
+            name=given.name or definition.name,
             process_definition_id=definition.workflow_definition_id,
             process_definition_name=definition.name,
             workflow_type=definition.workflow_type,
@@ -121,6 +131,51 @@ class Projects(rest.Service):
             created_by=name,
             created_at=now,
             modified_at=now,
-            variables=draft.variables,
+            variables=given.variables,
         )
-        return rest.reply(data.workflows.put(made), 201)
+        return rest.json_response(data.workflows.put(made), 201)
+
+
+# Time of the files in a ZIP: fixed, so that equal content gives equal bytes.
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def build_zip(
+    project: records.Project,
+    bom: records.Bom,
+    components: Mapping[str, records.Component],
+    items: Iterable[records.DesignItem],
+) -> bytes:
+    """The ZIP of a variant: bill of materials and placement as CSV."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in (
+            (f"{project.name} {bom.variant_name} BOM.csv", _bom(bom, components)),
+            (f"{project.name} placement.csv", _placement(items)),
+        ):
+            archive.writestr(zipfile.ZipInfo(name, ZIP_TIME), text)
+    return written.getvalue()
+
+
+def _bom(bom: records.Bom, components: Mapping[str, records.Component]) -> str:
+    rows = []
+    for item in bom.items:
+        component = components[item.component_id]
+        first = component.manufacturer_parts[0] if component.manufacturer_parts else None
+        fitted = [one.designator for one in item.instances if one.is_fitted]
+        maker, number = (first.company_name, first.part_number) if first else ("", "")
+        rows.append((" ".join(fitted), len(fitted), component.name, component.description, maker, number))
+    return _csv(("Designators", "Quantity", "Component", "Description", "Manufacturer", "Part number"), rows)
+
+
+def _placement(items: Iterable[records.DesignItem]) -> str:
+    rows = [(one.designator, one.comment, one.footprint_name, one.rotation) for one in items]
+    return _csv(("Designator", "Comment", "Footprint", "Rotation"), rows)
+
+
+def _csv(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()

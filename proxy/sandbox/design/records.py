@@ -1,31 +1,31 @@
-"""What the design services hold and send, as frozen values: JSON on their sockets, read back by the query service.
+"""Records of the design services: frozen values, sent as JSON to the query service.
 
 Names are the schema's field names in snake case (contract graphql.md §5.3); ids are opaque. A field that ends in `_id`
-names a record that the caller has to ask for. Times are RFC 3339 texts in UTC.
+refers to another record. Times are RFC 3339 texts in UTC.
 """
 
 import msgspec
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What all have."""
+    """Base class of all records."""
 
 
-class Named(Record, frozen=True, kw_only=True):
+class DesignParameter(Record, frozen=True, kw_only=True):
     """A parameter of a project, a component, a design item or a workflow."""
 
     name: str
     value: str
 
 
-class Group(Record, frozen=True, kw_only=True):
+class UserGroup(Record, frozen=True, kw_only=True):
     """A group of users, in one workspace."""
 
     id: str
     name: str
 
 
-class User(Record, frozen=True, kw_only=True):
+class DesignUser(Record, frozen=True, kw_only=True):
     """A person. `id` is the subject of the person's tokens."""
 
     id: str
@@ -37,8 +37,8 @@ class User(Record, frozen=True, kw_only=True):
     group_ids: tuple[str, ...] = ()
 
 
-class Library(Record, frozen=True, kw_only=True):
-    """What a workspace says of its library."""
+class DesignLibrary(Record, frozen=True, kw_only=True):
+    """The component library of a workspace."""
 
     workspace_id: str
     name: str
@@ -51,7 +51,7 @@ class Library(Record, frozen=True, kw_only=True):
 
 
 class Workspace(Record, frozen=True, kw_only=True):
-    """A company's place."""
+    """A workspace of a company, with its user groups and library."""
 
     id: str
     name: str
@@ -60,8 +60,8 @@ class Workspace(Record, frozen=True, kw_only=True):
     description: str
     is_default: bool
     region: str
-    groups: tuple[Group, ...]
-    library: Library
+    groups: tuple[UserGroup, ...]
+    library: DesignLibrary
 
 
 class Folder(Record, frozen=True, kw_only=True):
@@ -89,14 +89,14 @@ class SupplierPrice(Record, frozen=True, kw_only=True):
 
 
 class SupplierStock(Record, frozen=True, kw_only=True):
-    """Pieces at a place."""
+    """Stock at a location."""
 
     location_name: str
     quantity: float
 
 
 class SupplierPart(Record, frozen=True, kw_only=True):
-    """What a seller lists of a part choice."""
+    """An offer of a seller for a part choice."""
 
     company_name: str
     part_number: str
@@ -115,7 +115,7 @@ class ManufacturerPart(Record, frozen=True, kw_only=True):
 
 
 class LifeCycleState(Record, frozen=True, kw_only=True):
-    """How far a revision has come."""
+    """The life cycle state of a revision."""
 
     life_cycle_state_id: str
     name: str
@@ -140,18 +140,18 @@ class Component(Record, frozen=True, kw_only=True):
     modified_at: str
     is_managed: bool
     life_cycle_state: LifeCycleState
-    parameters: tuple[Named, ...] = ()
+    parameters: tuple[DesignParameter, ...] = ()
     manufacturer_parts: tuple[ManufacturerPart, ...] = ()
 
 
 class FileChange(Record, frozen=True, kw_only=True):
-    """A file that a commit touched."""
+    """A file changed by a commit."""
 
     path: str
 
 
 class VcsRevision(Record, frozen=True, kw_only=True):
-    """A commit."""
+    """A commit of a project's version control."""
 
     revision_id: str
     message: str
@@ -160,7 +160,7 @@ class VcsRevision(Record, frozen=True, kw_only=True):
     files: tuple[FileChange, ...] = ()
 
 
-class Document(Record, frozen=True, kw_only=True):
+class DesignDocument(Record, frozen=True, kw_only=True):
     """A schematic sheet or the board."""
 
     document_id: str
@@ -169,14 +169,14 @@ class Document(Record, frozen=True, kw_only=True):
 
 
 class Variant(Record, frozen=True, kw_only=True):
-    """A way to build a design, and its bill of materials."""
+    """A variant of a design, with its bill of materials."""
 
     name: str
     bom_id: str
 
 
 class Project(Record, frozen=True, kw_only=True):
-    """A board."""
+    """A project: one board with its documents."""
 
     id: str
     project_id: str
@@ -189,14 +189,14 @@ class Project(Record, frozen=True, kw_only=True):
     updated_by_id: str
     created_at: str
     updated_at: str
-    parameters: tuple[Named, ...] = ()
+    parameters: tuple[DesignParameter, ...] = ()
     revisions: tuple[VcsRevision, ...] = ()
-    documents: tuple[Document, ...] = ()
+    documents: tuple[DesignDocument, ...] = ()
     variants: tuple[Variant, ...] = ()
 
 
 class BomItemInstance(Record, frozen=True, kw_only=True):
-    """One place on the board."""
+    """One placed component of a bill of materials line."""
 
     designator: str
     is_fitted: bool = True
@@ -221,7 +221,7 @@ class Bom(Record, frozen=True, kw_only=True):
 
 
 class Release(Record, frozen=True, kw_only=True):
-    """A published version."""
+    """A published version of a project."""
 
     id: str
     project_id: str
@@ -232,7 +232,7 @@ class Release(Record, frozen=True, kw_only=True):
 
 
 class DesignItem(Record, frozen=True, kw_only=True):
-    """A component on the sheets and the board of a project."""
+    """A component placed on a sheet and the board of a project."""
 
     id: str
     project_id: str
@@ -243,11 +243,11 @@ class DesignItem(Record, frozen=True, kw_only=True):
     description: str
     footprint_name: str
     rotation: float
-    parameters: tuple[Named, ...] = ()
+    parameters: tuple[DesignParameter, ...] = ()
 
 
-class Job(Record, frozen=True, kw_only=True):
-    """A package for a manufacturer, or an export: made at once. `file_id` names what can be downloaded."""
+class ProjectJob(Record, frozen=True, kw_only=True):
+    """A manufacture package or an export, complete at once. `file_id` is the file to download."""
 
     id: str
     project_id: str
@@ -260,7 +260,7 @@ class Job(Record, frozen=True, kw_only=True):
 
 
 class WorkflowDefinition(Record, frozen=True, kw_only=True):
-    """A process that can be started."""
+    """A workflow that can be started."""
 
     workflow_definition_id: str
     workspace_id: str
@@ -268,11 +268,11 @@ class WorkflowDefinition(Record, frozen=True, kw_only=True):
     workflow_type: str
     created_at: str
     created_by: str
-    variables: tuple[Named, ...] = ()
+    variables: tuple[DesignParameter, ...] = ()
 
 
 class Workflow(Record, frozen=True, kw_only=True):
-    """A process that was started."""
+    """A workflow that was started."""
 
     workflow_id: str
     workspace_id: str
@@ -288,25 +288,25 @@ class Workflow(Record, frozen=True, kw_only=True):
     project_id: str | None = None
     state: str | None = None
     ended_at: str | None = None
-    variables: tuple[Named, ...] = ()
+    variables: tuple[DesignParameter, ...] = ()
 
 
-class Point(Record, frozen=True, kw_only=True):
-    """A place on a document, in its own units."""
+class Position2D(Record, frozen=True, kw_only=True):
+    """A position on a document, in the document's units."""
 
     x: int
     y: int
 
 
 class Rectangle(Record, frozen=True, kw_only=True):
-    """Two corners."""
+    """A rectangle by two corners."""
 
-    pos1: Point = Point(x=0, y=0)
-    pos2: Point = Point(x=0, y=0)
+    pos1: Position2D = Position2D(x=0, y=0)
+    pos2: Position2D = Position2D(x=0, y=0)
 
 
-class Context(Record, frozen=True, kw_only=True):
-    """What a comment thread is about."""
+class CommentContext(Record, frozen=True, kw_only=True):
+    """The object that a comment thread is about."""
 
     document_id: str | None = None
     object_id: str | None = None
@@ -326,8 +326,8 @@ class Comment(Record, frozen=True, kw_only=True):
     mentioned_ids: tuple[str, ...] = ()
 
 
-class Thread(Record, frozen=True, kw_only=True):
-    """A conversation about a place of a design. `status` 0 is open, 1 resolved."""
+class CommentThread(Record, frozen=True, kw_only=True):
+    """A comment thread about an object of a design. `status` 0 is open, 1 resolved."""
 
     id: str
     project_id: str
@@ -338,14 +338,14 @@ class Thread(Record, frozen=True, kw_only=True):
     modified_by_id: str
     created_at: str
     modified_at: str
-    context: Context
+    context: CommentContext
     document_name: str | None = None
     assigned_to_id: str | None = None
     comments: tuple[Comment, ...] = ()
 
 
 class Task(Record, frozen=True, kw_only=True):
-    """Something to do, in a project or in the workspace."""
+    """A task of a project or of the workspace."""
 
     id: str
     workspace_id: str
@@ -363,10 +363,10 @@ class Task(Record, frozen=True, kw_only=True):
     comments: tuple[Comment, ...] = ()
 
 
-class Event(Record, frozen=True, kw_only=True):
-    """Something happened to a comment. `action` is ours: the contract has no values."""
+class CommentEvent(Record, frozen=True, kw_only=True):
+    """A change of a comment. The values of `action` are our choice: the contract has none."""
 
     action: str
     workspace_id: str
-    thread: Thread
+    thread: CommentThread
     comment: Comment

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLResolveInfo
 
-from proxy.sandbox import accounting, accounts, people
+from proxy.sandbox import applications, part_usage, user_directory
 from proxy.sandbox.catalog import store
 from proxy.sandbox.graphql import design_session, views
 
@@ -22,11 +22,11 @@ class Context:
     since 1970. `design` is there where the token is good for design data."""
 
     catalog: store.Catalog
-    account: accounts.Account | None
+    account: applications.SandboxApplication | None
     user: str | None
-    accounts: accounts.Accounts
-    people: people.People
-    accounting: accounting.Accounting
+    applications: applications.ApplicationRegistry
+    user_directory: user_directory.UserDirectory
+    part_usage: part_usage.PartUsage
     site_url: str
     started: float
     now: float

@@ -10,7 +10,7 @@ from proxy.sandbox.graphql import lookups as looking
 class Session:
     """`user_id` is the token's subject, `origin` the address that the request came to."""
 
-    services: client.Client
+    services: client.DesignClient
     user_id: str
     origin: str
     lookups: looking.Lookups = field(init=False)

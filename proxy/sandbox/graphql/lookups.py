@@ -30,24 +30,24 @@ class Source(Generic[R]):
 
 
 WORKSPACES = Source("workspaces", "workspaces", records.Workspace)
-USERS = Source("workspaces", "users", records.User)
+USERS = Source("workspaces", "users", records.DesignUser)
 FOLDERS = Source("library", "folders", records.Folder)
 COMPONENTS = Source("library", "components", records.Component)
 PROJECTS = Source("projects", "projects", records.Project)
 BOMS = Source("projects", "boms", records.Bom)
 RELEASES = Source("projects", "releases", records.Release)
 ITEMS = Source("projects", "items", records.DesignItem)
-JOBS = Source("projects", "jobs", records.Job)
+JOBS = Source("projects", "jobs", records.ProjectJob)
 DEFINITIONS = Source("projects", "definitions", records.WorkflowDefinition, "workflow_definition_id")
 WORKFLOWS = Source("projects", "workflows", records.Workflow, "workflow_id")
-THREADS = Source("collaboration", "threads", records.Thread)
+THREADS = Source("collaboration", "threads", records.CommentThread)
 TASKS = Source("collaboration", "tasks", records.Task)
 
 
 class Lookups:
     """The loaders of one request."""
 
-    def __init__(self, services: client.Client) -> None:
+    def __init__(self, services: client.DesignClient) -> None:
         self._client = services
         self._loaders: dict[tuple[str, str], DataLoader[str, Any]] = {}
 

@@ -16,7 +16,7 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLError, OperationType
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, faults, people, settings
+from proxy.sandbox import applications, faults, part_usage, settings, user_directory
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import client
 from proxy.sandbox.graphql import (
@@ -36,7 +36,7 @@ from proxy.sandbox.injection import exchanges, injector
 
 # What a token must be good for, by what the name of an operation begins with: supply data (contract graphql.md §4.1);
 # design data, for which it must be a user's, too (§5). Operations on the organisation need no scope of their own.
-SUPPLY, SUPPLY_SCOPES = "sup", frozenset({accounts.SUPPLY_SCOPE})
+SUPPLY, SUPPLY_SCOPES = "sup", frozenset({applications.SUPPLY_SCOPE})
 DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
 Seen = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Answer:
 class Caller:
     """Who asks: the application, the user that it acts for, and what the token is good for."""
 
-    account: accounts.Account | None = None
+    account: applications.SandboxApplication | None = None
     user: str | None = None
     scopes: frozenset[str] = frozenset()
 
@@ -102,18 +102,18 @@ class QueryService:
     def __init__(
         self,
         *,
-        chosen: settings.Settings,
+        chosen: settings.SandboxSettings,
         surfaces_of: surfaces.Surfaces,
-        drawing: injector.Injector,
+        drawing: injector.FaultInjector,
         catalog: store.Catalog,
-        known: accounts.Accounts,
-        users: people.People,
-        counted: accounting.Accounting,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        counted: part_usage.PartUsage,
         issued: tokens.Tokens,
         clock: clocks.Clock,
         rng: random.Random,
         seen: Seen,
-        design: Callable[[], client.Client],
+        design: Callable[[], client.DesignClient],
     ) -> None:
         self._settings, self._catalog = chosen, catalog
         self._accounts, self._people = known, users
@@ -184,7 +184,7 @@ class QueryService:
         exchange.entry.application = account.application_id if account else None
         if document.node is None or document.faults:
             if missing and not whole.documents.read(request.query).faults:
-                exchange.struck(faults.MissingField)
+                exchange.record_fault(faults.MissingFieldFault)
             raise problems.RequestError(400, document.faults)
         bill = self._bill(caller, exchange)
         prepared = executor.prepare(
@@ -232,7 +232,7 @@ class QueryService:
         except tokens.ExpiredTokenError as error:
             caller, expired = Caller(), True
             if isinstance(error, tokens.EndedTokenError):
-                exchange.struck(faults.ExpiredToken)
+                exchange.record_fault(faults.ExpiredTokenFault)
         if caller.account is None and self._settings.no_auth:
             return self._nobody()
         if caller.account is None and not document.is_introspection():
@@ -243,15 +243,15 @@ class QueryService:
         """Who asks without a token where none is needed: the first user, on the first application with supply data."""
         user = next((one.id for one in self._settings.users), None)
         for account in self._accounts.all:
-            if accounts.SUPPLY_SCOPE in account.scopes:
+            if applications.SUPPLY_SCOPE in account.scopes:
                 return Caller(account, user, SUPPLY_SCOPES | DESIGN_SCOPES)
         return Caller(next(iter(self._accounts.all), None), user, DESIGN_SCOPES)
 
     def _strike_token(self, token: str, document: documents.Document, exchange: exchanges.Exchange) -> None:
-        if isinstance(exchange.fault, faults.ExpiredToken):
+        if isinstance(exchange.fault, faults.ExpiredTokenFault):
             self._tokens.end(token)
-        if isinstance(exchange.fault, faults.InvalidToken):
-            exchange.struck(faults.InvalidToken)
+        if isinstance(exchange.fault, faults.InvalidTokenFault):
+            exchange.record_fault(faults.InvalidTokenFault)
             raise problems.RequestError(401, [_token_fault(False, document)], fixed=True)
 
     def _check(self, prepared: executor.SupplyExecutor, caller: Caller, exchange: exchanges.Exchange) -> None:
@@ -267,15 +267,15 @@ class QueryService:
         if account is not None and self._is_used_up(roots, account):
             limit = self._accounting.limit(account)
             if limit < account.part_limit:
-                exchange.struck(faults.Quota)
+                exchange.record_fault(faults.QuotaFault)
             used_up = problems.part_limit(limit)
             raise problems.RequestError(self._settings.part_limit_status, [used_up], null_data=True, fixed=True)
         over = [_cap(one, message) for one in roots for message in limits.violations(one.name, one.arguments)]
         if over:
             raise problems.RequestError(200, over)
 
-    def _is_used_up(self, roots: Sequence[executor.RootField], account: accounts.Account) -> bool:
-        return any(one.name in limits.PART_FIELDS for one in roots) and self._accounting.used_up(account)
+    def _is_used_up(self, roots: Sequence[executor.RootField], account: applications.SandboxApplication) -> bool:
+        return any(one.name in limits.PART_FIELDS for one in roots) and self._accounting.is_exhausted(account)
 
     async def _execute(self, planned: "Planned", exchange: exchanges.Exchange) -> dict[str, Any]:
         prepared, bill = planned.prepared, planned.bill
@@ -286,8 +286,8 @@ class QueryService:
             raise prepared.allowance.refused
         if bill.account is not None:
             parts = bill.parts(result.data)
-            self._accounting.book(bill.account.application_id, parts)
-            exchange.billed(parts)
+            self._accounting.record(bill.account.application_id, parts)
+            exchange.record_parts(parts)
         if not result.errors:
             return {"data": result.data}
         for error in result.errors:

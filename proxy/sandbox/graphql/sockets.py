@@ -42,7 +42,7 @@ def is_asked(request: web.Request) -> bool:
 class Sockets:
     """The handler."""
 
-    def __init__(self, queries: service.QueryService, watch: exchanges.Watch) -> None:
+    def __init__(self, queries: service.QueryService, watch: exchanges.ExchangeMiddleware) -> None:
         self._queries, self._watch = queries, watch
         self._open: set[web.WebSocketResponse] = set()
 
@@ -75,7 +75,7 @@ class _Talk:
     def __init__(
         self,
         queries: service.QueryService,
-        watch: exchanges.Watch,
+        watch: exchanges.ExchangeMiddleware,
         socket: web.WebSocketResponse,
         request: web.Request,
     ) -> None:
@@ -168,7 +168,7 @@ class _Talk:
     async def _run(self, id_: str, asked: requests.Request) -> None:
         """Send what comes of an operation, until it is over."""
         try:
-            with self._watch.beside("graphql", self._request) as exchange:
+            with self._watch.record("graphql", self._request) as exchange:
                 answers = self._queries.stream(asked, self._token, exchange)
                 async with contextlib.aclosing(answers):
                     async for answer in answers:

@@ -30,9 +30,11 @@ class Transport:
     def __init__(self, queries: service.QueryService, page: Page, shown: definition.Definition) -> None:
         self._queries, self._page, self._shown = queries, page, shown
 
-    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch, over_socket: sockets.Sockets) -> None:
+    def add_routes(
+        self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware, over_socket: sockets.Sockets
+    ) -> None:
         """POST and GET on both paths; other methods are 405. A GET may ask for a WebSocket."""
-        asked = watch.over("graphql", self.ask)
+        asked = watch.wrap("graphql", self.ask)
 
         async def get(request: web.Request) -> web.StreamResponse:
             if sockets.is_asked(request):

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import accounting, accounts, people
+from proxy.sandbox import applications, part_usage, user_directory
 from proxy.sandbox.ide import tokens
 from proxy.sandbox.identity import authorization, discovery, forms, scopes, sessions, signing_in
 from proxy.sandbox.state import file
@@ -24,7 +24,7 @@ CSRF_HEADER = "X-CSRF-Token"
 
 # A state file that takes nothing more is no fault of the page's, and no traceback.
 REFUSALS = (tokens.RefusedError, file.StateError)
-Visit = tuple[sessions.Session, accounts.Account]
+Visit = tuple[sessions.Session, applications.SandboxApplication]
 
 
 class Access:
@@ -34,9 +34,9 @@ class Access:
         self,
         *,
         kept: sessions.Sessions,
-        known: accounts.Accounts,
-        users: people.People,
-        counted: accounting.Accounting,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        counted: part_usage.PartUsage,
         asking: tokens.Asking,
         issuer: str | None,
         token_required: bool,
@@ -88,12 +88,16 @@ class Access:
         query = self._asking.start(session, account, address, said.get("scope") or _scope(account))
         return forms.reply({"url": f"{request.url.origin()}{authorization.AUTHORIZE_PATH}?{query}"}, 200)
 
-    def _let_back(self, account: accounts.Account, address: str) -> None:
+    def _let_back(self, account: applications.SandboxApplication, address: str) -> None:
         if address not in account.redirect_uris:
             self._known.replace(dataclasses.replace(account, redirect_uris=(*account.redirect_uris, address)))
 
     async def _token(
-        self, session: sessions.Session, account: accounts.Account, said: Mapping[str, str], request: web.Request
+        self,
+        session: sessions.Session,
+        account: applications.SandboxApplication,
+        said: Mapping[str, str],
+        request: web.Request,
     ) -> tokens.Held:
         if "code" in said:
             return await self._asking.finish(session, account, said["code"], said.get("state", ""), request)
@@ -101,7 +105,7 @@ class Access:
         if held is not None and "renew" not in said and "grant" not in said:
             return held
         grant = said.get("grant") or _grant(account)
-        if grant == accounts.CLIENT_CREDENTIALS:
+        if grant == applications.CLIENT_CREDENTIALS:
             return await self._asking.by_itself(session, account, request)
         refreshed = await self._asking.refresh(session, account, request)
         if refreshed is None:
@@ -120,7 +124,9 @@ class Access:
             raise tokens.RefusedError(404, "no_application", "Your organisation has no application.")
         return session, account
 
-    def _described(self, session: sessions.Session, account: accounts.Account, request: web.Request) -> dict[str, Any]:
+    def _described(
+        self, session: sessions.Session, account: applications.SandboxApplication, request: web.Request
+    ) -> dict[str, Any]:
         issuer, grant = forms.issuer(request, self._issuer), _grant(account)
         return {
             "name": account.name,
@@ -128,8 +134,8 @@ class Access:
             "parts_used": self._counted.used(account.application_id),
             "part_limit": self._counted.limit(account),
             "grant": grant,
-            "needs_user": grant == accounts.AUTHORIZATION_CODE and self._asking.needs_user(session, account),
-            "grants": sorted(account.flows & {accounts.CLIENT_CREDENTIALS, accounts.AUTHORIZATION_CODE}),
+            "needs_user": grant == applications.AUTHORIZATION_CODE and self._asking.needs_user(session, account),
+            "grants": sorted(account.flows & {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}),
             "settings": {
                 "authorize_url": issuer + authorization.AUTHORIZE_PATH,
                 "token_url": issuer + discovery.TOKEN_PATH,
@@ -146,15 +152,15 @@ def _ide_address(request: web.Request) -> str:
     return f"{request.url.origin()}{REDIRECT_PATH}"
 
 
-def _grant(account: accounts.Account) -> str:
+def _grant(account: applications.SandboxApplication) -> str:
     """By which the IDE authorises by itself: a user's token where it is good for more than the application's own."""
-    by_user = accounts.AUTHORIZATION_CODE in account.flows
-    if by_user and ("design" in account.domains or accounts.CLIENT_CREDENTIALS not in account.flows):
-        return accounts.AUTHORIZATION_CODE
-    return accounts.CLIENT_CREDENTIALS
+    by_user = applications.AUTHORIZATION_CODE in account.flows
+    if by_user and ("design" in account.domains or applications.CLIENT_CREDENTIALS not in account.flows):
+        return applications.AUTHORIZATION_CODE
+    return applications.CLIENT_CREDENTIALS
 
 
-def _scope(account: accounts.Account) -> str:
+def _scope(account: applications.SandboxApplication) -> str:
     return " ".join((*scopes.ABOUT_USERS, *account.scopes))
 
 

@@ -5,7 +5,7 @@ import random
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, people
+from proxy.sandbox import applications, part_usage, user_directory
 from proxy.sandbox.ide import access, assets, page, tokens
 from proxy.sandbox.identity import assembly
 from proxy.sandbox.injection import exchanges
@@ -18,10 +18,10 @@ class Ide:
         self,
         *,
         identity: assembly.Identity,
-        known: accounts.Accounts,
-        users: people.People,
-        counted: accounting.Accounting,
-        watch: exchanges.Watch,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        counted: part_usage.PartUsage,
+        watch: exchanges.ExchangeMiddleware,
         clock: clocks.Clock,
         issuer: str | None,
         token_required: bool,

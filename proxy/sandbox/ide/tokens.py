@@ -17,7 +17,7 @@ from aiohttp import web
 from cachetools import TTLCache
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.identity import endpoints, sessions
 from proxy.sandbox.injection import exchanges
 
@@ -59,23 +59,29 @@ class Asking:
     """Asks, and keeps what came. `rng` must not be foreseeable."""
 
     def __init__(
-        self, endpoint: endpoints.Endpoints, watch: exchanges.Watch, clock: clocks.Clock, rng: random.Random
+        self,
+        endpoint: endpoints.Endpoints,
+        watch: exchanges.ExchangeMiddleware,
+        clock: clocks.Clock,
+        rng: random.Random,
     ) -> None:
         self._endpoint, self._watch, self._clock, self._rng = endpoint, watch, clock, rng
         self._started: TTLCache[str, Started] = TTLCache(STARTED_KEPT, PATIENCE, clock.now)
         self._held: TTLCache[tuple[str, str], Held] = TTLCache(HELD_KEPT, sessions.LIFETIME, clock.now)
 
-    def held(self, session: sessions.Session, account: accounts.Account) -> Held | None:
+    def held(self, session: sessions.Session, account: applications.SandboxApplication) -> Held | None:
         """The session's token for this application, as long as it is worth giving out."""
         held = self._held.get((session.id, account.client_id))
         return None if held is None or held.expires - MARGIN <= self._clock.now() else held
 
-    def needs_user(self, session: sessions.Session, account: accounts.Account) -> bool:
+    def needs_user(self, session: sessions.Session, account: applications.SandboxApplication) -> bool:
         """Whether only the browser can get a user's token: none is held, and none can be had for it."""
         held = self._held.get((session.id, account.client_id))
         return self.held(session, account) is None and not (held and held.refresh_token)
 
-    def start(self, session: sessions.Session, account: accounts.Account, redirect_uri: str, scope: str) -> str:
+    def start(
+        self, session: sessions.Session, account: applications.SandboxApplication, redirect_uri: str, scope: str
+    ) -> str:
         """The query of an authorization request with PKCE (RFC 7636 §4.3)."""
         state, verifier = self._secret(), self._secret()
         self._started[state] = Started(session.id, account.client_id, redirect_uri, verifier)
@@ -93,20 +99,29 @@ class Asking:
         )
 
     async def finish(
-        self, session: sessions.Session, account: accounts.Account, code: str, state: str, request: web.Request
+        self,
+        session: sessions.Session,
+        account: applications.SandboxApplication,
+        code: str,
+        state: str,
+        request: web.Request,
     ) -> Held:
         """The token for a code that came back. Raises RefusedError."""
         started = self._started.pop(state, None)
         if started is None or (started.session, started.client_id) != (session.id, account.client_id):
             raise RefusedError(400, "invalid_state", "This authorization was not begun here, or took too long.")
         form = {"code": code, "redirect_uri": started.redirect_uri, "code_verifier": started.verifier}
-        return await self._ask(session, account, {"grant_type": accounts.AUTHORIZATION_CODE, **form}, request)
+        return await self._ask(session, account, {"grant_type": applications.AUTHORIZATION_CODE, **form}, request)
 
-    async def by_itself(self, session: sessions.Session, account: accounts.Account, request: web.Request) -> Held:
+    async def by_itself(
+        self, session: sessions.Session, account: applications.SandboxApplication, request: web.Request
+    ) -> Held:
         """A token for the application alone. Raises RefusedError."""
-        return await self._ask(session, account, {"grant_type": accounts.CLIENT_CREDENTIALS}, request)
+        return await self._ask(session, account, {"grant_type": applications.CLIENT_CREDENTIALS}, request)
 
-    async def refresh(self, session: sessions.Session, account: accounts.Account, request: web.Request) -> Held | None:
+    async def refresh(
+        self, session: sessions.Session, account: applications.SandboxApplication, request: web.Request
+    ) -> Held | None:
         """A new token for the user who let the application in; None where the browser has to ask for it."""
         before = self._held.pop((session.id, account.client_id), None)
         if before is None or not before.refresh_token:
@@ -120,9 +135,13 @@ class Asking:
             raise
 
     async def _ask(
-        self, session: sessions.Session, account: accounts.Account, form: Mapping[str, str], request: web.Request
+        self,
+        session: sessions.Session,
+        account: applications.SandboxApplication,
+        form: Mapping[str, str],
+        request: web.Request,
     ) -> Held:
-        with self._watch.beside("token", request) as exchange:
+        with self._watch.record("token", request) as exchange:
             answer = await self._endpoint.ask_for(account, form, request, exchange)
             exchange.entry.status = answer.status
         body = orjson.loads(answer.body if isinstance(answer.body, bytes) else b"{}")
@@ -134,7 +153,7 @@ class Asking:
             body["access_token"],
             math.floor(self._clock.now()) + body["expires_in"],
             body["scope"],
-            form["grant_type"] != accounts.CLIENT_CREDENTIALS,
+            form["grant_type"] != applications.CLIENT_CREDENTIALS,
             body.get("refresh_token", ""),
         )
         self._held[session.id, account.client_id] = held

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounts, pages, people
+from proxy.sandbox import applications, pages, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.identity import (
     admin,
@@ -25,7 +25,7 @@ from proxy.sandbox.identity import (
     tokens,
 )
 from proxy.sandbox.injection import exchanges
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Identity:
     token: endpoints.Endpoints
     _rooms: tuple[authorization.Authorization | signing_in.SigningIn | resources.Resources | admin.Admin, ...]
 
-    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
+    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware) -> None:
         """All of the service."""
         self.pages.add_routes(router)
         self.token.add_routes(router, watch)
@@ -50,11 +50,11 @@ class Identity:
 
 
 def assemble(
-    settings: chosen.Settings,
-    known: accounts.Accounts,
-    users: people.People,
+    settings: chosen.SandboxSettings,
+    known: applications.ApplicationRegistry,
+    users: user_directory.UserDirectory,
     *,
-    kept: state.Kept,
+    kept: state.StateStore,
     key: keys.SigningKey | None,
     clock: clocks.Clock,
     rng: random.Random,
@@ -66,7 +66,7 @@ def assemble(
     secret = random.SystemRandom()
     ring = keys.KeyRing(key, clock, settings.token_lifetime, kept)
     # An id must not come again where those that were ended are remembered.
-    names = secret if kept.is_lasting else rng
+    names = secret if kept.is_persistent else rng
     lifetime, audience = settings.token_lifetime, settings.audience
     issued = tokens.Tokens(
         ring,

@@ -14,7 +14,7 @@ from cachetools import TTLCache
 
 from proxy.kit import clock as clocks
 from proxy.sandbox.identity import clients, tokens
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 T = TypeVar("T", "Code", "RefreshToken")
 CODE_SECONDS = 300
@@ -88,18 +88,21 @@ class Authorisations:
         clock: clocks.Clock,
         rng: random.Random,
         refresh_lifetime: int,
-        kept: state.Kept | None = None,
+        kept: state.StateStore | None = None,
     ) -> None:
         self._issued, self._clock, self._rng = issued, clock, rng
         self._lifetime = refresh_lifetime
-        kept = kept or state.Kept()
+        kept = kept or state.StateStore()
         self._codes: TTLCache[str, Code] = TTLCache(CODES_KEPT, CODE_SECONDS, clock.now)
         # Those with refresh tokens, for as long as the last of these.
-        self._lasting = state.Expiring(
-            kept.rows("authorisation", state.Timed[Authorisation]), clock, refresh_lifetime, REFRESH_TOKENS_KEPT
+        self._lasting = state.ExpiringRows(
+            kept.rows("authorisation", state.ExpiringRow[Authorisation]), clock, refresh_lifetime, REFRESH_TOKENS_KEPT
         )
-        self._refresh_tokens = state.Expiring(
-            kept.rows("refresh_token", state.Timed[KeptRefreshToken]), clock, refresh_lifetime, REFRESH_TOKENS_KEPT
+        self._refresh_tokens = state.ExpiringRows(
+            kept.rows("refresh_token", state.ExpiringRow[KeptRefreshToken]),
+            clock,
+            refresh_lifetime,
+            REFRESH_TOKENS_KEPT,
         )
         self._consents = kept.rows("consent", frozenset[str])
 

@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oidc.core.errors import ConsentRequiredError
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounts, pages, people
+from proxy.sandbox import applications, pages, user_directory
 from proxy.sandbox.identity import extensions, forms, protocol, scopes, sessions, signing_in, tokens
 from proxy.sandbox.identity.clients import Asked
 
@@ -32,8 +32,8 @@ class Authorization:
         self,
         *,
         server: protocol.Server,
-        known: accounts.Accounts,
-        users: people.People,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
         kept: sessions.Sessions,
         shown: pages.Pages,
         clock: clocks.Clock,

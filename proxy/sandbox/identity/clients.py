@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Payload, OAuth2Request
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.identity import tokens
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Authlib refuses what does not come by TLS; the sandbox has none. Nothing else reads the address.
 ADDRESS = "https://sandbox/"
-USERS_FLOWS = frozenset({accounts.AUTHORIZATION_CODE, accounts.PASSWORD})
+USERS_FLOWS = frozenset({applications.AUTHORIZATION_CODE, applications.PASSWORD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Asked:
     method: str
     pairs: tuple[tuple[str, str], ...] = field(repr=False)
     issuer: str
-    account: accounts.Account | None = None
+    account: applications.SandboxApplication | None = None
     sign_in: tokens.SignIn | None = None
     ahead: int = 0
     endless: bool = False
@@ -36,7 +36,7 @@ class Asked:
 class Client(ClientMixin):
     """An application."""
 
-    def __init__(self, account: accounts.Account) -> None:
+    def __init__(self, account: applications.SandboxApplication) -> None:
         self.account = account
         # Where a browser may go after signing out is where it may go after signing in.
         self.client_metadata = {"post_logout_redirect_uris": list(account.redirect_uris)}
@@ -62,7 +62,7 @@ class Client(ClientMixin):
 
     def check_response_type(self, response_type: str) -> bool:
         """Whether it may send users here."""
-        return response_type == "code" and accounts.AUTHORIZATION_CODE in self.account.flows
+        return response_type == "code" and applications.AUTHORIZATION_CODE in self.account.flows
 
     def check_grant_type(self, grant_type: str) -> bool:
         """Whether it may ask for tokens so."""

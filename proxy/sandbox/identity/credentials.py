@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_plus
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
 
 class RefusedError(Exception):
@@ -39,7 +39,9 @@ def given(form: Mapping[str, str], authorization: str | None) -> Credentials:
     return Credentials(client_id, secret)
 
 
-def authenticate(account: accounts.Account | None, given: Credentials) -> accounts.Account:
+def authenticate(
+    account: applications.SandboxApplication | None, given: Credentials
+) -> applications.SandboxApplication:
     """The account, if the secret is its own. Raises RefusedError("invalid_client")."""
     if account is None or not hmac.compare_digest(account.client_secret.encode(), given.client_secret.encode()):
         raise RefusedError("invalid_client")

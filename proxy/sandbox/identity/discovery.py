@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.identity import authorization, scopes, signing_in
 
 TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
@@ -24,11 +24,11 @@ PATHS = {
 }
 
 
-def document(issuer: str, known: Iterable[accounts.Account]) -> dict[str, Any]:
+def document(issuer: str, known: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
     """For the scopes that the applications may have, and the grants that they may use."""
     accounts_ = tuple(known)
     flows = {flow for account in accounts_ for flow in account.flows}
-    by_users = bool(flows - {accounts.CLIENT_CREDENTIALS})
+    by_users = bool(flows - {applications.CLIENT_CREDENTIALS})
     domains = {scope for account in accounts_ for scope in account.scopes}
     return {
         "issuer": issuer,

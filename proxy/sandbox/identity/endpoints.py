@@ -12,7 +12,7 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.kit import windows
-from proxy.sandbox import accounts, faults, people
+from proxy.sandbox import applications, faults, user_directory
 from proxy.sandbox.identity import credentials, discovery, forms, protocol, tokens
 from proxy.sandbox.identity.clients import Asked
 from proxy.sandbox.injection import exchanges
@@ -27,8 +27,8 @@ class Endpoints:
         self,
         *,
         server: protocol.Server,
-        known: accounts.Accounts,
-        users: people.People,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
         limits: tuple[windows.Window, ...],
         clock: clocks.Clock,
         issuer: str | None,
@@ -38,9 +38,9 @@ class Endpoints:
         self._clock, self._limits, self._seen = clock, limits, seen
         self._windows: dict[str, windows.Windows] = {}
 
-    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.Watch) -> None:
+    def add_routes(self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware) -> None:
         """Any method reaches the token endpoint: the service answers a wrong one as invalid_request."""
-        router.add_route("*", discovery.TOKEN_PATH, watch.over("token", self.token))
+        router.add_route("*", discovery.TOKEN_PATH, watch.wrap("token", self.token))
 
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
@@ -51,7 +51,11 @@ class Endpoints:
         return await self._ask(form, request, request.headers.get("Authorization"), exchange)
 
     async def ask_for(
-        self, account: accounts.Account, form: Mapping[str, str], request: web.Request, exchange: exchanges.Exchange
+        self,
+        account: applications.SandboxApplication,
+        form: Mapping[str, str],
+        request: web.Request,
+        exchange: exchanges.Exchange,
     ) -> web.Response:
         """The same for a page of the sandbox that asks in an application's name: it counts in the same windows.
         `request` is the page's."""
@@ -85,9 +89,9 @@ class Endpoints:
             self._windows[client_id] = windows.Windows(self._limits, self._clock)
         return self._windows[client_id].try_take()
 
-    async def _sign_in(self, account: accounts.Account, form: Mapping[str, str]) -> tokens.SignIn | None:
+    async def _sign_in(self, account: applications.SandboxApplication, form: Mapping[str, str]) -> tokens.SignIn | None:
         """Whose password it is, where the application may bring passwords."""
-        if form.get("grant_type") != accounts.PASSWORD or accounts.PASSWORD not in account.flows:
+        if form.get("grant_type") != applications.PASSWORD or applications.PASSWORD not in account.flows:
             return None
         user = await self._users.authenticate(form.get("username", ""), form.get("password", ""))
         return None if user is None else tokens.SignIn(user.id, int(self._clock.now()))
@@ -95,20 +99,20 @@ class Endpoints:
     def _answer(
         self,
         form: Mapping[str, str],
-        account: accounts.Account,
+        account: applications.SandboxApplication,
         sign_in: tokens.SignIn | None,
         issuer: str,
         exchange: exchanges.Exchange,
     ) -> web.Response:
         """What the flow says, as far as no fault spoils it."""
         fault = exchange.fault
-        ahead = fault.seconds if isinstance(fault, faults.WrongClock) else 0
-        lacks = LACKS[fault.lacks] if isinstance(fault, faults.NoExpiry) else frozenset()
+        ahead = fault.seconds if isinstance(fault, faults.ClockSkewFault) else 0
+        lacks = LACKS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
         asked = Asked("POST", tuple(form.items()), issuer, account, sign_in, ahead, "exp" in lacks)
         answer = self._server.token(asked)
         if answer.status != 200:
             return forms.reply(answer.body, answer.status)
         body = {name: value for name, value in forms.ordered(answer.body).items() if name not in lacks}
         if fault is not None and (ahead or lacks):
-            exchange.struck(type(fault))
+            exchange.record_fault(type(fault))
         return forms.reply(body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None)

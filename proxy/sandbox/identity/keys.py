@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from proxy.kit import clock as clocks
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 
 class SigningKey:
@@ -61,10 +61,10 @@ class KeyRing:
     """
 
     def __init__(
-        self, key: SigningKey | None, clock: clocks.Clock, lifetime: int, kept: state.Kept | None = None
+        self, key: SigningKey | None, clock: clocks.Clock, lifetime: int, kept: state.StateStore | None = None
     ) -> None:
         self._clock, self._lifetime = clock, lifetime
-        self._kept = kept or state.Kept()
+        self._kept = kept or state.StateStore()
         self._rows = self._kept.rows("key", KeptKey)
         self._retired: dict[str, tuple[SigningKey, float]] = {}
         signing = None
@@ -105,11 +105,11 @@ class KeyRing:
         return {"keys": [key.jwk() for key in self.verifying]}
 
     def _write(self) -> None:
-        if not self._kept.is_lasting:
+        if not self._kept.is_persistent:
             return
         rows = {kid: KeptKey(key.pem(), until) for kid, (key, until) in self._retired.items()}
         rows[self.current.kid] = KeptKey(self.current.pem())
-        with self._kept.together():
+        with self._kept.transaction():
             for kid in set(self._rows) - set(rows):
                 del self._rows[kid]
             self._rows.update(rows)

@@ -11,7 +11,7 @@ from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749 import AuthorizationServer, InvalidClientError
 from authlib.oidc.rpinitiated import EndSessionRequest
 
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 from proxy.sandbox.identity import authorisations, scopes, tokens
 from proxy.sandbox.identity.clients import Asked, Client, Request
 
@@ -44,8 +44,8 @@ class Server(AuthorizationServer):
 
     def __init__(
         self,
-        known: accounts.Accounts,
-        users: people.People,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
         issued: tokens.Tokens,
         kept: authorisations.Authorisations,
     ) -> None:

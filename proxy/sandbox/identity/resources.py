@@ -5,7 +5,7 @@ revocation, introspection.
 from aiohttp import web
 from authlib.oidc.core import UserInfo
 
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 from proxy.sandbox.identity import credentials, discovery, forms, keys, protocol, scopes, tokens
 from proxy.sandbox.identity.clients import Asked
 
@@ -17,8 +17,8 @@ class Resources:
         self,
         *,
         server: protocol.Server,
-        known: accounts.Accounts,
-        users: people.People,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
         issued: tokens.Tokens,
         ring: keys.KeyRing,
         issuer: str | None,
@@ -90,7 +90,7 @@ async def _bearer(request: web.Request) -> str:
     return (await forms.form(request) or {}).get("access_token", "")
 
 
-def _claims(user: people.User) -> UserInfo:
+def _claims(user: user_directory.SandboxUser) -> UserInfo:
     return UserInfo(
         sub=user.id,
         name=user.name,

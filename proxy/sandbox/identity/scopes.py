@@ -3,7 +3,7 @@
 A domain's scope is the application's; the others are about a user, who has to have signed in for them.
 """
 
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 
 OPENID, OFFLINE = "openid", "offline_access"
 # What a user is told that each of them allows.
@@ -15,13 +15,13 @@ ABOUT_USERS = {
     OFFLINE: "go on doing so while you are away",
 }
 DOMAINS = {
-    accounts.SUPPLY_SCOPE: "look up parts, offers and prices",
+    applications.SUPPLY_SCOPE: "look up parts, offers and prices",
     "design.domain": "read and change your designs",
 }
 ALL = {**ABOUT_USERS, **DOMAINS}
 
 
-def granted(account: accounts.Account, asked: str | None, *, user: bool) -> tuple[str, ...] | None:
+def granted(account: applications.SandboxApplication, asked: str | None, *, user: bool) -> tuple[str, ...] | None:
     """The scopes of a token: those asked for, each once; without any, all of an application that asks for itself. None
     where one may not be given, or a user's flow asks for none."""
     names = tuple(dict.fromkeys((asked or "").split()))

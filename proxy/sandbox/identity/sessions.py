@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from proxy.sandbox.identity import tokens
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 LIFETIME = 36_000  # seconds, from signing in; IdentityServer's
 KEPT = 10_000
@@ -36,12 +36,16 @@ class Sessions:
     """All of them. `rng` must not be foreseeable."""
 
     def __init__(
-        self, users: people.People, clock: clocks.Clock, rng: random.Random, kept: state.Kept | None = None
+        self,
+        users: user_directory.UserDirectory,
+        clock: clocks.Clock,
+        rng: random.Random,
+        kept: state.StateStore | None = None,
     ) -> None:
         self._users, self._clock, self._rng = users, clock, rng
-        kept = kept or state.Kept()
+        kept = kept or state.StateStore()
         self._secret = bytes.fromhex(kept.rows("secret", str).setdefault("sessions", rng.randbytes(32).hex()))
-        self._sessions = state.Expiring(kept.rows("session", state.Timed[Session]), clock, LIFETIME, KEPT)
+        self._sessions = state.ExpiringRows(kept.rows("session", state.ExpiringRow[Session]), clock, LIFETIME, KEPT)
 
     def of(self, request: web.Request) -> Session | None:
         """The session that the request's cookie names. A user who is gone has none."""
@@ -52,7 +56,7 @@ class Sessions:
         gone = session.sign_in is not None and self._users.by_id(session.sign_in.user) is None
         return None if gone else session
 
-    def user(self, request: web.Request) -> people.User | None:
+    def user(self, request: web.Request) -> user_directory.SandboxUser | None:
         """Who has signed in here."""
         session = self.of(request)
         return None if session is None or session.sign_in is None else self._users.by_id(session.sign_in.user)
@@ -71,7 +75,7 @@ class Sessions:
             secure=request.secure,
         )
 
-    def sign_in(self, request: web.Request, response: web.Response, user: people.User) -> Session:
+    def sign_in(self, request: web.Request, response: web.Response, user: user_directory.SandboxUser) -> Session:
         """The user has shown the password: a new session, with its cookie in `response`; the one before is over."""
         before = self.of(request)
         if before is not None:
@@ -97,7 +101,7 @@ class Sessions:
             return False
         return hmac.compare_digest(token.encode(), self.csrf_token(session).encode())
 
-    def _new(self, user: people.User | None) -> Session:
+    def _new(self, user: user_directory.SandboxUser | None) -> Session:
         id_ = self._rng.randbytes(32).hex()
         sign_in = None
         if user is not None:

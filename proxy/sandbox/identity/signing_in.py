@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from aiohttp import web
 from authlib.oauth2 import OAuth2Error
 
-from proxy.sandbox import pages, people
+from proxy.sandbox import pages, user_directory
 from proxy.sandbox.identity import forms, protocol, sessions
 from proxy.sandbox.identity.clients import Asked
 
@@ -34,7 +34,7 @@ class SigningIn:
         self,
         *,
         server: protocol.Server,
-        users: people.People,
+        users: user_directory.UserDirectory,
         kept: sessions.Sessions,
         shown: pages.Pages,
         leads: Leads,
@@ -144,7 +144,7 @@ class SigningIn:
             application=leads[0] if leads else "",
             mistake=mistake,
             email=email,
-            demo=self._users.demo,
+            demo=self._users.with_default_password,
             return_to=return_to,
             action=LOGIN_PATH,
             csrf=self._sessions.csrf_token(session),

@@ -16,7 +16,7 @@ from jwt.types import Options
 
 from proxy.kit import clock as clocks
 from proxy.sandbox.identity import keys
-from proxy.sandbox.state import kept as state
+from proxy.sandbox.state import store as state
 
 # Ten years: faults make tokens that have no end.
 ENDED_KEPT, ENDED_SECONDS = 10_000, 10 * 365 * 86_400
@@ -72,14 +72,14 @@ class Tokens:
         *,
         is_user: Callable[[str], bool] = lambda _: True,
         is_application: Callable[[str], bool] = lambda _: True,
-        kept: state.Kept | None = None,
+        kept: state.StateStore | None = None,
     ) -> None:
         self._ring, self._clock, self._rng = ring, clock, rng
         self.lifetime = lifetime
         self._audience, self._is_user, self._is_application = audience, is_user, is_application
         # Whether it was by a fault.
-        ended = (kept or state.Kept()).rows("ended_token", state.Timed[bool])
-        self._ended = state.Expiring(ended, clock, ENDED_SECONDS, ENDED_KEPT)
+        ended = (kept or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
+        self._ended = state.ExpiringRows(ended, clock, ENDED_SECONDS, ENDED_KEPT)
 
     def new_id(self) -> str:
         """A `jti`."""

@@ -5,24 +5,28 @@ else. What a handler has to know and to tell is its `Exchange`.
 """
 
 import asyncio
+import socket
+import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TypeAlias
 
+import orjson
 from aiohttp import web
 
 from proxy.sandbox import faults, journal
-from proxy.sandbox.injection import delivery, injector
+from proxy.sandbox.injection import injector
 
 
 @dataclass(slots=True)
 class Exchange:
     """One request: its entry, and what strikes it."""
 
-    kept: journal.Journal
-    entry: journal.Entry
-    strike: injector.Strike = injector.NONE
+    entry: journal.JournalEntry
+    journal: journal.RequestJournal
+    injected: injector.InjectedFault = injector.NO_FAULT
     request: web.Request | None = None
 
     @property
@@ -31,34 +35,34 @@ class Exchange:
         return "" if self.request is None else str(self.request.url.origin())
 
     @property
-    def fault(self) -> faults.Drawn | None:
+    def fault(self) -> faults.RandomFault | None:
         """The fault that was drawn for it."""
-        return self.strike.fault
+        return self.injected.fault
 
-    def struck(self, kind: type[faults.Fault]) -> None:
+    def record_fault(self, kind: type[faults.Fault]) -> None:
         """A fault took effect."""
-        self.kept.strike(self.entry, faults.word(kind))
+        self.journal.record_fault(self.entry, faults.kind_name(kind))
 
-    def billed(self, parts: int) -> None:
+    def record_parts(self, parts: int) -> None:
         """The answer was made and counted."""
-        self.kept.bill(self.entry, parts)
+        self.journal.record_parts(self.entry, parts)
 
 
 Handler: TypeAlias = Callable[[web.Request, Exchange], Awaitable[web.Response]]
 
 
-class Watch:
+class ExchangeMiddleware:
     """What stands in front of the handlers of both services."""
 
-    def __init__(self, drawing: injector.Injector, kept: journal.Journal) -> None:
-        self._injector, self._journal = drawing, kept
+    def __init__(self, faults_: injector.FaultInjector, requests: journal.RequestJournal) -> None:
+        self._injector, self._journal = faults_, requests
 
-    def over(self, service: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def wrap(self, service: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """The handler for aiohttp. `service` is "graphql" or "token"."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            strike = self._injector.draw(service) if self._injector.active else injector.NONE
-            exchange, whole = Exchange(self._journal, self._journal.open(service), strike, request), False
+            injected = self._injector.draw(service) if self._injector.active else injector.NO_FAULT
+            exchange, whole = Exchange(self._journal.begin(service), self._journal, injected, request), False
             try:
                 answer = await _answer(request, exchange, handler)
                 response, whole = await _deliver(request, exchange, answer)
@@ -66,50 +70,161 @@ class Watch:
                 exchange.entry.status, whole = refused.status, True
                 raise
             finally:
-                self._journal.close(exchange.entry, whole=whole)
+                self._journal.finish(exchange.entry, whole=whole)
             return response
 
         return handle
 
     @contextmanager
-    def beside(self, service: str, request: web.Request) -> Iterator[Exchange]:
+    def record(self, service: str, request: web.Request) -> Iterator[Exchange]:
         """An operation on the WebSocket that `request` has opened, or one that a page of the sandbox has done by it.
         No fault strikes it."""
-        exchange = Exchange(self._journal, self._journal.open(service), request=request)
+        exchange = Exchange(self._journal.begin(service), self._journal, request=request)
         try:
             yield exchange
         finally:
             exchange.entry.status = exchange.entry.status or 200
-            self._journal.close(exchange.entry, whole=True)
+            self._journal.finish(exchange.entry, whole=True)
 
 
 async def _answer(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
     """What the service says, or what comes instead of it."""
-    instead = delivery.instead(exchange.fault, exchange.entry.service) if exchange.fault else None
-    if instead is None:
+    replacement = replacement_response(exchange.fault, exchange.entry.service) if exchange.fault else None
+    if replacement is None:
         return await handler(request, exchange)
     await request.read()
-    return instead
+    return replacement
 
 
 async def _deliver(request: web.Request, exchange: Exchange, answer: web.Response) -> tuple[web.StreamResponse, bool]:
     """Bring the answer on its way as the faults want it; what was sent, and whether the answer arrived whole."""
-    if exchange.strike is injector.NONE:
+    if exchange.injected is injector.NO_FAULT:
         exchange.entry.status = answer.status
-        return answer, await delivery.send(request, answer)
-    if exchange.strike.delay:
-        exchange.struck(faults.Latency)
-        await asyncio.sleep(exchange.strike.delay)
+        return answer, await send(request, answer)
+    if exchange.injected.delay:
+        exchange.record_fault(faults.LatencyFault)
+        await asyncio.sleep(exchange.injected.delay)
     fault = exchange.fault
-    if isinstance(fault, delivery.ON_THE_WIRE):
-        exchange.struck(type(fault))
-    if isinstance(fault, faults.Reset):
-        delivery.reset(request)
+    if isinstance(fault, TRANSPORT_FAULTS):
+        exchange.record_fault(type(fault))
+    if isinstance(fault, faults.ResetFault):
+        reset_connection(request)
         return answer, False
-    spoiled = delivery.spoiled(answer, fault) if isinstance(fault, faults.Malformed) else answer
-    exchange.entry.status = spoiled.status
-    if isinstance(fault, faults.Cut):
-        return await delivery.send_cut(request, spoiled, fault.after), False
-    if isinstance(fault, faults.SlowLoris):
-        return await delivery.send_slowly(request, spoiled, fault.ms / 1000)
-    return spoiled, await delivery.send(request, spoiled) and spoiled is answer
+    sent = malformed_response(answer, fault) if isinstance(fault, faults.MalformedBodyFault) else answer
+    exchange.entry.status = sent.status
+    if isinstance(fault, faults.TruncationFault):
+        return await send_truncated(request, sent, fault.after), False
+    if isinstance(fault, faults.SlowBodyFault):
+        return await send_slowly(request, sent, fault.ms / 1000)
+    return sent, await send(request, sent) and sent is answer
+
+
+# Kinds that act here; the rest is the services' own doing.
+TRANSPORT_FAULTS = (
+    faults.ResetFault,
+    faults.ServerErrorFault,
+    faults.RateLimitFault,
+    faults.TruncationFault,
+    faults.MalformedBodyFault,
+    faults.SlowBodyFault,
+)
+
+_PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
+_SERVER_ERRORS = {
+    "graphql": {"errors": [{"message": "Unexpected Execution Error"}], "data": None},
+    "token": {"error": "server_error"},
+}
+_NO_LINGER = struct.pack("ii", 1, 0)
+
+
+def replacement_response(fault: faults.RandomFault, service: str) -> web.Response | None:
+    """What is sent in place of the service's answer; None where the service is to be asked. The content for a reset
+    is never sent."""
+    if isinstance(fault, faults.ServerErrorFault):
+        again = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+        if fault.body == "json":
+            body = orjson.dumps(_SERVER_ERRORS[service])
+            return web.Response(body=body, status=fault.status, headers=again, content_type="application/json")
+        return web.Response(
+            text=_error_page(fault.status), status=fault.status, headers=again, content_type="text/html"
+        )
+    if isinstance(fault, faults.RateLimitFault):
+        return web.Response(text="Too many requests", status=429, headers={"Retry-After": str(fault.retry_after)})
+    return web.Response() if isinstance(fault, faults.ResetFault) and fault.when == "before" else None
+
+
+def malformed_response(answer: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
+    """The answer with another body, and the status of one that is well."""
+    if fault.body == "html":
+        return web.Response(text=_error_page(200), content_type="text/html")
+    body = _body(answer)
+    return web.Response(body=body[: len(body) // 2] if fault.body == "half" else b"", headers=_headers(answer))
+
+
+async def send(request: web.Request, response: web.StreamResponse) -> bool:
+    """Send all of it; whether the connection was there for it."""
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+    except ConnectionError:
+        return False
+    return True
+
+
+async def send_truncated(request: web.Request, answer: web.Response, after: int) -> web.StreamResponse:
+    """Promise the whole body, send the first `after` bytes (never all of them), and close the connection."""
+    body = _body(answer)
+    promised = _announced_response(answer, body)
+    try:
+        await promised.prepare(request)
+        await promised.write(body[: min(after, len(body) - 1)])
+    except ConnectionError:
+        return promised
+    if request.transport is not None:
+        request.transport.close()
+    return promised
+
+
+async def send_slowly(request: web.Request, answer: web.Response, seconds: float) -> tuple[web.StreamResponse, bool]:
+    """Send the body byte by byte, `seconds` apart; what was sent, and whether somebody was there to the end."""
+    body = _body(answer)
+    promised = _announced_response(answer, body)
+    try:
+        await promised.prepare(request)
+        for position in range(len(body)):
+            await asyncio.sleep(seconds)
+            await promised.write(body[position : position + 1])
+        await promised.write_eof()
+    except ConnectionError:
+        return promised, False
+    return promised, True
+
+
+def reset_connection(request: web.Request) -> None:
+    """End the connection with an RST: what was received and not read yet, and what was not sent, is gone."""
+    transport = request.transport
+    if transport is None:
+        return
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    transport.abort()
+
+
+def _announced_response(answer: web.Response, body: bytes) -> web.StreamResponse:
+    promised = web.StreamResponse(status=answer.status, headers=_headers(answer))
+    promised.content_length = len(body)
+    return promised
+
+
+def _headers(answer: web.Response) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name != "Content-Length"}
+
+
+def _body(answer: web.Response) -> bytes:
+    return answer.body if isinstance(answer.body, bytes) else b""
+
+
+def _error_page(status: int) -> str:
+    """What a gateway shows."""
+    return _PAGE.format(f"{status} {HTTPStatus(status).phrase}")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from proxy.sandbox import declared
+from proxy.sandbox import declaration_syntax
 
 # The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share, from 0 to 1")]
@@ -78,7 +78,7 @@ class Errors(Disturbance, frozen=True, tag="errors"):
     body: Annotated[Literal["html", "json"], msgspec.Meta(description="html or json")] = "html"
 
 
-KINDS: declared.Kinds[Disturbance] = declared.Kinds(
+KINDS: declaration_syntax.DeclarationParser[Disturbance] = declaration_syntax.DeclarationParser(
     "disturbance",
     (PriceDrift, StockDrift, Flapping, ReorderedOffers, FewerParts, MoreParts, Slowness, Errors),
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import declared as words
+from proxy.sandbox import declaration_syntax as words
 from proxy.sandbox.legacy_v3 import disturbances, fields
 
 D = TypeVar("D", bound=disturbances.Disturbance)
@@ -47,7 +47,7 @@ class Disturbances:
         kinds = [type(each) for each in declared if not isinstance(each, disturbances.Flapping)]
         for kind in kinds:
             if kinds.count(kind) > 1:
-                raise ValueError(f"disturbance {words.word(kind)}: there can be one")
+                raise ValueError(f"disturbance {words.kind_name(kind)}: there can be one")
         self.declared = tuple(declared)
 
     def lift(self) -> None:
@@ -124,7 +124,7 @@ class Draws:
         return found if isinstance(found, kind) else None
 
     def _strikes(self, one: disturbances.Disturbance, *place: object) -> bool:
-        return fraction(self._seed, words.word(type(one)), *place) < one.share
+        return fraction(self._seed, words.kind_name(type(one)), *place) < one.share
 
     def _drifted(self, drift: disturbances.PriceDrift | disturbances.StockDrift | None, offer_id: str) -> float:
         if drift is None:

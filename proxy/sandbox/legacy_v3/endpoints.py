@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox import declared, journal
+from proxy.sandbox import declaration_syntax, journal
 from proxy.sandbox.legacy_v3 import disturbances, query_string, refusal, replies, service
 
 PREFIXES = ("/v3", "/api/v3")
@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Endpoints:
     """The handlers. Each request is an entry of the journal."""
 
-    def __init__(self, served: service.Service, kept: journal.Journal) -> None:
+    def __init__(self, served: service.Service, kept: journal.RequestJournal) -> None:
         self._served, self._journal = served, kept
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -49,30 +49,30 @@ class Endpoints:
 
     def _over(self, path: str, answer: Answer) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            entry = self._journal.open("legacy")
+            entry = self._journal.begin("legacy")
             entry.operation = path or None
             try:
                 response = await self._answer(request, answer, entry)
                 entry.status = response.status
             finally:
-                self._journal.close(entry, whole=entry.status is not None)
+                self._journal.finish(entry, whole=entry.status is not None)
             return response
 
         return handle
 
-    async def _answer(self, request: web.Request, answer: Answer, entry: journal.Entry) -> web.Response:
+    async def _answer(self, request: web.Request, answer: Answer, entry: journal.JournalEntry) -> web.Response:
         if len(request.raw_path) > LONGEST_TARGET:
             return replies.page(414)
         given, draws = query_string.QueryString(request.raw_path), self._served.disturbances.begin()
         if delay := draws.delay:
-            self._journal.strike(entry, "slowness")
+            self._journal.record_fault(entry, "slowness")
             await asyncio.sleep(delay)
         wanted = replies.Style()
         try:
             wanted = replies.style(given)
             caller = self._served.caller(given, draws)
             if error := draws.error:
-                self._journal.strike(entry, declared.word(type(error)))
+                self._journal.record_fault(entry, declaration_syntax.kind_name(type(error)))
                 return _failed(error, wanted, request)
             return replies.answered(answer(caller, request), wanted, request)
         except refusal.Refusal as why:

@@ -37,7 +37,7 @@ class Caller:
 class Service:
     """Answers the 13 endpoints. `disturbances` can be replaced at any moment, `keys` counts requests."""
 
-    def __init__(self, chosen: settings.Settings, catalog: store.Catalog, clock: clocks.Clock, seed: int) -> None:
+    def __init__(self, chosen: settings.LegacySettings, catalog: store.Catalog, clock: clocks.Clock, seed: int) -> None:
         self.keys = keys.Keys(chosen.apikeys, chosen.requests_per_second, clock)
         self.disturbances = drawing.Disturbances(chosen.disturbances, clock, seed)
         self._chosen, self._catalog, self._clock = chosen, catalog, clock

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from proxy.sandbox.legacy_v3 import disturbances as disturbances_of
 
 # The apikey that is served when nobody hands one in: the one of the shipped configuration.
-READY = "EXAMPLE_KEY"
+DEFAULT_APIKEY = "EXAMPLE_KEY"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LegacySettings:
     """`requests_per_second` is what each apikey may ask; None is no limit. `country` and `currency` are those that the
     service takes its callers for. `disturbances` are there from the start."""
 
-    apikeys: tuple[str, ...] = (READY,)
+    apikeys: tuple[str, ...] = (DEFAULT_APIKEY,)
     requests_per_second: int | None = 3
     country: str = "US"
     currency: str = "USD"

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import accounting, accounts, people
+from proxy.sandbox import applications, part_usage, user_directory
 from proxy.sandbox.identity import assembly as identity_assembly
-from proxy.sandbox.portal import applications, changes, figures, organisations, visits
+from proxy.sandbox.portal import application_pages, changes, figures, organisations, visits
 
 
 @dataclass(frozen=True, slots=True)
 class Portal:
     """All of its pages."""
 
-    _rooms: tuple[applications.Applications | changes.Changes | organisations.Organisations, ...]
+    _rooms: tuple[application_pages.Applications | changes.Changes | organisations.Organisations, ...]
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Everything below `/portal`."""
@@ -25,9 +25,9 @@ class Portal:
 
 def assemble(
     identity: identity_assembly.Identity,
-    known: accounts.Accounts,
-    users: people.People,
-    counted: accounting.Accounting,
+    known: applications.ApplicationRegistry,
+    users: user_directory.UserDirectory,
+    counted: part_usage.PartUsage,
     *,
     clock: clocks.Clock,
 ) -> Portal:
@@ -35,7 +35,7 @@ def assemble(
     secret = random.SystemRandom()
     identity.pages.add_filter("grouped", figures.grouped)
     desk = visits.Desk(users, identity.sessions, identity.pages, clock)
-    pages = applications.Applications(
+    pages = application_pages.Applications(
         desk=desk, known=known, counted=counted, allowed=identity.allowed, clock=clock, rng=secret
     )
     single = changes.Changes(desk=desk, known=known, allowed=identity.allowed, beside=pages, rng=secret)

@@ -1,5 +1,5 @@
 """What can be changed about an application by itself: its secret, its callback URLs, its plan, and whether the IDE uses
-it. The rest is in `applications.py`.
+it. The rest is in `application_pages.py`.
 """
 
 import random
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from proxy.sandbox import accounts, plans
+from proxy.sandbox import applications, plans
 from proxy.sandbox.identity import authorisations
-from proxy.sandbox.portal import applications, reading, visits
+from proxy.sandbox.portal import application_pages, reading, visits
 
-ONE = applications.ONE
+ONE = application_pages.ONE
 
 
 class Changes:
@@ -21,9 +21,9 @@ class Changes:
         self,
         *,
         desk: visits.Desk,
-        known: accounts.Accounts,
+        known: applications.ApplicationRegistry,
         allowed: authorisations.Authorisations,
-        beside: applications.Applications,
+        beside: application_pages.Applications,
         rng: random.Random,
     ) -> None:
         self._desk, self._known, self._allowed, self._beside, self._rng = desk, known, allowed, beside, rng
@@ -41,19 +41,19 @@ class Changes:
 
     async def confirm(self, visit: visits.Visit) -> web.Response:
         """Asks whether to change the secret."""
-        account = applications.found(visit, self._known)
-        return self._desk.show(visit, "rotate", account=account, path=applications.path_of(account))
+        account = application_pages.found(visit, self._known)
+        return self._desk.show(visit, "rotate", account=account, path=application_pages.path_of(account))
 
     async def rotate(self, visit: visits.Visit) -> web.Response:
         """Another secret. The old one, and codes and refresh tokens that were sent with it, are no longer taken."""
-        account = applications.found(visit, self._known)
-        self._known.replace(replace(account, client_secret=applications.new_secret(self._rng)))
+        account = application_pages.found(visit, self._known)
+        self._known.replace(replace(account, client_secret=application_pages.new_secret(self._rng)))
         self._allowed.forget(account.client_id)
         return self._back(visit, account, "There is a new secret. The old one is no longer taken.")
 
     async def add_callback(self, visit: visits.Visit) -> web.Response:
         """One more address to which browsers may be sent."""
-        account, read = applications.found(visit, self._known), reading.Read(visit.form)
+        account, read = application_pages.found(visit, self._known), reading.Read(visit.form)
         address = read.address("callback", account.redirect_uris)
         if read.mistakes:
             shown = self._beside.shown(account)
@@ -63,21 +63,21 @@ class Changes:
 
     async def remove_callback(self, visit: visits.Visit) -> web.Response:
         """One address less; what is not there is gone already."""
-        account, address = applications.found(visit, self._known), visit.text("callback")
+        account, address = application_pages.found(visit, self._known), visit.text("callback")
         left = tuple(uri for uri in account.redirect_uris if uri != address)
         self._known.replace(replace(account, redirect_uris=left))
         return self._back(visit, account, f"Browsers are no longer sent to {address}.")
 
     async def choose_for_ide(self, visit: visits.Visit) -> web.Response:
         """The IDE authorises with this one."""
-        account = applications.found(visit, self._known)
+        account = application_pages.found(visit, self._known)
         self._known.choose_for_ide(account.application_id)
         return self._back(visit, account, f"The IDE authorises with {account.name}.")
 
     async def form(self, visit: visits.Visit) -> web.Response:
         """The plan as it is."""
         account = self._with_parts(visit)
-        plan = plans.of(account)
+        plan = plans.plan_of(account)
         own = "" if plan is not None and plan.parts == account.part_limit else str(account.part_limit)
         ticked = plans.ADD_ONS if plan is not None and plan.has_add_ons else {}
         boxes = {f"add-on-{feature}": "on" for feature in ticked if feature in account.features}
@@ -89,16 +89,16 @@ class Changes:
         plan, add_ons, parts = read.plan()
         if read.mistakes:
             return self._plan(visit, account, read)
-        self._known.replace(plans.on(account, plan, add_ons, parts))
+        self._known.replace(plans.with_plan(account, plan, add_ons, parts))
         return self._back(visit, account, f"{account.name} is on {plan.name}.")
 
-    def _with_parts(self, visit: visits.Visit) -> accounts.Account:
-        account = applications.found(visit, self._known)
-        if accounts.SUPPLY_SCOPE not in account.scopes:
+    def _with_parts(self, visit: visits.Visit) -> applications.SandboxApplication:
+        account = application_pages.found(visit, self._known)
+        if applications.SUPPLY_SCOPE not in account.scopes:
             raise visits.AbsentError(f"{account.name} has no supply data, and so no plan.")
         return account
 
-    def _plan(self, visit: visits.Visit, account: accounts.Account, read: reading.Read) -> web.Response:
+    def _plan(self, visit: visits.Visit, account: applications.SandboxApplication, read: reading.Read) -> web.Response:
         return self._desk.show(
             visit,
             "plan",
@@ -110,5 +110,5 @@ class Changes:
             add_ons=plans.ADD_ONS,
         )
 
-    def _back(self, visit: visits.Visit, account: accounts.Account, said: str) -> web.Response:
-        return self._desk.go(visit, applications.path_of(account), said)
+    def _back(self, visit: visits.Visit, account: applications.SandboxApplication, said: str) -> web.Response:
+        return self._desk.go(visit, application_pages.path_of(account), said)

@@ -3,7 +3,7 @@
 import datetime
 from dataclasses import dataclass
 
-from proxy.sandbox import accounting, accounts, plans
+from proxy.sandbox import applications, part_usage, plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Usage:
         return max(self.limit - self.used, 0)
 
 
-def usage(account: accounts.Account, counted: accounting.Accounting) -> Usage | None:
+def usage(account: applications.SandboxApplication, counted: part_usage.PartUsage) -> Usage | None:
     """None for an application that cannot ask for parts."""
-    if accounts.SUPPLY_SCOPE not in account.scopes:
+    if applications.SUPPLY_SCOPE not in account.scopes:
         return None
-    id_, plan = account.application_id, plans.of(account)
+    id_, plan = account.application_id, plans.plan_of(account)
     return Usage(
         counted.used(id_),
         counted.limit(account),

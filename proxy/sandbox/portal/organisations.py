@@ -8,7 +8,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import people
+from proxy.sandbox import user_directory
 from proxy.sandbox.portal import figures, reading, visits
 
 PATH = visits.ORGANISATION_PATH
@@ -18,7 +18,9 @@ REMOVE = f"{PATH}/users/{{id}}/remove"
 class Organisations:
     """The handlers. `rng` must not be foreseeable."""
 
-    def __init__(self, *, desk: visits.Desk, users: people.People, clock: clocks.Clock, rng: random.Random) -> None:
+    def __init__(
+        self, *, desk: visits.Desk, users: user_directory.UserDirectory, clock: clocks.Clock, rng: random.Random
+    ) -> None:
         self._desk, self._users, self._clock, self._rng = desk, users, clock, rng
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -49,9 +51,9 @@ class Organisations:
         name, email, password = read.line("name", "The name"), read.email(self._users), read.password()
         if read.mistakes:
             return self._page(visit, read)
-        hashed = await asyncio.to_thread(people.hashed, password, self._rng.randbytes(16))
+        hashed = await asyncio.to_thread(user_directory.hash_password, password, self._rng.randbytes(16))
         id_ = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
-        user = people.User(id_, email, name, hashed, visit.organisation.id, self._clock.now())
+        user = user_directory.SandboxUser(id_, email, name, hashed, visit.organisation.id, self._clock.now())
         try:
             self._users.add(user)
         except ValueError:  # somebody was quicker
@@ -69,7 +71,7 @@ class Organisations:
         self._users.remove(user.id)
         return self._desk.go(visit, PATH, f"{user.name} is removed.")
 
-    def _other(self, visit: visits.Visit) -> people.User:
+    def _other(self, visit: visits.Visit) -> user_directory.SandboxUser:
         """The user in the path. Raises AbsentError for those of other organisations, and for oneself."""
         user = self._users.by_id(visit.named("id"))
         if user is None or user.organisation != visit.organisation.id:
@@ -79,7 +81,7 @@ class Organisations:
         return user
 
     def _page(self, visit: visits.Visit, read: reading.Read) -> web.Response:
-        rows = [(user, figures.day(user.created)) for user in self._users.of(visit.organisation.id)]
+        rows = [(user, figures.day(user.created)) for user in self._users.of_organisation(visit.organisation.id)]
         typed = {name: value for name, value in read.form.items() if name != "password"}
         status = 400 if read.mistakes else 200
         return self._desk.show(

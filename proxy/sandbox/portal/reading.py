@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proxy.sandbox import accounts, people, plans
+from proxy.sandbox import applications, plans, user_directory
 
 NAME_LENGTH, TEXT_LENGTH, ADDRESS_LENGTH, MOST_ADDRESSES = 100, 500, 2_000, 50
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 8, 200
 FLOWS = {
-    accounts.CLIENT_CREDENTIALS: "Client credentials: the application asks for itself",
-    accounts.AUTHORIZATION_CODE: "Authorization code: users sign in and allow it",
-    accounts.PASSWORD: "Password: the application may bring users' passwords",
+    applications.CLIENT_CREDENTIALS: "Client credentials: the application asks for itself",
+    applications.AUTHORIZATION_CODE: "Authorization code: users sign in and allow it",
+    applications.PASSWORD: "Password: the application may bring users' passwords",
 }
 DOMAINS = {"supply": "Supply: parts, offers and prices", "design": "Design: projects, boards and bills of materials"}
 
@@ -39,7 +39,7 @@ class Read:
 
     def domains(self) -> tuple[str, ...]:
         """At least one."""
-        domains = self.chosen("domain", accounts.DOMAINS)
+        domains = self.chosen("domain", applications.DOMAINS)
         if not domains:
             self.mistakes["domain"] = "Choose supply, design or both."
         return domains
@@ -51,7 +51,7 @@ class Read:
             self.mistakes["flow"] = "Choose at least one."
         return flows
 
-    def plan(self) -> tuple[plans.Plan, tuple[str, ...], int | None]:
+    def plan(self) -> tuple[plans.SandboxPlan, tuple[str, ...], int | None]:
         """The plan, its add-ons and a limit of the application's own."""
         key = self.form.get("plan", "")
         plan = plans.PLANS.get(key)
@@ -92,11 +92,11 @@ class Read:
             self.mistakes["password"] = f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters."
         return text
 
-    def email(self, users: people.People) -> str:
+    def email(self, users: user_directory.UserDirectory) -> str:
         """An address that nobody has."""
         text = self.line("email", "The e-mail address", longest=254)
         if "email" not in self.mistakes:
-            if not people.ADDRESS.fullmatch(text):
+            if not user_directory.EMAIL_ADDRESS.fullmatch(text):
                 self.mistakes["email"] = f"{text!r} is no e-mail address."
             elif users.by_email(text) is not None:
                 self.mistakes["email"] = "A user has this address already."
@@ -106,8 +106,8 @@ class Read:
         text = self.form.get("parts", "").strip()
         if not text:
             return None
-        if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= plans.MOST_PARTS):
-            self.mistakes["parts"] = f"Parts a month are a number from 0 to {plans.MOST_PARTS}, not {text[:50]!r}."
+        if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= plans.MAX_PARTS):
+            self.mistakes["parts"] = f"Parts a month are a number from 0 to {plans.MAX_PARTS}, not {text[:50]!r}."
             return None
         return int(text)
 
@@ -118,7 +118,7 @@ def callback_mistake(text: str, known: tuple[str, ...]) -> str:
         return "The callback URL is missing."
     if len(text) > ADDRESS_LENGTH:
         return f"The callback URL has {len(text)} characters; {ADDRESS_LENGTH} is the most."
-    if not accounts.is_absolute(text):
+    if not applications.is_absolute_uri(text):
         return f"{text!r} is no absolute URL without a fragment, such as http://localhost:3000/login."
     if text in known:
         return f"{text} is there already."

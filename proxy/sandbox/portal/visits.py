@@ -13,7 +13,7 @@ from aiohttp import web
 from cachetools import TTLCache
 
 from proxy.kit import clock as clocks
-from proxy.sandbox import pages, people
+from proxy.sandbox import pages, user_directory
 from proxy.sandbox.identity import forms, sessions, signing_in
 from proxy.sandbox.state import file
 
@@ -34,8 +34,8 @@ class Visit:
 
     request: web.Request
     session: sessions.Session
-    user: people.User
-    organisation: people.Organisation
+    user: user_directory.SandboxUser
+    organisation: user_directory.Organisation
     form: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, name: str) -> str:
@@ -53,7 +53,9 @@ Page = Callable[[Visit], Awaitable[web.Response]]
 class Desk:
     """Lets visitors in, and makes answers."""
 
-    def __init__(self, users: people.People, kept: sessions.Sessions, shown: pages.Pages, clock: clocks.Clock) -> None:
+    def __init__(
+        self, users: user_directory.UserDirectory, kept: sessions.Sessions, shown: pages.Pages, clock: clocks.Clock
+    ) -> None:
         self._users, self._sessions, self._pages = users, kept, shown
         self._said: TTLCache[str, str] = TTLCache(SAID_KEPT, SAID_SECONDS, clock.now)
 

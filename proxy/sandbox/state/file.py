@@ -1,6 +1,6 @@
 """The state file: a SQLite database with one table, rows by kind and key, held by one sandbox at a time.
 
-Only `kept.py` uses it. It does not know what is in a row. SQLite's own lock on the file is the lock of the sandbox: it
+Only `store.py` uses it. It does not know what is in a row. SQLite's own lock on the file is the lock of the sandbox: it
 is gone with the process, however that ends.
 """
 
@@ -55,7 +55,7 @@ class StateFile:
         self._run("DELETE FROM row WHERE kind = ? AND key = ?", (kind, key))
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """All changes of the block, or none. Within another one it adds to that."""
         if self._database.in_transaction:
             yield
@@ -69,7 +69,7 @@ class StateFile:
                 self._database.execute("ROLLBACK")
             raise
 
-    def finish(self) -> None:
+    def complete_creation(self) -> None:
         """What a new file begins with is complete; a file that was left before is as good as empty."""
         if self._database.in_transaction:
             self._database.execute("COMMIT")

@@ -4,8 +4,8 @@ from typing import Any
 
 from proxy import model
 from proxy.gateway.cache.entries import Answer
-from proxy.kit.encoding import Encoded
-from proxy.planning import queries
+from proxy.kit.encoding import RawJson
+from proxy.planning import match_queries
 
 
 def reply(raws: list[Any], request: model.PartsMatchRequest, answers: list[Answer], msec: int) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def reply(raws: list[Any], request: model.PartsMatchRequest, answers: list[Answe
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": Encoded(answer.items),
+                "items": RawJson(answer.items),
                 "hits": answer.hits,
                 "reference": query.reference,
                 "error": answer.error,
@@ -33,4 +33,8 @@ def reply(raws: list[Any], request: model.PartsMatchRequest, answers: list[Answe
 
 def _echo(raw: Any) -> dict[str, Any]:
     """The nine keys as they were sent, defaults where they were not."""
-    return {"__class__": "PartsMatchQuery", **queries.DEFAULTS, **(queries.given(raw) if isinstance(raw, dict) else {})}
+    return {
+        "__class__": "PartsMatchQuery",
+        **match_queries.DEFAULTS,
+        **(match_queries.non_null(raw) if isinstance(raw, dict) else {}),
+    }

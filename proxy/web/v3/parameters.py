@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from proxy import bounds, errors, model, parameters
-from proxy.mapping.loader import Rulebook
+from proxy.mapping.loader import Mappings
 
 NOTHING = frozenset({("",)})  # show[] with no known name: a projection of no field
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
@@ -42,21 +42,21 @@ class Parameters(parameters.Parameters):
             raise errors.BadRequest("callback must be the name of a JavaScript function, like handle or app.handle")
         return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
 
-    def shape(self, features: frozenset[str], book: Rulebook, name: str) -> Shape:
+    def shape(self, features: frozenset[str], mappings: Mappings, name: str) -> Shape:
         """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: projections are
         kept, and what clients make up must not be what they are kept by. Raises BadRequest for too many."""
         bounds.PROJECTION.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
-        include = frozenset(self.texts("include")) & book.includable(name)
+        include = frozenset(self.texts("include")) & mappings.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
             return Shape(model.Projection(include, features=features), {})
-        slices = ((path, cut) for path, cut in map(_slice, self._slices()) if book.knows(name, path))
-        cuts = {spelled: cut for path, cut in slices for spelled in book.spelled(name, path)}
+        slices = ((path, cut) for path, cut in map(_slice, self._slices()) if mappings.knows(name, path))
+        cuts = {spelled: cut for path, cut in slices for spelled in mappings.spelled(name, path)}
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
         show = frozenset(filter(None, self.texts("show")))
         projection = model.Projection(
             include,
-            _paths(show, book, name) or (NOTHING if show else frozenset()),
-            _paths(self.texts("hide"), book, name),
+            _paths(show, mappings, name) or (NOTHING if show else frozenset()),
+            _paths(self.texts("hide"), mappings, name),
             frozenset(cuts) - emptied,
             emptied,
             features,
@@ -67,10 +67,12 @@ class Parameters(parameters.Parameters):
         return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]
 
 
-def _paths(texts: Iterable[str], book: Rulebook, name: str) -> frozenset[model.Path]:
+def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
     """The dotted paths among these that lead to a field."""
     paths = (tuple(text.split(".")) for text in texts)
-    return frozenset(spelled for path in paths if book.knows(name, path) for spelled in book.spelled(name, path))
+    return frozenset(
+        spelled for path in paths if mappings.knows(name, path) for spelled in mappings.spelled(name, path)
+    )
 
 
 def _slice(given: tuple[str, str]) -> tuple[model.Path, slice]:

@@ -13,9 +13,9 @@ from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
-from proxy.kit.encoding import Encoded
-from proxy.mapping.loader import Rulebook
-from proxy.planning import queries
+from proxy.kit.encoding import RawJson
+from proxy.mapping.loader import Mappings
+from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
 from proxy.web.v3 import match, near_misses, replies, search, unsupported
 from proxy.web.v3.parameters import Parameters
@@ -47,12 +47,12 @@ class Surface:
     """The handlers of all v3 paths."""
 
     def __init__(
-        self, pipeline: Pipeline, keys: WrongKeys, rulebook: Rulebook, repeats: Repeats, metrics: Metrics
+        self, pipeline: Pipeline, keys: WrongKeys, mappings: Mappings, repeats: Repeats, metrics: Metrics
     ) -> None:
         self._repeats = repeats
         self._keys = keys
         self._pipeline = pipeline
-        self._rulebook = rulebook
+        self._mappings = mappings
         self._metrics = metrics
         self._clock = metrics.clock
         self._answers: dict[str, Answer] = {
@@ -130,9 +130,9 @@ class Surface:
 
     async def _match(self, endpoint: Endpoint, asked: Asked) -> Any:
         """contract v3-rest.md §4."""
-        raws = queries.decode(asked.parameters.text("queries"))
-        asked.receipt.unsupported = tuple(queries.unknown(raws))
-        request = model.PartsMatchRequest(tuple(map(queries.query, raws)), asked.parameters.flag("exact_only"))
+        raws = match_queries.decode(asked.parameters.text("queries"))
+        asked.receipt.unsupported = tuple(match_queries.unknown_keys(raws))
+        request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), asked.parameters.flag("exact_only"))
         answers = await self._pipeline.match_parts(self._caller(endpoint, asked), request)
         return match.reply(raws, request, answers, self._msec(asked))
 
@@ -172,13 +172,13 @@ class Surface:
         caller = self._caller(endpoint, asked)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
-            return {uid: Encoded(part) for uid, part in found.items()}
+            return {uid: RawJson(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
     def _caller(self, endpoint: Endpoint, asked: Asked) -> Caller:
         """Who asks, what is shown, and the request's own cuts of lists: the last that is read of a request."""
         application = asked.client.application
-        shape = asked.parameters.shape(application.features, self._rulebook, endpoint.object)
+        shape = asked.parameters.shape(application.features, self._mappings, endpoint.object)
         context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
         self._metrics.observe_stage("parse", asked.started)
         return Caller(asked.client, shape.projection, context, asked.receipt)

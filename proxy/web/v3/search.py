@@ -7,7 +7,7 @@ import msgspec
 
 from proxy import bounds, errors, model
 from proxy.gateway.cache.entries import Answer
-from proxy.kit.encoding import Encoded
+from proxy.kit.encoding import RawJson
 from proxy.parameters import Parameters
 
 FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
@@ -52,7 +52,7 @@ def response(asked: model.SearchRequest, items: list[Any], hits: int, counts: An
 
 def parts_response(asked: model.SearchRequest, answer: Answer, msec: int) -> dict[str, Any]:
     """The same of an answer that is encoded already: its items are taken apart, not read."""
-    items = [Encoded(bytes(item)) for item in msgspec.json.decode(answer.items, type=list[msgspec.Raw])]
+    items = [RawJson(bytes(item)) for item in msgspec.json.decode(answer.items, type=list[msgspec.Raw])]
     return response(asked, items, answer.hits, answer.beside, msec)
 
 

@@ -41,8 +41,8 @@ DEFECTS = {  # the file, what is right, what is wrong, and what is in the path o
 @pytest.fixture
 async def recorded(run: Any, tmp_path: Path) -> None:
     """A recording of generated calls, in the folder of the test."""
-    chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
-    async with app.running(chosen) as sandbox:
+    chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
+    async with app.serve(chosen) as sandbox:
         stock = await generated_requests.CatalogContents.of(sandbox.legacy_url)
     made = [
         call

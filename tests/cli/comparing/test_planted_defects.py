@@ -59,8 +59,8 @@ def mappings() -> Any:
 async def recording(tmp_path: Path) -> Any:
     """Few calls that show everything the old service has something for, recorded with both sides' answers."""
     with log_lines.collected("error"):
-        chosen = settings.Settings(legacy=old_service.Settings(requests_per_second=None))
-        async with app.running(chosen) as sandbox:
+        chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
+        async with app.serve(chosen) as sandbox:
             calls = await covering_requests.covering_requests(sandbox.legacy_url)
         (tmp_path / "own.yaml").write_text(CONFIG)
         (tmp_path / "calls.txt").write_text("".join(f"/v3{call.target(generated_requests.KEY)}\n" for call in calls))

@@ -13,13 +13,13 @@ from support import commands, generated_requests
 
 from proxy import config
 from proxy.compare.requests import V3Request
-from proxy.sandbox import accounts
+from proxy.sandbox import applications
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import settings as old_service
 
 UPSTREAM = {
-    "legacy": old_service.Settings(requests_per_second=None),
-    "accounts": (dataclasses.replace(accounts.READY, part_limit=1_000_000),),
+    "legacy": old_service.LegacySettings(requests_per_second=None),
+    "applications": (dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=1_000_000),),
 }
 NOISE = """
 noise: {share: %s, least_calls: 10}

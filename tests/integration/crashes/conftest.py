@@ -7,17 +7,21 @@ import pytest
 from integration.crashes.program import APPLICATIONS, LIMIT
 
 from proxy.kit import clock
-from proxy.sandbox import accounts, app, settings
+from proxy.sandbox import app, applications, settings
 from proxy.sandbox.catalog import store as catalogs
 
 
 @pytest.fixture
 async def sandbox(catalog: catalogs.Catalog) -> AsyncIterator[app.Sandbox]:
     plans = tuple(
-        accounts.Account(name=name, application_id=name, client_id=name, client_secret="secret-1", part_limit=10**6)
+        applications.SandboxApplication(
+            name=name, application_id=name, client_id=name, client_secret="secret-1", part_limit=10**6
+        )
         for name in APPLICATIONS
     )
-    async with app.running(settings.Settings(accounts=plans), clock=clock.SystemClock(), catalog=catalog) as running:
+    async with app.serve(
+        settings.SandboxSettings(applications=plans), clock=clock.SystemClock(), catalog=catalog
+    ) as running:
         yield running
 
 

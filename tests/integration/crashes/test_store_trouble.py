@@ -75,7 +75,7 @@ async def test_a_full_disk_turns_readiness_red_and_loses_nothing(
         assert (await ask(session, url, "limited", "1N4007"))[0] == 200
         await stop(process)
     for name, state in (await ledger(store)).items():
-        assert (state.used, state.doubtful, state.reserved) == (sandbox.accounting.used(name), 0, 0)
+        assert (state.used, state.doubtful, state.reserved) == (sandbox.part_usage.used(name), 0, 0)
 
 
 async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_into_the_next(
@@ -89,7 +89,7 @@ async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_int
         async with asyncio.timeout(SECONDS):
             while not (await ledger(store))["unlimited"].used:  # noted in the journal, settled soon
                 await asyncio.sleep(0.05)
-        before = sandbox.accounting.used("unlimited")
+        before = sandbox.part_usage.used("unlimited")
         for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite*"):
             if file.suffix not in (".journal", ".intents"):
                 file.unlink()
@@ -103,4 +103,4 @@ async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_int
         assert await ready(session, url) == (200, {})
         await stop(process)
     state = (await ledger(store))["unlimited"]
-    assert (state.used, state.doubtful) == (sandbox.accounting.used("unlimited") - before, 0)
+    assert (state.used, state.doubtful) == (sandbox.part_usage.used("unlimited") - before, 0)

@@ -19,7 +19,9 @@ from proxy.upstream import tokens
 DAY = 86_400.0
 WHOLE = 30.0  # seconds that a caller has
 WHO = tokens.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
-CATALOGUES = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).catalogues()
+LIST_DEFINITIONS = projection_cache.ProjectionCache(
+    loader.load(shipped.path("mappings"), "octopart")
+).list_definitions()
 
 
 class Upstream:
@@ -61,7 +63,7 @@ def upstream() -> Upstream:
 
 @pytest.fixture
 async def kept(upstream: Upstream, turned: clocks.ManualClock) -> Any:
-    lists = directory.Directory(CATALOGUES, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
+    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     yield lists
     await lists.close()
 
@@ -261,7 +263,7 @@ async def test_thirty_thousand_makers_do_not_hold_up_the_others(kept: directory.
 
 
 async def test_closing_ends_a_refresh_under_way(upstream: Upstream, turned: clocks.ManualClock) -> None:
-    lists = directory.Directory(CATALOGUES, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
+    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, turned)  # type: ignore[arg-type]
     await size(lists)
     turned.advance(DAY)
     upstream.gate.clear()

@@ -1,4 +1,4 @@
-"""YAML with places: what is read, and where a mistake is said to be."""
+"""Located YAML: values, positions and error messages."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ merged:
 
 
 @pytest.fixture
-def located() -> located_yaml.Located:
+def located() -> located_yaml.LocatedYaml:
     return located_yaml.loads(TEXT, "f.yaml")
 
 
@@ -39,13 +39,13 @@ def located() -> located_yaml.Located:
         (("nowhere", "at", "all"), "f.yaml:1:1"),
     ],
 )
-def test_a_place_is_that_of_the_key_or_of_what_is_around_it(
-    located: located_yaml.Located, path: Any, place: str
+def test_place_is_that_of_the_key_or_of_the_nearest_parent(
+    located: located_yaml.LocatedYaml, path: Any, place: str
 ) -> None:
     assert located.place(path) == place
 
 
-def test_the_data_is_plain_python(located: located_yaml.Located) -> None:
+def test_data_is_plain_python(located: located_yaml.LocatedYaml) -> None:
     assert located.data["listen"] == {"host": "here", "ports": [1, 2]}
     assert located.data["merged"] == {"a": 1, "b": 2}
 
@@ -68,7 +68,7 @@ def test_the_data_is_plain_python(located: located_yaml.Located) -> None:
         ("2.5", 2.5),
     ],
 )
-def test_plain_words_are_those_of_yaml_1_2(text: str, value: bool | float | str | None) -> None:
+def test_plain_scalars_follow_yaml_1_2(text: str, value: bool | float | str | None) -> None:
     found = located_yaml.loads(f"key: {text}", "f").data["key"]
     assert (found, type(found)) == (value, type(value))
 
@@ -87,25 +87,25 @@ def test_plain_words_are_those_of_yaml_1_2(text: str, value: bool | float | str 
         ("---\na\n---\nb", "f.yaml:3:1: expected a single document"),
     ],
 )
-def test_a_mistake_names_its_place_and_never_quotes_a_value(text: str, message: str) -> None:
+def test_error_names_the_position_and_never_quotes_a_value(text: str, message: str) -> None:
     with pytest.raises(located_yaml.YamlError) as found:
         located_yaml.loads(text, "f.yaml")
     assert str(found.value).startswith(message)
     assert "hidden" not in str(found.value)
 
 
-def test_the_caller_chooses_the_error(tmp_path: Path) -> None:
+def test_caller_chooses_the_exception_type(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match=r"no\.yaml: cannot be read: No such file"):
         located_yaml.load(tmp_path / "no.yaml", KeyError)
 
 
-def test_a_file_must_be_utf8(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_bytes(b"a: \xff")
     with pytest.raises(located_yaml.YamlError, match="is not UTF-8 text"):
         located_yaml.load(tmp_path / "f.yaml")
 
 
-def test_an_empty_file_is_nothing() -> None:
+def test_empty_file_is_none() -> None:
     empty = located_yaml.loads("# prose\n", "f.yaml")
     assert empty.data is None
     assert empty.place(("a",)) == "f.yaml"
@@ -132,7 +132,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         ({"inner": {"n": 1}, "open": {"k": {"z": 1}}}, ("at", "open"), "Object contains unknown field `z`"),
     ],
 )
-def test_what_msgspec_says_becomes_a_path(raw: dict[str, Any], path: Any, message: str) -> None:
+def test_msgspec_error_becomes_a_path(raw: dict[str, Any], path: Any, message: str) -> None:
     with pytest.raises(msgspec.ValidationError) as found:
         msgspec.convert(raw, Outer)
     assert located_yaml.explain(found.value, ("at",)) == (message, path)

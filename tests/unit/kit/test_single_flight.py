@@ -1,4 +1,4 @@
-"""Work that is shared by its callers, whoever of them leaves."""
+"""Single flight: shared executions, errors and cancelled callers."""
 
 import asyncio
 from typing import Any
@@ -36,7 +36,7 @@ async def callers(flight: Any, work: Any, count: Any, key: str = "key") -> Any:
     return tasks
 
 
-async def test_callers_of_one_key_share_one_piece_of_work(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_callers_of_one_key_share_one_execution(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     tasks = await callers(flight, work, 5)
     work.go.set()
@@ -44,14 +44,14 @@ async def test_callers_of_one_key_share_one_piece_of_work(flight: single_flight.
     assert work.begun == 1
 
 
-async def test_other_keys_are_other_work(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_different_keys_run_separately(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     work.go.set()
     await asyncio.gather(flight.run("a", work), flight.run("b", work))
     assert work.begun == 2
 
 
-async def test_nothing_is_kept_afterwards(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_result_is_not_kept_afterwards(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     work.go.set()
     await flight.run("key", work)
@@ -59,7 +59,7 @@ async def test_nothing_is_kept_afterwards(flight: single_flight.SingleFlight[str
     assert work.begun == 2
 
 
-async def test_an_error_is_shared_and_then_forgotten(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_error_is_shared_and_not_kept(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work(ValueError("no"))
     tasks = await callers(flight, work, 3)
     work.go.set()
@@ -70,7 +70,7 @@ async def test_an_error_is_shared_and_then_forgotten(flight: single_flight.Singl
 
 
 @pytest.mark.parametrize("leaving", [0, 1])
-async def test_a_cancelled_caller_leaves_the_others_their_answer(
+async def test_cancelled_caller_does_not_cancel_the_execution(
     flight: single_flight.SingleFlight[str, str], leaving: int
 ) -> None:
     work = Work()
@@ -83,7 +83,7 @@ async def test_a_cancelled_caller_leaves_the_others_their_answer(
     assert work.begun == 1
 
 
-async def test_work_that_everybody_left_ends_by_itself_without_a_complaint(
+async def test_error_without_callers_is_not_reported_as_unhandled(
     flight: single_flight.SingleFlight[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     work = Work(ValueError("nobody hears"))
@@ -97,7 +97,7 @@ async def test_work_that_everybody_left_ends_by_itself_without_a_complaint(
     assert await flight.run("key", work) == "again"
 
 
-async def test_the_task_is_named_without_its_key(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_task_name_does_not_hold_the_key(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     task = flight.start("a secret key", work)
     assert task.get_name() == "test flight"
@@ -105,7 +105,7 @@ async def test_the_task_is_named_without_its_key(flight: single_flight.SingleFli
     await task
 
 
-async def test_close_ends_what_is_under_way(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_close_cancels_executions(flight: single_flight.SingleFlight[str, str]) -> None:
     running = flight.start("running", Work())
     await asyncio.sleep(0)
     unstarted = flight.start("unstarted", Work())

@@ -1,4 +1,4 @@
-"""Request limits over several windows, against a clock that is turned and against a slow but plain model."""
+"""Rate limit windows, with a manual clock and against a plain model."""
 
 import pytest
 from hypothesis import given
@@ -11,12 +11,12 @@ def taken(limiter: windows.Windows, times: int) -> int:
     return sum(limiter.try_take() == 0.0 for _ in range(times))
 
 
-def test_a_window_takes_its_count_and_no_more() -> None:
+def test_window_allows_its_count_and_no_more() -> None:
     limiter = windows.Windows([windows.Window(2, 1.0)], clock.ManualClock())
     assert taken(limiter, 5) == 2
 
 
-def test_a_refusal_tells_the_seconds_until_it_would_be_allowed() -> None:
+def test_refusal_returns_seconds_until_allowed() -> None:
     turned = clock.ManualClock(100.0)
     limiter = windows.Windows([windows.Window(1, 10.0)], turned)
     limiter.try_take()
@@ -26,7 +26,7 @@ def test_a_refusal_tells_the_seconds_until_it_would_be_allowed() -> None:
     assert limiter.try_take() == 0.0
 
 
-def test_the_longest_wait_of_all_windows_counts() -> None:
+def test_longest_wait_of_all_windows_is_returned() -> None:
     turned = clock.ManualClock(0.0)
     limiter = windows.Windows([windows.Window(2, 1.0), windows.Window(3, 60.0)], turned)
     assert taken(limiter, 3) == 2
@@ -35,7 +35,7 @@ def test_the_longest_wait_of_all_windows_counts() -> None:
     assert limiter.try_take() == 59.0
 
 
-def test_a_refused_request_costs_nothing_in_any_window() -> None:
+def test_refused_request_counts_in_no_window() -> None:
     turned = clock.ManualClock(0.0)
     limiter = windows.Windows([windows.Window(1, 1.0), windows.Window(2, 60.0)], turned)
     assert taken(limiter, 50) == 1
@@ -43,7 +43,7 @@ def test_a_refused_request_costs_nothing_in_any_window() -> None:
     assert limiter.try_take() == 0.0
 
 
-def test_the_window_slides_and_does_not_start_anew_at_full_seconds() -> None:
+def test_window_slides_instead_of_restarting_at_full_seconds() -> None:
     turned = clock.ManualClock(0.0)
     limiter = windows.Windows([windows.Window(2, 1.0)], turned)
     turned.advance(0.9)
@@ -52,12 +52,12 @@ def test_the_window_slides_and_does_not_start_anew_at_full_seconds() -> None:
     assert limiter.try_take() == pytest.approx(0.8)
 
 
-def test_without_windows_everything_is_taken() -> None:
+def test_no_windows_allow_everything() -> None:
     assert taken(windows.Windows([], clock.ManualClock()), 1000) == 1000
 
 
 @pytest.mark.parametrize("count, seconds", [(0, 1.0), (-1, 1.0), (1, 0.0), (1, -2.0)])
-def test_a_window_that_can_hold_nothing_is_an_error_naming_its_numbers(count: int, seconds: float) -> None:
+def test_window_without_room_is_an_error_naming_its_numbers(count: int, seconds: float) -> None:
     with pytest.raises(ValueError, match=str(count)):
         windows.Window(count, seconds)
 
@@ -66,7 +66,7 @@ def test_a_window_that_can_hold_nothing_is_an_error_naming_its_numbers(count: in
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 8)), min_size=1, max_size=3),
     st.lists(st.integers(0, 4), max_size=60),
 )
-def test_it_agrees_with_counting_all_requests_ever_taken(limits: list[tuple[int, int]], steps: list[int]) -> None:
+def test_windows_agree_with_counting_all_requests(limits: list[tuple[int, int]], steps: list[int]) -> None:
     turned = clock.ManualClock(0.0)
     limiter = windows.Windows([windows.Window(count, seconds) for count, seconds in limits], turned)
     log: list[float] = []

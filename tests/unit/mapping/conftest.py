@@ -25,11 +25,11 @@ type SupOffer { sku: String! stock: Int maker: SupCompany! }
 """
 UIDS = "Seller: []\nBrand: []\nManufacturer: []\nCategory: []\nSource: []\n"
 
-Load = Callable[..., loader.Rulebook]
+Load = Callable[..., loader.Mappings]
 
 
 @pytest.fixture(scope="session")
-def rulebook() -> loader.Rulebook:
+def mappings() -> loader.Mappings:
     """The one that is shipped."""
     return loader.load(shipped.path("mappings"))
 
@@ -38,7 +38,7 @@ def rulebook() -> loader.Rulebook:
 def load(tmp_path: Path) -> Load:
     """Loads a folder of one rule file; other files by name."""
 
-    def loaded(rules: str, **files: str) -> loader.Rulebook:
+    def loaded(rules: str, **files: str) -> loader.Mappings:
         contents = {"schema.graphql": SCHEMA, "uids.yaml": UIDS}
         contents |= dict.fromkeys(("spec_names.yaml", "spec_keys.yaml", "search.yaml"), "{}\n")
         contents |= {name.replace("__", "."): text for name, text in files.items()}
@@ -55,6 +55,6 @@ def mapped(load: Load) -> Callable[..., object]:
 
     def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **projection: object) -> object:
         part = compiler.compile_object(load(rules), "Part", model.Projection(**projection))  # type: ignore[arg-type]
-        return part.map(msgspec.convert(record, part.record), model.Context("US", "USD", cuts=cuts or {}))
+        return part.map(msgspec.convert(record, part.record), model.MappingContext("US", "USD", cuts=cuts or {}))
 
     return map_

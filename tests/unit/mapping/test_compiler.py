@@ -112,16 +112,16 @@ def paths(*texts: str) -> frozenset[tuple[str, ...]]:
     ],
 )  # fmt: skip
 def test_a_view_shows_its_fields_and_asks_for_no_others(
-    load: Callable[..., loader.Rulebook], projection: dict[str, Any], shown: set[str], asked: str
+    load: Callable[..., loader.Mappings], projection: dict[str, Any], shown: set[str], asked: str
 ) -> None:
     frozen = {name: frozenset(value) for name, value in projection.items()}
     part = compiler.compile_object(load(PROJECTED), "Part", model.Projection(**frozen))
     assert part.selection == asked
-    context = model.Context("US", "USD", cuts=dict.fromkeys(paths("offers"), slice(1)))
+    context = model.MappingContext("US", "USD", cuts=dict.fromkeys(paths("offers"), slice(1)))
     assert set(part.map(_record(part), context)) == shown
 
 
-def _record(part: compiler.Compiled) -> Any:
+def _record(part: compiler.CompiledObject) -> Any:
     return msgspec.convert(RECORD, part.record)
 
 
@@ -173,7 +173,7 @@ def test_a_key_of_a_keyed_object_can_be_seen_apart(
     assert {key: set(offer) for key, offer in seen["by_sku"].items()} == fields
 
 
-def test_a_clients_words_never_become_text_of_the_mapping_function(load: Callable[..., loader.Rulebook]) -> None:
+def test_a_clients_words_never_become_text_of_the_mapping_function(load: Callable[..., loader.Mappings]) -> None:
     odd = ("by_sku", "x', evil(), '", "sku")
     projection = model.Projection(frozenset({"by_sku"}), frozenset({odd}), frozenset({odd[:2]}), frozenset({odd}))
     assert "evil" not in compiler.compile_object(load(PROJECTED), "Part", projection).source
@@ -205,7 +205,7 @@ def test_an_emptied_list_is_empty_and_what_is_no_list_is_left_alone(mapped: Map)
     assert cut == {**whole, "offers": []}
 
 
-def test_a_path_with_arguments_is_asked_under_a_name_of_its_own(load: Callable[..., loader.Rulebook]) -> None:
+def test_a_path_with_arguments_is_asked_under_a_name_of_its_own(load: Callable[..., loader.Mappings]) -> None:
     rules = (
         f'{PART}    x: {{from: offers, each: Offer}}\n    y: {{from: "offers(onlyNew: true)", each: Offer}}\n{OFFER}'
     )
@@ -213,7 +213,7 @@ def test_a_path_with_arguments_is_asked_under_a_name_of_its_own(load: Callable[.
     assert part.selection == "mpn offers { sku } offers_onlyNewtrue: offers(onlyNew: true) { sku }"
 
 
-def test_what_is_needed_is_asked_for_although_it_is_hidden(load: Callable[..., loader.Rulebook]) -> None:
+def test_what_is_needed_is_asked_for_although_it_is_hidden(load: Callable[..., loader.Mappings]) -> None:
     projection = model.Projection(show=paths("mpn"))
     assert (
         compiler.compile_object(load(PROJECTED), "Part", projection, ("offers.sku",)).selection == "mpn offers { sku }"
@@ -228,8 +228,8 @@ def test_an_order_sorts_and_keeps_equals_in_place(mapped: Map) -> None:
     assert [offer["sku"] for offer in mapped(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]
 
 
-def test_an_order_is_the_same_whether_or_not_what_it_goes_by_is_shown(load: Callable[..., loader.Rulebook]) -> None:
-    rulebook = load(f"{PART}    x: {{from: offers, each: Offer, order: {{from: sku, through: text}}}}\n{OFFER}")
-    hidden = compiler.compile_object(rulebook, "Part", model.Projection(hide=paths("x.sku")))
+def test_an_order_is_the_same_whether_or_not_what_it_goes_by_is_shown(load: Callable[..., loader.Mappings]) -> None:
+    mappings = load(f"{PART}    x: {{from: offers, each: Offer, order: {{from: sku, through: text}}}}\n{OFFER}")
+    hidden = compiler.compile_object(mappings, "Part", model.Projection(hide=paths("x.sku")))
     assert hidden.selection == "mpn offers { sku }"
     assert "sorted" in hidden.source

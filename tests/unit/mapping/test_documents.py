@@ -26,9 +26,13 @@ def ours() -> graphql.GraphQLSchema:
     return graphql.build_schema(text.replace("{site}", "octopart"))
 
 
-def projections(book: loader.Rulebook) -> list[model.Projection]:
+def projections(mappings: loader.Mappings) -> list[model.Projection]:
     """Every include[] alone and all together, with every feature and with none, and a few odd projections."""
-    includes = [frozenset[str](), *(frozenset({name}) for name in book.includable("Part")), book.includable("Part")]
+    includes = [
+        frozenset[str](),
+        *(frozenset({name}) for name in mappings.includable("Part")),
+        mappings.includable("Part"),
+    ]
     features = (EVERYTHING, frozenset[str]())
     plain = [model.Projection(include, features=plan) for include, plan in itertools.product(includes, features)]
     paths = (("offers",), ("offers", "sku"), ("brand", "name"), ("specs", "*", "value"), ("unknown",))
@@ -41,11 +45,11 @@ def projections(book: loader.Rulebook) -> list[model.Projection]:
     return [*plain, *shown, *hidden, *cut]
 
 
-def every_document(book: loader.Rulebook) -> list[operations.Document]:
+def every_document(mappings: loader.Mappings) -> list[operations.Document]:
     """The documents of all of them."""
-    made = projection_cache.ProjectionCache(book)
+    made = projection_cache.ProjectionCache(mappings)
     found = []
-    for projection in projections(book):
+    for projection in projections(mappings):
         for skus in (False, True):
             match = made.match(projection, skus).documents
             found += [match.multi_match, match.search_mpn, match.search, match.count]
@@ -54,9 +58,9 @@ def every_document(book: loader.Rulebook) -> list[operations.Document]:
 
 
 def test_every_document_is_valid_against_the_complete_schema(
-    rulebook: loader.Rulebook, complete: graphql.GraphQLSchema
+    mappings: loader.Mappings, complete: graphql.GraphQLSchema
 ) -> None:
-    texts = {document.text for document in every_document(rulebook)}
+    texts = {document.text for document in every_document(mappings)}
     assert len(texts) > 40
     faults = {text: graphql.validate(complete, graphql.parse(text)) for text in texts}
     assert {text: found for text, found in faults.items() if found} == {}
@@ -66,9 +70,9 @@ def test_validation_would_find_a_fault(complete: graphql.GraphQLSchema) -> None:
     assert graphql.validate(complete, graphql.parse("{ supSearch(q: 1) { hit } }"))
 
 
-def test_a_plan_without_features_asks_for_no_field_of_them(rulebook: loader.Rulebook) -> None:
-    projection = model.Projection(rulebook.includable("Part"))
-    text = projection_cache.ProjectionCache(rulebook).match(projection).documents.multi_match.text
+def test_a_plan_without_features_asks_for_no_field_of_them(mappings: loader.Mappings) -> None:
+    projection = model.Projection(mappings.includable("Part"))
+    text = projection_cache.ProjectionCache(mappings).match(projection).documents.multi_match.text
     gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")
     assert [name for name in gated if f" {name} " in text.replace("{", " ")] == []
 

@@ -12,7 +12,7 @@ HEAD = "Part:\n  reads: SupPart\n  source: here\n  fields:\n    mpn: mpn\n"
 OFFER = "Offer:\n  reads: SupOffer\n  source: here\n  fields:\n    sku: sku\n"
 
 
-def test_a_folder_of_plain_rules_is_a_rulebook(load: Callable[..., loader.Rulebook]) -> None:
+def test_a_folder_of_plain_rules_is_a_rulebook(load: Callable[..., loader.Mappings]) -> None:
     book = load(HEAD + "    offers: {from: offers, each: Offer, include: true}\n" + OFFER)
     assert list(book.rules) == ["Part", "Offer"]
     assert book.includable("Part") == {"offers"}
@@ -43,7 +43,7 @@ def test_a_folder_of_plain_rules_is_a_rulebook(load: Callable[..., loader.Rulebo
     ],
 )
 def test_a_mistake_is_found_when_the_folder_is_read(
-    load: Callable[..., loader.Rulebook], rules: str, place: str, says: str
+    load: Callable[..., loader.Mappings], rules: str, place: str, says: str
 ) -> None:
     with pytest.raises(errors.MappingError) as caught:
         load(rules)
@@ -75,7 +75,7 @@ def test_a_mistake_is_found_when_the_folder_is_read(
     ],
 )
 def test_a_rule_that_does_not_fit_the_schema_is_found_when_it_is_compiled(
-    load: Callable[..., loader.Rulebook], rule: str, says: str
+    load: Callable[..., loader.Mappings], rule: str, says: str
 ) -> None:
     more = "" if rule.startswith("{") and "Offer" in rule else "    used: {from: offers, each: Offer}\n"
     quoted = rule if rule.startswith("{") else f'"{rule}"'
@@ -87,7 +87,7 @@ def test_a_rule_that_does_not_fit_the_schema_is_found_when_it_is_compiled(
     assert says in caught.value.message
 
 
-def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loader.Rulebook]) -> None:
+def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loader.Mappings]) -> None:
     with pytest.raises(errors.MappingError, match=r"^part\.yaml:1.*: object Part is described twice$"):
         load(HEAD, another__yaml=HEAD)
 
@@ -104,14 +104,14 @@ def test_an_object_described_in_two_files_is_a_mistake(load: Callable[..., loade
     ],
 )
 def test_a_mistake_in_a_table_is_found_too(
-    load: Callable[..., loader.Rulebook], file: str, text: str, place: str
+    load: Callable[..., loader.Mappings], file: str, text: str, place: str
 ) -> None:
     with pytest.raises(errors.MappingError) as caught:
         load(HEAD, **{file: text})
     assert caught.value.message.startswith(place)
 
 
-def test_a_mistake_in_a_table_names_the_file(load: Callable[..., loader.Rulebook]) -> None:
+def test_a_mistake_in_a_table_names_the_file(load: Callable[..., loader.Mappings]) -> None:
     with pytest.raises(errors.MappingError, match=r"^uids\.yaml:\d+.*`name`$"):
         load(HEAD, uids__yaml="Seller:\n  - {uid: abc}\n")
 

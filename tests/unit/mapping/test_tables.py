@@ -7,12 +7,12 @@ import pytest
 
 from proxy import errors
 from proxy.mapping import loader, tables
-from proxy.mapping.specs import Source, SpecNames
+from proxy.mapping.specs import SpecNames, SpecSource
 
 
 @pytest.fixture(scope="session")
-def book(rulebook: loader.Rulebook) -> tables.Tables:
-    return rulebook.tables
+def book(mappings: loader.Mappings) -> tables.Tables:
+    return mappings.tables
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_keys_that_the_table_gave_before_are_taken_still(book: tables.Tables) ->
 
 def test_a_tolerance_needs_its_quantity_and_a_range_has_ends(book: tables.Tables) -> None:
     tolerance = book.specs.source("capacitance_tolerance")
-    assert tolerance == Source("capacitance_tolerance", "tolerance", beside="capacitance")
-    temperature = Source("operating_temperature", None, "minoperatingtemperature", "maxoperatingtemperature")
+    assert tolerance == SpecSource("capacitance_tolerance", "tolerance", beside="capacitance")
+    temperature = SpecSource("operating_temperature", None, "minoperatingtemperature", "maxoperatingtemperature")
     assert book.specs.source("operating_temperature") == temperature
 
 
@@ -66,7 +66,7 @@ def test_a_tolerance_needs_its_quantity_and_a_range_has_ends(book: tables.Tables
     ],
 )
 def test_a_table_that_contradicts_itself_is_a_mistake(
-    load: Callable[..., loader.Rulebook], names: str, reason: str
+    load: Callable[..., loader.Mappings], names: str, reason: str
 ) -> None:
     with pytest.raises(errors.MappingError, match=f"spec_names.yaml: {reason}"):
         load("Part:\n  reads: SupPart\n  source: here\n  fields: {mpn: mpn}\n", spec_names__yaml=names)

@@ -118,7 +118,7 @@ def test_cad_downloads_are_the_formats_that_there_are() -> None:
     assert transforms.cad_downloads(SimpleNamespace(**cad)) == ["a", "k"]
 
 
-def test_every_transform_is_used_by_a_mapping_file(rulebook: loader.Rulebook) -> None:
-    rules = [rules.rule(field) for rules in rulebook.rules.values() for field in rules.fields]
+def test_every_transform_is_used_by_a_mapping_file(mappings: loader.Mappings) -> None:
+    rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
     feeds = [feed for rule in rules for feed in (rule, rule.only, rule.order, rule.key) if feed is not None]
-    assert {feed.through for feed in feeds} - {None} == set(rulebook.transforms)
+    assert {feed.through for feed in feeds} - {None} == set(mappings.transforms)

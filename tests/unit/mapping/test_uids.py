@@ -25,8 +25,8 @@ OLD, NEW = "1" * 16, "2" * 16
 
 
 @pytest.fixture(scope="session")
-def book(rulebook: loader.Rulebook) -> dict[str, uids.Uids]:
-    return rulebook.tables.uids
+def book(mappings: loader.Mappings) -> dict[str, uids.Uids]:
+    return mappings.tables.uids
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def own(tmp_path: Path) -> Callable[[str], dict[str, uids.Uids]]:
 
     def read(text: str) -> dict[str, uids.Uids]:
         (tmp_path / "ours.yaml").write_text(text, encoding="utf-8")
-        return loader.uids_of(MAPPINGS, tmp_path / "ours.yaml")
+        return loader.load_uids(MAPPINGS, tmp_path / "ours.yaml")
 
     return read
 
@@ -45,7 +45,7 @@ def test_a_computed_uid_is_sixteen_hex_digits_and_can_be_turned_back(kind: str, 
     made = uids.Uids(kind, [])
     uid = made.uid(number, "any name")
     assert re.fullmatch("[0-9a-f]{16}", uid)
-    assert (made.identity(uid), made.is_computed(uid), made.knows(uid)) == (uids.Identity(number, None), True, False)
+    assert (made.target(uid), made.is_computed(uid), made.knows(uid)) == (uids.UidTarget(number, None), True, False)
 
 
 @given(ids)
@@ -61,14 +61,14 @@ def test_two_companies_never_share_a_uid(one: str, other: str) -> None:
 
 @given(st.sampled_from(NUMBERED), st.text())
 def test_a_uid_of_nobodys_making_is_nobody(kind: str, text: str) -> None:
-    identity = uids.Uids(kind, []).identity(text)
-    assert identity is None or re.fullmatch("[0-9a-f]{16}", text)
+    target = uids.Uids(kind, []).target(text)
+    assert target is None or re.fullmatch("[0-9a-f]{16}", text)
 
 
 @pytest.mark.parametrize("kind", NUMBERED)
 def test_the_uid_of_another_kind_is_nobody(kind: str, book: dict[str, uids.Uids]) -> None:
     for other in set(NUMBERED) - {kind}:
-        assert book[kind].identity(book[other].uid("123456", "n")) is None
+        assert book[kind].target(book[other].uid("123456", "n")) is None
 
 
 @pytest.mark.parametrize("kind", NUMBERED)
@@ -106,7 +106,7 @@ def test_the_newest_uid_on_record_is_sent(
 @pytest.mark.parametrize("kind, entry", [each for each in RECORDED if each[0] != "Source"])
 def test_every_uid_on_record_leads_to_its_object(kind: str, entry: dict[str, str], book: dict[str, uids.Uids]) -> None:
     assert re.fullmatch("[0-9a-f]{16}", entry["uid"])
-    assert book[kind].identity(entry["uid"]) == (entry.get("id"), entry["name"])
+    assert book[kind].target(entry["uid"]) == (entry.get("id"), entry["name"])
     assert entry["uid"] in book[kind].accepted(entry.get("id", "999999999"), entry["name"])
     assert not any(entry["uid"].startswith(tag) for tag in uids.TAGS.values())
 
@@ -138,7 +138,7 @@ def test_a_sites_own_uids_come_before_the_shipped_ones_and_those_go_on_to_be_acc
     )
     assert (ours["Seller"].uid("3261", "RS"), ours["Seller"].name("3261", "RS")) == (NEW, "RS Components")
     assert ours["Seller"].accepted("3261", "RS") == ["5e11e40000000cbd", "fbaa3ea0de71286d", NEW, NEW]
-    assert ours["Seller"].identity(OLD) == ("8284", "Zoro")
+    assert ours["Seller"].target(OLD) == ("8284", "Zoro")
     assert ours["Brand"].uid("5", "Burr Brown") == "2239e3330e2df5fe"
     assert ours["Brand"].uid("370", "Texas Instruments") != "2239e3330e2df5fe"  # one uid stands for one brand
 

@@ -47,7 +47,7 @@ ONE = {
 )
 def test_conditions(condition: Condition, passes: bool) -> None:
     column = counting.Column([None, ONE.get(condition.field)])
-    assert slices.finished(column.passing(condition)) == (0x100 if passes else 0)
+    assert slices.run_to_end(column.passing(condition)) == (0x100 if passes else 0)
 
 
 def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> None:

@@ -11,7 +11,7 @@ from proxy.mapping import loader
 from proxy.model import FacetField
 from proxy.planning import aggregations, facets
 
-BOOK = loader.load(shipped.path("mappings"), "octopart").tables
+TABLES = loader.load(shipped.path("mappings"), "octopart").tables
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 
@@ -23,7 +23,7 @@ def field(name: str, **more: Any) -> FacetField:
 def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> aggregations.SpecAgg:
     kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
     return aggregations.SpecAgg(
-        attribute=aggregations.Attribute(shortname.title(), shortname),
+        attribute=aggregations.SpecAttribute(shortname.title(), shortname),
         buckets=[aggregations.SpecBucket(*bucket) for bucket in buckets],
         **{"valueType": kind, **more},
     )
@@ -60,34 +60,34 @@ CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="
     ],
 )
 def test_what_is_asked_for(chosen: Any, stats: Any, drilldown: bool, names: set[str], variables: Any) -> None:
-    wanted = facets.wanted(BOOK, chosen, stats, drilldown, ALL)
+    wanted = facets.request(TABLES, chosen, stats, drilldown, ALL)
     assert (wanted.aggregations, wanted.variables()) == (names, variables)
 
 
 @pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
 def test_no_more_buckets_are_asked_for_than_there_is_use_for(start: int, limit: int) -> None:
-    wanted = facets.wanted(BOOK, [field("brand.name", start=start, limit=limit)], [], False, ALL)
+    wanted = facets.request(TABLES, [field("brand.name", start=start, limit=limit)], [], False, ALL)
     assert wanted.size == min(1000, max(10, start + limit))
 
 
 @pytest.mark.parametrize("name", ["mpn", "avg_price"])
 def test_what_cannot_be_counted(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=f"cannot count by '{name}'; it can by brand.name"):
-        facets.wanted(BOOK, [field(name)], [], False, ALL)
+        facets.request(TABLES, [field(name)], [], False, ALL)
 
 
 def test_a_plan_without_specs_has_nothing_to_drill_into() -> None:
-    assert facets.wanted(BOOK, [], [], True, frozenset()).aggregations == frozenset()
+    assert facets.request(TABLES, [], [], True, frozenset()).aggregations == frozenset()
 
 
 COMPANIES = [
-    aggregations.CompanyBucket(aggregations.Named("370", "Texas Instruments"), 4),
-    aggregations.CompanyBucket(aggregations.Named("621", "Yageo")),
+    aggregations.CompanyBucket(aggregations.NamedRecord("370", "Texas Instruments"), 4),
+    aggregations.CompanyBucket(aggregations.NamedRecord("621", "Yageo")),
 ]
 FOUND = SimpleNamespace(
     manufacturerAgg=COMPANIES,
     distributorAgg=COMPANIES,
-    categoryAgg=[aggregations.CategoryBucket(aggregations.Named("4161", "Electronic Parts"), 2)],
+    categoryAgg=[aggregations.CategoryBucket(aggregations.NamedRecord("4161", "Electronic Parts"), 2)],
     inStockAgg=[aggregations.InStockBucket(False, 1), aggregations.InStockBucket(True, 9)],
     specAggs=[RESISTANCE, CASE],
 )
@@ -111,7 +111,7 @@ FOUND = SimpleNamespace(
     ],
 )
 def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) -> None:
-    assert facets.facet_result(BOOK, facet, FOUND) == {
+    assert facets.facet_result(TABLES, facet, FOUND) == {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in values],
         "missing": None,
@@ -120,23 +120,23 @@ def test_buckets_as_v3_facets(facet: FacetField, values: list[tuple[str, int]]) 
 
 
 def test_suggested_specs_are_ranked_in_their_order() -> None:
-    found, stats = facets.drilldown_results(BOOK, FOUND, 10)
+    found, stats = facets.drilldown_results(TABLES, FOUND, 10)
     assert [facet["spec_drilldown_rank"] for facet in found.values()] == [1, 2]
     assert {field: each["spec_drilldown_rank"] for field, each in stats.items()} == {R: 1}
-    assert list(facets.drilldown_results(BOOK, FOUND, 1)[0]) == [R]
-    assert facets.drilldown_results(BOOK, FOUND, 0) == ({}, {})
+    assert list(facets.drilldown_results(TABLES, FOUND, 1)[0]) == [R]
+    assert facets.drilldown_results(TABLES, FOUND, 0) == ({}, {})
 
 
 def test_a_suggested_spec_has_ten_values_however_many_are_counted() -> None:
     many = SimpleNamespace(specAggs=[spec("resistance", *((f"{n} Ω", float(n), 1) for n in range(30)))])
-    values = facets.drilldown_results(BOOK, many, 10)[0][R]["facets"]
+    values = facets.drilldown_results(TABLES, many, 10)[0][R]["facets"]
     assert [each["value"] for each in values] == [f"{n}.0" for n in range(10)]
 
 
 def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
-    drilled, _ = facets.drilldown_results(BOOK, FOUND, 10)
+    drilled, _ = facets.drilldown_results(TABLES, FOUND, 10)
     asked = {"brand.name": {"facets": [], "spec_drilldown_rank": None}, R: {"facets": [1], "spec_drilldown_rank": None}}
-    found = facets.ranked(asked, drilled)
+    found = facets.with_drilldown(asked, drilled)
     assert found["brand.name"] == asked["brand.name"]
     assert found[R] == {"facets": [1], "spec_drilldown_rank": 1}
     assert found["specs.case_package.value"] == drilled["specs.case_package.value"]
@@ -146,7 +146,7 @@ def test_what_was_asked_for_keeps_its_counts_and_takes_the_rank() -> None:
     "name, ends", [(R, (0.0, 22000.0)), ("specs.case_package.value", (None, None)), ("specs.x.value", (None, None))]
 )
 def test_stats_are_the_ends_that_the_service_knows(name: str, ends: tuple[float | None, float | None]) -> None:
-    found = facets.stats_result(BOOK, name, FOUND)
+    found = facets.stats_result(TABLES, name, FOUND)
     assert (found["min"], found["max"]) == ends
     unknown = ("mean", "stddev", "count", "missing", "spec_drilldown_rank")
     assert set(found) == {"__class__", "min", "max", *unknown}
@@ -155,11 +155,11 @@ def test_stats_are_the_ends_that_the_service_knows(name: str, ends: tuple[float 
 
 def test_ends_that_are_no_numbers_are_null() -> None:
     odd = SimpleNamespace(specAggs=[spec("resistance", siMin="about 5", siMax="n/a")])
-    assert facets.stats_result(BOOK, R, odd)["min"] is None
+    assert facets.stats_result(TABLES, R, odd)["min"] is None
 
 
 def test_metadata_is_of_the_counted_specs_alone() -> None:
-    assert facets.metadata(BOOK, FOUND, [R, "brand.name"]) == {
+    assert facets.metadata(TABLES, FOUND, [R, "brand.name"]) == {
         "resistance": {
             "__class__": "SpecMetadata",
             "key": "resistance",
@@ -168,5 +168,5 @@ def test_metadata_is_of_the_counted_specs_alone() -> None:
             "unit": {"__class__": "UnitOfMeasurement", "name": "ohms", "symbol": None},
         }
     }
-    assert facets.metadata(BOOK, FOUND, ["specs.case_package.value"])["case_package"]["unit"] is None
-    assert facets.metadata(BOOK, SimpleNamespace(), [R]) == {}
+    assert facets.metadata(TABLES, FOUND, ["specs.case_package.value"])["case_package"]["unit"] is None
+    assert facets.metadata(TABLES, SimpleNamespace(), [R]) == {}

@@ -8,7 +8,7 @@ import pytest
 from proxy import errors
 from proxy.kit import slices
 from proxy.model import Drilldown, FacetField, SearchRequest
-from proxy.planning.listing import Listed, Listing
+from proxy.planning.listing import Listing, ListSearchResult
 
 NAMES = {
     "Texas Instruments": ["TI", "National Semiconductor"],
@@ -35,11 +35,11 @@ def to_v3(record: Any) -> dict[str, Any]:
     return {"__class__": "Brand", "uid": f"{record.number:016x}", "name": record.name, "homepage_url": url}
 
 
-def search(**request: Any) -> Listed:
-    return slices.finished(a_listing().search(SearchRequest(**{"limit": 100, **request})))
+def search(**request: Any) -> ListSearchResult:
+    return slices.run_to_end(a_listing().search(SearchRequest(**{"limit": 100, **request})))
 
 
-def names(found: Listed) -> list[str]:
+def names(found: ListSearchResult) -> list[str]:
     return [record.name for record in found.records]
 
 
@@ -192,7 +192,7 @@ EVERYTHING = SearchRequest(
 
 
 def test_an_empty_list_finds_nothing() -> None:
-    found = slices.finished(a_listing({}).search(EVERYTHING))
+    found = slices.run_to_end(a_listing({}).search(EVERYTHING))
     assert (found.records, found.hits) == ([], 0)
     assert found.facet_results["fields"]["x"]["facets"] == []
     assert (found.facet_results["queries"], found.stats_results["x"]["count"]) == ({"x:1": {"count": 0}}, 0)

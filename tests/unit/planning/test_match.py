@@ -13,7 +13,7 @@ from proxy import model
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import match, projection_cache
-from proxy.planning.operations import Found
+from proxy.planning.operations import OperationResult
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,7 @@ def plan(
     exact: bool = False,
 ) -> match.MatchPlan:
     asked = tuple(model.PartsMatchQuery(**query) for query in queries)
-    return match.MatchPlan(model.PartsMatchRequest(asked, exact), documents, model.Context("DE", "EUR"), single)
+    return match.MatchPlan(model.PartsMatchRequest(asked, exact), documents, model.MappingContext("DE", "EUR"), single)
 
 
 def variables(ask: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ MPN, OTHER = {"mpn": "A100"}, {"mpn": "B200"}
 def test_a_query_goes_to(
     documents: match.Documents, queries: list[dict[str, Any]], single: match.SingleQuery, names: list[str]
 ) -> None:
-    asks = plan(documents, *queries, single=single).asks
+    asks = plan(documents, *queries, single=single).operations
     assert [ask.operation.name for ask in asks] == names
     good = [position for position, query in enumerate(queries) if "error" not in query]
     assert sorted(position for ask in asks for position in ask.positions) == good
@@ -77,7 +77,7 @@ def test_a_query_goes_to(
 
 def test_variables_carry_everything_a_query_says(documents: match.Documents) -> None:
     query = {"mpn": "A", "sku": "B", "seller": "C", "brand": "D", "start": 2, "limit": 9, "reference": "r"}
-    (together,) = plan(documents, query, {"mpn_or_sku": "E"}).asks
+    (together,) = plan(documents, query, {"mpn_or_sku": "E"}).operations
     assert variables(together) == {
         "country": "DE",
         "currency": "EUR",
@@ -87,12 +87,12 @@ def test_variables_carry_everything_a_query_says(documents: match.Documents) -> 
         ],
     }
     assert together.operation.parts_max == 12
-    (search,) = plan(documents, {"q": "flip", "brand": "TI", "seller": "Mouser", "start": 1}).asks
+    (search,) = plan(documents, {"q": "flip", "brand": "TI", "seller": "Mouser", "start": 1}).operations
     assert variables(search) == {
         "q": "flip", "start": 1, "limit": 3, "country": "DE", "currency": "EUR",
         "filters": {"manufacturer_id": ["TI"], "distributor_id": ["Mouser"]},
     }  # fmt: skip
-    (pattern,) = plan(documents, {"mpn": "*10*LONGER*"}).asks
+    (pattern,) = plan(documents, {"mpn": "*10*LONGER*"}).operations
     assert variables(pattern)["q"] == "LONGER"
 
 
@@ -116,8 +116,8 @@ def test_no_two_neighbouring_portions_would_fit_into_one(wanted: list[int]) -> N
         assert len(one) == 100 or sum(limit for _, _, limit in one) + next_[0][2] > 100
 
 
-def found(hits: int, *mpns: str, error: str | None = None) -> Found:
-    return Found([SimpleNamespace(mpn=mpn) for mpn in mpns], hits, error)
+def found(hits: int, *mpns: str, error: str | None = None) -> OperationResult:
+    return OperationResult([SimpleNamespace(mpn=mpn) for mpn in mpns], hits, error)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def found(hits: int, *mpns: str, error: str | None = None) -> Found:
     ],
 )
 def test_hits_that_a_page_leaves_open_are_counted_for_nothing(
-    documents: match.Documents, query: dict[str, Any], answer: Found, count: list[Any]
+    documents: match.Documents, query: dict[str, Any], answer: OperationResult, count: list[Any]
 ) -> None:
-    asks = plan(documents, query).counts({0: answer})
+    asks = plan(documents, query).count_operations({0: answer})
     assert [entry for ask in asks for entry in variables(ask)["queries"]] == count
     assert [(ask.operation.parts_max, ask.operation.name) for ask in asks] == [(0, "supMultiMatch")] * len(count)
 
@@ -153,7 +153,12 @@ def test_hits_that_a_page_leaves_open_are_counted_for_nothing(
     ],
 )
 def test_a_result_is_put_together(
-    documents: match.Documents, answer: Found, counted: dict[int, Found], items: int, hits: int, error: str | None
+    documents: match.Documents,
+    answer: OperationResult,
+    counted: dict[int, OperationResult],
+    items: int,
+    hits: int,
+    error: str | None,
 ) -> None:
     (result,) = plan(documents, MPN).results({0: answer}, counted)
     assert (len(result.parts), result.hits, result.error) == (items, hits, error)

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.model import Context, Projection
+from proxy.model import MappingContext, Projection
 from proxy.planning import parts, projection_cache
 
 DOCUMENT = (
     projection_cache.ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).parts(Projection()).document
 )
-HERE = Context("DE", "EUR")
+HERE = MappingContext("DE", "EUR")
 
 uids = st.text("0123456789abcdef", min_size=16, max_size=16)
 
 
 @given(st.lists(uids | st.text(max_size=20), max_size=30))
 def test_only_v3_uids_are_asked_for_each_once_and_in_order(given_uids: list[str]) -> None:
-    asked = parts.asked(given_uids)
+    asked = parts.valid_uids(given_uids)
     assert len(set(asked)) == len(asked)
     assert set(asked) <= set(given_uids)
     assert asked == sorted(asked, key=given_uids.index)
@@ -29,13 +29,13 @@ def test_only_v3_uids_are_asked_for_each_once_and_in_order(given_uids: list[str]
 
 @given(st.lists(uids, unique=True, max_size=250))
 def test_no_operation_has_more_ids_than_the_service_takes(wanted: list[str]) -> None:
-    asks = parts.asks(wanted, DOCUMENT, HERE)
+    asks = parts.operations(wanted, DOCUMENT, HERE)
     assert all(len(ask.positions) <= 100 and ask.operation.parts_max == len(ask.positions) for ask in asks)
     assert [position for ask in asks for position in ask.positions] == list(range(len(wanted)))
 
 
 def test_ids_and_market_are_variables() -> None:
-    (ask,) = parts.asks(["a" * 16, "b" * 16], DOCUMENT, HERE)
+    (ask,) = parts.operations(["a" * 16, "b" * 16], DOCUMENT, HERE)
     assert (
         b'"variables":{"ids":["aaaaaaaaaaaaaaaa","bbbbbbbbbbbbbbbb"],"country":"DE","currency":"EUR"}'
         in ask.operation.payload
@@ -43,6 +43,6 @@ def test_ids_and_market_are_variables() -> None:
 
 
 def test_an_unknown_part_is_found_nowhere() -> None:
-    (ask,) = parts.asks(["a" * 16, "b" * 16], DOCUMENT, HERE)
+    (ask,) = parts.operations(["a" * 16, "b" * 16], DOCUMENT, HERE)
     first, second = ask.read(SimpleNamespace(supParts=["a part", None]))
     assert (first.parts, first.hits, second.parts, second.hits) == (["a part"], 1, [], 0)

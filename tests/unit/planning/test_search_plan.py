@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
-from proxy.model import Context, Drilldown, FacetField, Projection, SearchRequest
-from proxy.planning import projection_cache, search, support
+from proxy.model import Drilldown, FacetField, MappingContext, Projection, SearchRequest
+from proxy.planning import projection_cache, search, search_support
 
-RULEBOOK = loader.load(shipped.path("mappings"), "octopart")
-TABLES = RULEBOOK.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
-PROJECTIONS = projection_cache.ProjectionCache(RULEBOOK)
+MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
+TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
+PROJECTIONS = projection_cache.ProjectionCache(MAPPINGS)
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 
 
 def plan_of(request: SearchRequest) -> search.Plan:
-    return search.plan(request, slices.finished(support.filters(request)), TABLES, ALL)
+    return search.plan(request, slices.run_to_end(search_support.parse_filters(request)), TABLES, ALL)
 
 
 def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
@@ -30,8 +30,11 @@ def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     assert isinstance(plan, search.SearchPlan)
     page, *apart = (wanted.aggregations for wanted in plan.wanted)
     document = PROJECTIONS.page(Projection(show=frozenset({("mpn",)})), page).document
-    asks = plan.asks(
-        document, [PROJECTIONS.count(each) for each in apart], PROJECTIONS.count(frozenset()), Context("US", "USD")
+    asks = plan.with_documents(
+        document,
+        [PROJECTIONS.count(each) for each in apart],
+        PROJECTIONS.count(frozenset()),
+        MappingContext("US", "USD"),
     )
     assert [ask.positions for ask in asks] == [(n,) for n in range(len(asks))]
     bodies = [json.loads(ask.operation.payload) for ask in asks]

@@ -94,7 +94,7 @@ def test_the_slices_find_what_a_plain_search_finds() -> None:
         facet_queries=("name:*inc* OR name:north*",),
         facets=(FacetField("num_parts", include=True, exclude_filter=True, limit=3),),
     )
-    found = slices.finished(SMALL.search(request))
+    found = slices.run_to_end(SMALL.search(request))
     north = [n for n in range(10_000) if "north" in (WORDS[n % 8], WORDS[n // 8 % 8]) and n % 3]
     passing = [n for n in north if n * 37 % 1000 < 40]
     by_name = sorted(passing, key=lambda n: f"{WORDS[n % 8]} {WORDS[n // 8 % 8]} {n}")

@@ -1,4 +1,4 @@
-"""Log lines: what is in them, and above all what never is."""
+"""Log lines: their fields, and the texts that never appear in them."""
 
 import asyncio
 import gc
@@ -46,7 +46,7 @@ def fail() -> None:
     raise ValueError(f"cannot read {KEY}")
 
 
-def test_a_json_line_holds_time_level_event_and_fields(configured: Any) -> None:
+def test_json_line_holds_time_level_event_and_fields(configured: Any) -> None:
     stream = configured()
     structlog.get_logger().info("request", route="/v3/parts/match", status=200)
     (line,) = lines(stream)
@@ -54,7 +54,7 @@ def test_a_json_line_holds_time_level_event_and_fields(configured: Any) -> None:
     assert line == {"level": "info", "event": "request", "route": "/v3/parts/match", "status": 200}
 
 
-def test_a_console_line_is_for_reading(configured: Any) -> None:
+def test_console_line_is_readable(configured: Any) -> None:
     stream = configured(format_="console")
     structlog.get_logger().warning("no token", application="demo")
     (line,) = stream.getvalue().splitlines()
@@ -63,7 +63,7 @@ def test_a_console_line_is_for_reading(configured: Any) -> None:
 
 
 @pytest.mark.parametrize("level, seen", [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
-def test_the_level_decides_what_is_written(configured: Any, level: str, seen: int) -> None:
+def test_level_filters_events(configured: Any, level: str, seen: int) -> None:
     stream = configured(level)
     logger = structlog.get_logger()
     for write in (logger.debug, logger.info, logger.warning, logger.error):
@@ -71,7 +71,7 @@ def test_the_level_decides_what_is_written(configured: Any, level: str, seen: in
     assert len(lines(stream)) == seen
 
 
-def test_an_exception_becomes_its_type_and_places_without_its_text(configured: Any) -> None:
+def test_exception_is_logged_as_type_and_places_without_its_message(configured: Any) -> None:
     stream = configured()
     try:
         fail()
@@ -84,7 +84,7 @@ def test_an_exception_becomes_its_type_and_places_without_its_text(configured: A
     assert KEY not in stream.getvalue()
 
 
-def test_this_programs_own_errors_keep_their_message_and_their_cause(configured: Any) -> None:
+def test_own_errors_keep_their_message_and_cause(configured: Any) -> None:
     stream = configured(format_="console")
     try:
         try:
@@ -130,7 +130,7 @@ def test_this_programs_own_errors_keep_their_message_and_their_cause(configured:
         ("other", {"apikey": KEY}, (), "a message without fixed words"),
     ],
 )
-def test_other_libraries_say_their_fixed_words_only(
+def test_messages_of_libraries_are_reduced_to_their_fixed_part(
     configured: Any, name: str, message: Any, arguments: Any, words: str
 ) -> None:
     stream = configured()
@@ -141,7 +141,7 @@ def test_other_libraries_say_their_fixed_words_only(
     assert KEY not in stream.getvalue()
 
 
-def test_an_exception_logged_by_a_library_is_reduced_too(configured: Any) -> None:
+def test_exception_logged_by_a_library_is_reduced(configured: Any) -> None:
     stream = configured()
     try:
         fail()
@@ -152,7 +152,7 @@ def test_an_exception_logged_by_a_library_is_reduced_too(configured: Any) -> Non
     assert KEY not in stream.getvalue()
 
 
-def test_what_the_event_loop_complains_of_is_reduced(configured: Any) -> None:
+def test_message_of_the_event_loop_is_reduced(configured: Any) -> None:
     stream = configured()
     loop = asyncio.new_event_loop()
     try:
@@ -171,13 +171,13 @@ def test_configuring_again_replaces_the_stream(configured: Any) -> None:
     assert len(lines(second)) == 1
 
 
-def test_libraries_stay_silent_below_info_even_at_debug(configured: Any) -> None:
+def test_libraries_log_nothing_below_info_even_at_debug(configured: Any) -> None:
     stream = configured("debug")
     logging.getLogger("asyncio").debug("Using selector: %s", "EpollSelector")
     assert stream.getvalue() == ""
 
 
-def test_lines_have_the_id_of_the_request_that_is_being_handled_and_no_other(configured: Any) -> None:
+def test_lines_have_the_id_of_the_current_request_only(configured: Any) -> None:
     stream = configured()
     request_ids.REQUEST_ID.set("the-one")
     logging.getLogger("aiohttp.web").warning("one")
@@ -188,14 +188,14 @@ def test_lines_have_the_id_of_the_request_that_is_being_handled_and_no_other(con
 
 
 @pytest.fixture
-def nobody_catches(monkeypatch: pytest.MonkeyPatch) -> None:
+def uncaught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    log.catch_what_nobody_catches()
+    log.log_uncaught_exceptions()
 
 
-def test_what_ends_a_thread_is_a_line_and_no_trace(
-    configured: Any, nobody_catches: None, capfd: pytest.CaptureFixture[str]
+def test_exception_that_ends_a_thread_is_logged_without_traceback(
+    configured: Any, uncaught: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stream = configured()
     thread = threading.Thread(target=fail)
@@ -206,8 +206,8 @@ def test_what_ends_a_thread_is_a_line_and_no_trace(
     assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
 
 
-def test_so_is_what_a_destructor_raises(
-    configured: Any, nobody_catches: None, capfd: pytest.CaptureFixture[str]
+def test_exception_in_a_destructor_is_logged_without_traceback(
+    configured: Any, uncaught: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     class Falling:
         def __del__(self) -> None:
@@ -229,7 +229,7 @@ def test_so_is_what_a_destructor_raises(
     ),
     st.sampled_from(sorted(log.LEVELS)),
 )
-def test_a_console_line_is_what_structlogs_own_renderer_makes(fields: Any, level: Any) -> None:
+def test_console_line_equals_that_of_structlogs_renderer(fields: Any, level: Any) -> None:
     event = {"timestamp": "2026-11-22T13:04:46Z", "level": level, "event": "token refreshed", **fields}
     event["logger"] = str(event.get("logger", "aiohttp"))
     usual = structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)

@@ -1,4 +1,4 @@
-"""Several workers' metrics on one page: sums of all, never less than before, whoever is asked and whoever has died."""
+"""Metrics of several workers on one page: sums of all, which never decrease."""
 
 import asyncio
 import stat
@@ -23,20 +23,20 @@ def time() -> clock.ManualClock:
 def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
     """`worker(n)` starts the process of place n: its metrics, and the page of all."""
 
-    def start(number: int) -> tuple[metrics.Metrics, merging.Merged]:
+    def start(number: int) -> tuple[metrics.Metrics, merging.MergedMetrics]:
         own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
-        return own, merging.Merged(own, merging.Place(tmp_path, number))
+        return own, merging.MergedMetrics(own, merging.WorkerSlot(tmp_path, number))
 
     return start
 
 
-def value(merged: merging.Merged, sample: str) -> float | None:
+def value(merged: merging.MergedMetrics, sample: str) -> float | None:
     """One sample of the page; None where it is not there."""
     found = [line for line in merged.text().decode().splitlines() if line.startswith(f"{sample} ")]
     return float(found[0].rpartition(" ")[2]) if found else None
 
 
-def test_whoever_is_asked_shows_the_sum_of_all(worker: Any) -> None:
+def test_any_worker_shows_the_sum_of_all(worker: Any) -> None:
     (one, first), (two, second) = worker(1), worker(2)
     one.parts["demo",] += 3
     two.parts["demo",] += 4
@@ -50,14 +50,14 @@ def test_whoever_is_asked_shows_the_sum_of_all(worker: Any) -> None:
     assert value(second, 'v3bridge_request_duration_seconds_sum{route="/v3/parts/match"}') == 0.04
 
 
-def test_asking_twice_counts_nothing_twice(worker: Any) -> None:
+def test_scraping_twice_counts_nothing_twice(worker: Any) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3
     assert (value(merged, PARTS), value(merged, PARTS)) == (3, 3)
     assert own.parts["demo",] == 3
 
 
-def test_what_was_shown_is_not_lost_with_the_worker_that_showed_it(worker: Any) -> None:
+def test_shown_counts_survive_their_worker(worker: Any) -> None:
     (one, first), (_, second) = worker(1), worker(2)
     one.parts["demo",] += 3
     assert value(first, PARTS) == 3
@@ -69,7 +69,7 @@ def test_what_was_shown_is_not_lost_with_the_worker_that_showed_it(worker: Any) 
     assert value(second, PARTS) == 4
 
 
-def test_a_value_that_stands_is_not_inherited_but_a_sum_is(worker: Any) -> None:
+def test_replacement_worker_continues_counters_but_not_gauges(worker: Any) -> None:
     own, merged = worker(1)
     own.token_age.mark("demo")
     own.parts["demo",] += 3
@@ -79,7 +79,7 @@ def test_a_value_that_stands_is_not_inherited_but_a_sum_is(worker: Any) -> None:
     assert value(again, PARTS) == 3
 
 
-def test_the_youngest_token_of_all_workers_is_the_age_that_is_shown(worker: Any, time: clock.ManualClock) -> None:
+def test_token_age_is_that_of_the_newest_token(worker: Any, time: clock.ManualClock) -> None:
     (one, first), (two, second) = worker(1), worker(2)
     one.token_age.mark("demo")
     time.advance(50)
@@ -92,14 +92,14 @@ def test_the_youngest_token_of_all_workers_is_the_age_that_is_shown(worker: Any,
 
 
 @pytest.mark.parametrize("merged, total", [("sum", 9.0), ("max", 5.0), ("last", 4.0)])
-def test_each_gauge_says_what_several_come_to(merged: str, total: float) -> None:
+def test_gauges_merge_by_sum_max_or_last(merged: str, total: float) -> None:
     gauge = metrics.Gauge("a", "An a", "application", merged=merged)
     for each in (5.0, 4.0):
         gauge.merge(("demo",), each)
     assert gauge["demo",] == total
 
 
-def test_only_the_owner_can_read_the_files(worker: Any, tmp_path: Path) -> None:
+def test_files_are_readable_by_the_owner_only(worker: Any, tmp_path: Path) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3
     merged.write()
@@ -107,9 +107,9 @@ def test_only_the_owner_can_read_the_files(worker: Any, tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-async def test_the_last_sums_are_written_when_a_worker_ends(worker: Any) -> None:
+async def test_metrics_are_written_when_a_worker_ends(worker: Any) -> None:
     (one, first), (_, second) = worker(1), worker(2)
-    task = asyncio.create_task(first.keep_writing())
+    task = asyncio.create_task(first.write_regularly())
     await asyncio.sleep(0)
     one.parts["demo",] += 3
     task.cancel()
@@ -117,14 +117,14 @@ async def test_the_last_sums_are_written_when_a_worker_ends(worker: Any) -> None
     assert value(second, PARTS) == 3
 
 
-async def test_a_folder_that_is_gone_costs_the_page_of_the_others_only(worker: Any, tmp_path: Path) -> None:
+async def test_missing_folder_leaves_own_metrics(worker: Any, tmp_path: Path) -> None:
     own, merged = worker(1)
     own.parts["demo",] += 3
     tmp_path.rmdir()
     assert value(merged, PARTS) == 3
 
 
-async def test_the_tasks_of_all_workers_are_those_of_now(worker: Any) -> None:
+async def test_event_loop_tasks_are_sampled_on_each_scrape(worker: Any) -> None:
     (_, first), (_, second) = worker(1), worker(2)
     before = value(first, "v3bridge_event_loop_tasks")
     waiting = [asyncio.create_task(asyncio.sleep(60)) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Metrics: counted things are shown, and no label can hold an apikey."""
+"""Metrics: values and labels in the text, and no label that could hold an API key."""
 
 import re
 
@@ -33,7 +33,7 @@ def counted(time: clock.ManualClock) -> metrics.Metrics:
     return metrics.Metrics(prometheus_client.CollectorRegistry(), time)
 
 
-def test_what_was_counted_is_in_the_text(counted: metrics.Metrics) -> None:
+def test_counters_are_in_the_text(counted: metrics.Metrics) -> None:
     counted.requests["/v3/parts/match", "200"] += 1
     counted.parts["demo",] += 3
     for seconds in (0.02, 0.025, 4, 99):
@@ -50,22 +50,20 @@ def test_what_was_counted_is_in_the_text(counted: metrics.Metrics) -> None:
     assert 'v3bridge_upstream_request_duration_seconds_sum{operation="supSearchMpn"} 103.045' in text
 
 
-def test_a_gauge_shows_what_is_at_the_moment(counted: metrics.Metrics) -> None:
+def test_gauge_shows_its_current_value(counted: metrics.Metrics) -> None:
     counted.parts_remaining["demo/erp",] = 7
     counted.parts_remaining["demo/erp",] = 5
     assert 'v3bridge_parts_remaining{quota_account="demo/erp"} 5.0' in counted.text().decode()
     assert "# TYPE v3bridge_parts_remaining gauge" in counted.text().decode()
 
 
-def test_two_processes_worth_of_metrics_do_not_meet(counted: metrics.Metrics) -> None:
+def test_two_metrics_objects_are_independent(counted: metrics.Metrics) -> None:
     other = metrics.Metrics(prometheus_client.CollectorRegistry())
     counted.queries["hit",] += 1
     assert 'source="hit"' not in other.text().decode()
 
 
-def test_stages_are_booked_one_after_the_other_to_the_microsecond(
-    counted: metrics.Metrics, time: clock.ManualClock
-) -> None:
+def test_stages_are_observed_in_sequence_to_the_microsecond(counted: metrics.Metrics, time: clock.ManualClock) -> None:
     began = time.monotonic()
     time.advance(0.00002)
     since = counted.observe_stage("parse", began)
@@ -78,7 +76,7 @@ def test_stages_are_booked_one_after_the_other_to_the_microsecond(
     assert 'v3bridge_stage_duration_seconds_bucket{le="0.5",stage="upstream"} 1.0' in text
 
 
-def test_an_age_grows_with_the_clock_until_the_next_mark(counted: metrics.Metrics, time: clock.ManualClock) -> None:
+def test_age_grows_with_the_clock_until_the_next_mark(counted: metrics.Metrics, time: clock.ManualClock) -> None:
     counted.token_age.mark("demo")
     time.advance(60)
     assert 'v3bridge_token_age_seconds{application="demo"} 60.0' in counted.text().decode()
@@ -86,7 +84,7 @@ def test_an_age_grows_with_the_clock_until_the_next_mark(counted: metrics.Metric
     assert 'v3bridge_token_age_seconds{application="demo"} 0.0' in counted.text().decode()
 
 
-def test_there_is_no_label_that_could_hold_an_apikey(counted: metrics.Metrics) -> None:
+def test_labels_are_a_fixed_set_that_cannot_hold_an_api_key(counted: metrics.Metrics) -> None:
     for measure in counted.measures().values():
         if isinstance(measure, metrics.Histogram):
             measure.observe("a", 1)

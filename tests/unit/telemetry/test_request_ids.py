@@ -1,4 +1,4 @@
-"""Whose id a request gets: the caller's, its trace's, or a new one; never its apikey."""
+"""Ids of requests: the client's, its trace's, or a new one; never the API key."""
 
 import pytest
 
@@ -11,14 +11,14 @@ TRACE = f"00-{KEY}-b7ad6b7169203331-01"
 @pytest.mark.parametrize(
     "query", [f"apikey={KEY}", f"apikey%5B%5D={KEY}", f"apikey[0]={KEY}", f"%61pikey={KEY}", f"apikey=%30{KEY[1:]}"]
 )
-def test_an_id_that_is_the_requests_apikey_is_not_taken(query: str) -> None:
+def test_id_that_is_the_api_key_of_the_request_is_not_used(query: str) -> None:
     ids = RequestIds()
     for given, trace in ((KEY, None), (None, TRACE), (KEY, TRACE)):
-        assert ids.taken(given, trace, f"/v3/parts/match?queries=[]&{query}") != KEY
+        assert ids.resolve(given, trace, f"/v3/parts/match?queries=[]&{query}") != KEY
 
 
-def test_another_is() -> None:
+def test_other_id_is_used() -> None:
     ids = RequestIds()
     target = "/v3/parts/match?apikey=a-key&queries=[]"
-    assert ids.taken("an-id", TRACE, target) == "an-id"
-    assert ids.taken(None, TRACE, target) == KEY
+    assert ids.resolve("an-id", TRACE, target) == "an-id"
+    assert ids.resolve(None, TRACE, target) == KEY

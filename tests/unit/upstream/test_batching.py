@@ -20,7 +20,7 @@ class Words:
     """An ask for words, answered in capitals."""
 
     words: tuple[str, ...]
-    lane: str | None = "lane"
+    batch_key: str | None = "batch_key"
     each: int = 3
 
     @property
@@ -35,8 +35,8 @@ class Words:
     def operation(self) -> Any:
         return self.words
 
-    def joined(self, others: Sequence["Words"]) -> "Words":
-        return Words(tuple(word for ask in (self, *others) for word in ask.words), self.lane, self.each)
+    def merged(self, others: Sequence["Words"]) -> "Words":
+        return Words(tuple(word for ask in (self, *others) for word in ask.words), self.batch_key, self.each)
 
     def read(self, data: Any) -> list[str]:
         return list(data)
@@ -162,12 +162,12 @@ async def test_what_is_full_by_itself_does_not_wait(service: Service, metrics: M
     await asyncio.gather(*tasks)
 
 
-@pytest.mark.parametrize("apart", ["application", "lane", "no lane", "switched off"])
+@pytest.mark.parametrize("apart", ["application", "batch_key", "no batch_key", "switched off"])
 async def test_what_is_not_of_one_kind_goes_alone(service: Service, metrics: Metrics, apart: str) -> None:
     calls = lanes(service, metrics, enabled=apart != "switched off")
-    lane = {"lane": "another", "no lane": None}.get(apart, "lane")
-    first = await ask(calls, Words(("a",), None if apart == "no lane" else "lane"))
-    second = await ask(calls, Words(("b",), lane), who=OTHER if apart == "application" else ME)
+    batch_key = {"batch_key": "another", "no batch_key": None}.get(apart, "batch_key")
+    first = await ask(calls, Words(("a",), None if apart == "no batch_key" else "batch_key"))
+    second = await ask(calls, Words(("b",), batch_key), who=OTHER if apart == "application" else ME)
     assert service.asked == [("a",), ("b",)]
     service.let_go()
     assert await asyncio.gather(*first, *second) == [["A"], ["B"]]

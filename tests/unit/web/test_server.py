@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from proxy.kit import looping
+from proxy.kit import event_loop
 from proxy.web import server
 
 
@@ -28,4 +28,4 @@ async def end_after(turns: int) -> bytes:
 
 @pytest.mark.parametrize("turns", range(8))
 def test_a_connection_without_a_request_is_closed_at_the_end_however_new_it_is(turns: Any) -> None:
-    assert looping.run(end_after(turns)) == b""
+    assert event_loop.run(end_after(turns)) == b""

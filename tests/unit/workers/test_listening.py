@@ -1,4 +1,4 @@
-"""A port that is held for several workers."""
+"""Reserving a port for several workers."""
 
 import socket
 
@@ -9,7 +9,7 @@ from proxy.workers import listening, supervisor
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
-def test_a_free_port_is_held_for_workers_and_for_nobody_else(host: str) -> None:
+def test_free_port_is_reserved_for_workers_only(host: str) -> None:
     with listening.reserved(host, 0) as port:
         with socket.socket() as worker:
             worker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -19,7 +19,7 @@ def test_a_free_port_is_held_for_workers_and_for_nobody_else(host: str) -> None:
             stranger.bind(("127.0.0.1", port))
 
 
-def test_a_port_on_which_somebody_listens_is_taken_even_if_he_would_share_it() -> None:
+def test_port_in_use_is_refused_even_if_its_owner_shares_it() -> None:
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         other.bind(("127.0.0.1", 0))
@@ -32,7 +32,7 @@ def test_a_port_on_which_somebody_listens_is_taken_even_if_he_would_share_it() -
             pass
 
 
-def test_a_host_that_nobody_knows_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_host_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -42,7 +42,7 @@ def test_a_host_that_nobody_knows_is_a_mistake(monkeypatch: pytest.MonkeyPatch) 
         pass
 
 
-def test_a_system_without_shared_ports_takes_one_worker_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_need_so_reuseport(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "SO_REUSEPORT")
     with (
         pytest.raises(errors.ConfigError, match=r"listen\.workers: more than 1 needs"),
@@ -51,8 +51,8 @@ def test_a_system_without_shared_ports_takes_one_worker_only(monkeypatch: pytest
         pass
 
 
-def test_a_worker_that_dies_again_and_again_is_started_ever_more_slowly() -> None:
-    pauses = [supervisor.pause(deaths) for deaths in range(12)]
-    assert pauses[:4] == [0.0, 0.5, 1.0, 2.0]
-    assert pauses == sorted(pauses)
-    assert pauses[-1] == supervisor.pause(10_000) == supervisor.PAUSE_MAX
+def test_restart_delay_grows_with_early_exits() -> None:
+    delays = [supervisor.restart_delay(deaths) for deaths in range(12)]
+    assert delays[:4] == [0.0, 0.5, 1.0, 2.0]
+    assert delays == sorted(delays)
+    assert delays[-1] == supervisor.restart_delay(10_000) == supervisor.BACKOFF_MAX

@@ -1,4 +1,4 @@
-"""A worker's place is filled again, whatever stood in the way the first time."""
+"""The supervisor restarts a worker."""
 
 import asyncio
 import sys
@@ -10,17 +10,17 @@ import pytest
 from proxy import config
 from proxy.kit import clock, shipped
 from proxy.telemetry import merging
-from proxy.workers import orders, supervisor
+from proxy.workers import messages, supervisor
 
 SECONDS = 60.0  # that a condition may take before its test fails
-REPORT = msgspec.json.encode(orders.Report(url="http://127.0.0.1:1")).decode()
+REPORT = msgspec.json.encode(messages.StartReport(url="http://127.0.0.1:1")).decode()
 ONCE = (sys.executable, "-c", f"print('{REPORT}', flush=True)")
 
 
-async def test_a_process_that_the_system_does_not_start_is_started_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = config.load(shipped.path("config.yaml"), {})
-    worker = supervisor._Worker(orders.Order(settings, merging.Place(Path(), 1)), clock.SystemClock())
-    monkeypatch.setattr(supervisor, "PAUSE_FIRST", 0.0)
+    worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.0)
     monkeypatch.setattr(supervisor, "COMMAND", ONCE)
     assert await worker.start() == "http://127.0.0.1:1"
     first = worker._process
@@ -33,14 +33,14 @@ async def test_a_process_that_the_system_does_not_start_is_started_later(monkeyp
         raise BlockingIOError("no more processes for now")
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refused)
-    keeper = asyncio.create_task(worker.keep())
+    restarts = asyncio.create_task(worker.restart_when_ended())
     try:
         async with asyncio.timeout(SECONDS):
             await tried.wait()
-            while worker._process is first and not keeper.done():
+            while worker._process is first and not restarts.done():
                 await asyncio.sleep(0.01)
-        assert not keeper.done()
+        assert not restarts.done()
     finally:
-        keeper.cancel()
-        await asyncio.wait((keeper,))
+        restarts.cancel()
+        await asyncio.wait((restarts,))
         await worker.stop()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import accounts, people
+from proxy.sandbox import applications, user_directory
 from proxy.sandbox.graphql import context
 
 
@@ -75,7 +75,7 @@ class Organization(NamedTuple):
 
 def organizations(_root: None, info: context.Info) -> list[Organization]:
     """The one of the user, or of the application where no user asks. Empty once it is gone."""
-    found = info.context.people.organisation(_own(info))
+    found = info.context.user_directory.organisation(_own(info))
     return [] if found is None else [_organization(found, info)]
 
 
@@ -89,19 +89,19 @@ def application(_root: None, info: context.Info, id: str) -> Application | None:
 def _own(info: context.Info) -> str:
     """The id of the organisation of whoever asks; empty where there is none."""
     if info.context.user is not None:
-        user = info.context.people.by_id(info.context.user)
+        user = info.context.user_directory.by_id(info.context.user)
         return user.organisation if user else ""
     return info.context.account.organisation if info.context.account else ""
 
 
-def _applications(organisation: str, info: context.Info) -> tuple[accounts.Account, ...]:
-    known = info.context.accounts
-    return (*known.of(organisation), *known.deleted_of(organisation))
+def _applications(organisation: str, info: context.Info) -> tuple[applications.SandboxApplication, ...]:
+    known = info.context.applications
+    return (*known.of_organisation(organisation), *known.deleted_by(organisation))
 
 
-def _organization(found: people.Organisation, info: context.Info) -> Organization:
+def _organization(found: user_directory.Organisation, info: context.Info) -> Organization:
     return Organization(
-        [_user(user, info) for user in info.context.people.of(found.id)],
+        [_user(user, info) for user in info.context.user_directory.of_organisation(found.id)],
         (),
         [_application(account, info) for account in _applications(found.id, info)],
         True,
@@ -111,16 +111,16 @@ def _organization(found: people.Organisation, info: context.Info) -> Organizatio
     )
 
 
-def _user(user: people.User, info: context.Info) -> User:
+def _user(user: user_directory.SandboxUser, info: context.Info) -> User:
     return User(user.email, user.given_name, user.family_name, _moment(user.created, info), user.id)
 
 
-def _application(account: accounts.Account, info: context.Info) -> Application:
+def _application(account: applications.SandboxApplication, info: context.Info) -> Application:
     id_ = account.application_id
-    counts = SupplyCounts(info.context.accounting.used(id_), info.context.accounting.limit(account))
+    counts = SupplyCounts(info.context.part_usage.used(id_), info.context.part_usage.limit(account))
     return Application(
         [Scope(id_, scope) for scope in account.scopes],
-        counts if accounts.SUPPLY_SCOPE in account.scopes else None,
+        counts if applications.SUPPLY_SCOPE in account.scopes else None,
         Security(id_, account.client_id, account.client_secret),
         account.organisation,
         account.name,

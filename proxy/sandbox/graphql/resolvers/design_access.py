@@ -22,7 +22,7 @@ def session(info: context.Info) -> design_session.Session:
     return found
 
 
-async def user(info: context.Info) -> records.User:
+async def user(info: context.Info) -> records.DesignUser:
     """Who asks. Raises DesignError for a user whom no workspace knows."""
     asking = session(info)
     found = await asking.lookups.one(looking.USERS, asking.user_id)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import client, drafts, records
+from proxy.sandbox.design import client, inputs, records
 from proxy.sandbox.graphql import context, problems
 from proxy.sandbox.graphql import lookups as looking
 from proxy.sandbox.graphql.resolvers import design_access as access
@@ -42,7 +42,7 @@ def mutation(change: Change) -> GraphQLFieldResolver:
     async def resolve(_root: None, info: context.Info, input: Input) -> Payload:
         try:
             return Payload(await change(info, input))
-        except (client.RefusedError, problems.DesignError) as refused:
+        except (client.DesignServiceError, problems.DesignError) as refused:
             return Payload(errors=(Fault(str(refused)),))
         finally:
             access.session(info).lookups.forget()
@@ -61,9 +61,9 @@ def by(info: context.Info) -> str:
     return access.session(info).user_id
 
 
-def named(asked: list[Input] | None) -> tuple[records.Named, ...]:
+def named(asked: list[Input] | None) -> tuple[records.DesignParameter, ...]:
     """Parameters as records."""
-    return tuple(records.Named(name=one["name"], value=one["value"]) for one in asked or ())
+    return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in asked or ())
 
 
 async def _thread_path(info: context.Info, asked: Input) -> str:
@@ -88,11 +88,11 @@ def segment(id_: str) -> str:
 
 
 async def _say(info: context.Info, request: str, asked: Input) -> Any:
-    return await send(info, request, records.Comment, drafts.Text(by=by(info), text=asked["text"]))
+    return await send(info, request, records.Comment, inputs.CommentInput(by=by(info), text=asked["text"]))
 
 
 async def _take_back(info: context.Info, path: str) -> Any:
-    return await send(info, f"DELETE collaboration {path}", records.Comment, drafts.Draft(by=by(info)))
+    return await send(info, f"DELETE collaboration {path}", records.Comment, inputs.ChangeInput(by=by(info)))
 
 
 async def create_comment(info: context.Info, asked: Input) -> Any:
@@ -119,14 +119,14 @@ async def create_thread(info: context.Info, asked: Input) -> Any:
     if asked["documentId"] not in known:
         raise problems.DesignError(f"the project has no document {asked['documentId']}")
     corners = asked.get("area")
-    area = records.Rectangle(**{name: records.Point(**corners[name]) for name in corners}) if corners else None
-    place = records.Context(
+    area = records.Rectangle(**{name: records.Position2D(**corners[name]) for name in corners}) if corners else None
+    place = records.CommentContext(
         document_id=asked["documentId"],
         object_id=asked.get("itemAsDesignItemId") or asked.get("itemAsInternalObjectId"),
         area=area or records.Rectangle(),
         release_id=asked.get("releaseId"),
     )
-    draft = drafts.Thread(
+    draft = inputs.CommentThreadInput(
         by=by(info),
         project_id=project.id,
         workspace_id=project.workspace_id,
@@ -134,17 +134,17 @@ async def create_thread(info: context.Info, asked: Input) -> Any:
         context=place,
         document_name=known[asked["documentId"]],
     )
-    return await send(info, "POST collaboration /threads", records.Thread, draft)
+    return await send(info, "POST collaboration /threads", records.CommentThread, draft)
 
 
 async def delete_thread(info: context.Info, asked: Input) -> Any:
     """Gone with all its comments."""
-    return await send(info, f"DELETE collaboration {await _thread_path(info, asked)}", records.Thread)
+    return await send(info, f"DELETE collaboration {await _thread_path(info, asked)}", records.CommentThread)
 
 
 async def _create_task(info: context.Info, asked: Input, workspace_id: str, project_id: str | None) -> Any:
     given = {name: asked[name] for name in ("priority", "status") if asked.get(name) is not None}
-    draft = drafts.Task(
+    draft = inputs.TaskInput(
         by=by(info),
         workspace_id=workspace_id,
         project_id=project_id,
@@ -175,7 +175,7 @@ async def update_task(info: context.Info, asked: Input) -> Any:
     """What is null stays."""
     path = await _task_path(info, asked)
     given = {name: asked.get(name) for name in ("name", "description", "priority", "status")}
-    draft = drafts.TaskChange(by=by(info), **given)
+    draft = inputs.TaskUpdateInput(by=by(info), **given)
     return await send(info, f"PATCH collaboration {path}", records.Task, draft)
 
 

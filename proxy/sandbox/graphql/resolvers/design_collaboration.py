@@ -45,7 +45,7 @@ async def threads(
     _root: None,
     info: context.Info,
     projectId: str,  # noqa: N803 (the schema's argument name)
-) -> list[records.Thread]:
+) -> list[records.CommentThread]:
     """All of a project."""
     project = await access.needed(info, looking.PROJECTS, projectId, "project")
     return await access.session(info).lookups.having(looking.THREADS, "project_id", project.id)
@@ -56,7 +56,7 @@ async def thread(
     info: context.Info,
     projectId: str,  # noqa: N803
     threadId: str,  # noqa: N803
-) -> records.Thread | None:
+) -> records.CommentThread | None:
     """One of a project."""
     found = await access.seen(info, looking.THREADS, threadId)
     return found if found is not None and found.project_id == projectId else None
@@ -93,7 +93,7 @@ def mentions(comment: records.Comment, _info: context.Info) -> list[Mention]:
     return [Mention(id_) for id_ in comment.mentioned_ids]
 
 
-def no_screenshot(_thread: records.Thread, _info: context.Info) -> None:
+def no_screenshot(_thread: records.CommentThread, _info: context.Info) -> None:
     """Nobody takes pictures here."""
 
 
@@ -110,7 +110,7 @@ async def comment_updates(
 
 
 async def _notifications(
-    info: context.Info, workspace: records.Workspace, heard: AsyncIterator[records.Event], listening: Any
+    info: context.Info, workspace: records.Workspace, heard: AsyncIterator[records.CommentEvent], listening: Any
 ) -> AsyncIterator[Notification]:
     try:
         async for event in heard:
@@ -120,7 +120,7 @@ async def _notifications(
         await asyncio.shield(listening.__aexit__(None, None, None))
 
 
-async def _notice(event: records.Event, info: context.Info) -> Notice:
+async def _notice(event: records.CommentEvent, info: context.Info) -> Notice:
     thread, comment = event.thread, event.comment
     author = await access.session(info).lookups.one(looking.USERS, comment.modified_by_id)
     return Notice(

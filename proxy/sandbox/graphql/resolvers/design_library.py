@@ -82,7 +82,7 @@ async def components(
     return connections.page(filters.passing(held, where), asked, lambda one: one.id)
 
 
-def parameter_type(parameter: records.Named, _info: context.Info) -> str:
+def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> str:
     """What the parameter measures, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
     number, _, unit = parameter.value.rpartition(" ")
     if not number or not re.fullmatch(r"[-+]?[\d.]+", number):

@@ -73,7 +73,9 @@ async def bom(_root: None, info: context.Info, id: str) -> records.Bom | None:
     return await access.seen(info, looking.BOMS, id)
 
 
-def parameters(held: records.Project, _info: context.Info, names: list[str] | None = None) -> list[records.Named]:
+def parameters(
+    held: records.Project, _info: context.Info, names: list[str] | None = None
+) -> list[records.DesignParameter]:
     """All, or those that are named."""
     return [one for one in held.parameters if names is None or one.name in names]
 
@@ -174,13 +176,13 @@ async def design_items(
     return connections.page(filters.passing(placed, where), asked, lambda one: one.id)
 
 
-async def document_threads(document: DocumentView, info: context.Info) -> list[records.Thread]:
+async def document_threads(document: DocumentView, info: context.Info) -> list[records.CommentThread]:
     """What is said of a document."""
     found = await access.session(info).lookups.having(looking.THREADS, "project_id", document.project_id)
     return [one for one in found if one.context.document_id == document.document_id]
 
 
-async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.Thread]:
+async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.CommentThread]:
     """What is said of a design item."""
     found = await access.session(info).lookups.having(looking.THREADS, "project_id", item.project_id)
     return [one for one in found if one.context.object_id == item.id]
@@ -191,19 +193,19 @@ def bom_items(held: records.Bom, _info: context.Info, **asked: Any) -> connectio
     return connections.page(held.items, asked, lambda one: one.component_id)
 
 
-async def packages(_root: None, info: context.Info) -> list[records.Job]:
+async def packages(_root: None, info: context.Info) -> list[records.ProjectJob]:
     """Every package of the user's projects."""
     made = await access.session(info).lookups.all(looking.JOBS)
     return [one for one in made if one.is_package and await access.seen(info, looking.JOBS, one.id)]
 
 
-async def package(_root: None, info: context.Info, id: str) -> records.Job | None:
+async def package(_root: None, info: context.Info, id: str) -> records.ProjectJob | None:
     """By id."""
     found = await access.seen(info, looking.JOBS, id)
     return found if found is not None and found.is_package else None
 
 
-async def project_packages(held: records.Release, info: context.Info) -> list[records.Job]:
+async def project_packages(held: records.Release, info: context.Info) -> list[records.ProjectJob]:
     """The packages that were made of a release's project."""
     made = await access.session(info).lookups.having(looking.JOBS, "project_id", held.project_id)
     return [one for one in made if one.is_package]
@@ -213,27 +215,27 @@ async def export_job(
     _root: None,
     info: context.Info,
     projectExportJobId: str,  # noqa: N803
-) -> records.Job:
+) -> records.ProjectJob:
     """By id."""
     return await access.needed(info, looking.JOBS, projectExportJobId, "export job")
 
 
-def download_url(job: records.Job, info: context.Info) -> str:
+def download_url(job: records.ProjectJob, info: context.Info) -> str:
     """Where the file is."""
     return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
 
 
-def done(_job: records.Job, _info: context.Info) -> str:
+def done(_job: records.ProjectJob, _info: context.Info) -> str:
     """A job is done when it can be seen."""
     return DONE
 
 
-def creation(job: records.Job, _info: context.Info) -> CreationPayload:
+def creation(job: records.ProjectJob, _info: context.Info) -> CreationPayload:
     """A package has the id of its job."""
     return CreationPayload(job.id)
 
 
-def no_reason(_job: records.Job, _info: context.Info) -> None:
+def no_reason(_job: records.ProjectJob, _info: context.Info) -> None:
     """A job that fails is refused at once, and is none."""
 
 

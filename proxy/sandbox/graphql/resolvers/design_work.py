@@ -5,7 +5,7 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import drafts, records
+from proxy.sandbox.design import inputs, records
 from proxy.sandbox.graphql import context, problems
 from proxy.sandbox.graphql import lookups as looking
 from proxy.sandbox.graphql.resolvers import design_access as access
@@ -18,7 +18,7 @@ EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf":
 async def update_parameters(info: context.Info, asked: changes.Input) -> Any:
     """Added to those of a project, or in their place."""
     project = await access.needed(info, looking.PROJECTS, asked["projectId"], "project")
-    draft = drafts.Parameters(
+    draft = inputs.ProjectParametersInput(
         by=changes.by(info),
         parameters=changes.named(asked["parameters"]),
         replace=bool(asked.get("replaceExisting")),
@@ -29,7 +29,7 @@ async def update_parameters(info: context.Info, asked: changes.Input) -> Any:
 async def upload_project(info: context.Info, asked: changes.Input) -> Any:
     """A project of a file that was uploaded, in the workspace that is named."""
     workspace = await _workspace(info, asked)
-    draft = drafts.Project(
+    draft = inputs.ProjectUploadInput(
         by=changes.by(info),
         workspace_id=workspace.id,
         workspace_url=workspace.url,
@@ -54,7 +54,7 @@ async def release_component(info: context.Info, asked: changes.Input) -> Any:
     folder_id = asked.get("componentParentFolderId")
     if folder_id is not None:
         await access.needed(info, looking.FOLDERS, folder_id, "folder")
-    draft = drafts.Component(
+    draft = inputs.ComponentInput(
         by=changes.by(info),
         workspace_id=workspace.id,
         name=asked["componentItemName"],
@@ -69,29 +69,33 @@ async def release_component(info: context.Info, asked: changes.Input) -> Any:
 
 async def add_choices(info: context.Info, asked: changes.Input) -> Any:
     """Part choices at the end of a component's list."""
-    return await _choose(info, asked, drafts.Choices(by=changes.by(info), add=_choices(asked["manufacturerParts"])))
+    return await _choose(
+        info, asked, inputs.PartChoicesInput(by=changes.by(info), add=_choices(asked["manufacturerParts"]))
+    )
 
 
 async def remove_choices(info: context.Info, asked: changes.Input) -> Any:
     """Those that are named; all where none is."""
     parts = asked.get("manufacturerParts")
     gone = None if parts is None else _choices(parts)
-    return await _choose(info, asked, drafts.Choices(by=changes.by(info), remove=gone))
+    return await _choose(info, asked, inputs.PartChoicesInput(by=changes.by(info), remove=gone))
 
 
-async def _choose(info: context.Info, asked: changes.Input, draft: drafts.Choices) -> Any:
+async def _choose(info: context.Info, asked: changes.Input, draft: inputs.PartChoicesInput) -> Any:
     component = await access.needed(info, looking.COMPONENTS, asked["componentId"], "component")
     return await changes.send(info, f"PATCH library /components/{component.id}", records.Component, draft)
 
 
-def _choices(asked: list[changes.Input]) -> tuple[drafts.PartChoice, ...]:
-    return tuple(drafts.PartChoice(company_name=one["companyName"], part_number=one["partNumber"]) for one in asked)
+def _choices(asked: list[changes.Input]) -> tuple[inputs.PartChoiceInput, ...]:
+    return tuple(
+        inputs.PartChoiceInput(company_name=one["companyName"], part_number=one["partNumber"]) for one in asked
+    )
 
 
 async def launch_workflow(info: context.Info, asked: changes.Input) -> Any:
     """A process of the workspace."""
     workspace = await access.needed_workspace(info, asked["workspaceUrl"])
-    draft = drafts.Workflow(
+    draft = inputs.WorkflowInput(
         by=changes.by(info),
         workspace_id=workspace.id,
         definition_id=asked["workflowDefinitionId"],
@@ -120,7 +124,7 @@ async def _make(info: context.Info, asked: changes.Input, name: str, kind: str, 
     known = [one.revision_id for one in project.revisions]
     if asked.get("vcsRevisionId") not in (None, *known):
         raise problems.DesignError(f"the project has no revision {asked['vcsRevisionId']}")
-    draft = drafts.Job(
+    draft = inputs.ProjectJobInput(
         by=changes.by(info),
         project_id=project.id,
         name=name,
@@ -128,7 +132,7 @@ async def _make(info: context.Info, asked: changes.Input, name: str, kind: str, 
         is_package=is_package,
         variant_name=asked.get("variantName"),
     )
-    return await changes.send(info, "POST projects /jobs", records.Job, draft)
+    return await changes.send(info, "POST projects /jobs", records.ProjectJob, draft)
 
 
 def export_id(payload: changes.Payload, _info: context.Info) -> str | None:

@@ -73,19 +73,19 @@ async def users(
     info: context.Info,
     workspaceUrl: str,  # noqa: N803
     ids: list[str],
-) -> list[records.User | None]:
+) -> list[records.DesignUser | None]:
     """Users of a workspace; null for one who is not in it."""
     workspace = await access.needed_workspace(info, workspaceUrl)
     there = {one.id: one for one in await members(workspace, info)}
     return [there.get(id_) for id_ in ids]
 
 
-async def user_by_auth(_root: None, info: context.Info) -> records.User:
+async def user_by_auth(_root: None, info: context.Info) -> records.DesignUser:
     """Whoever asks."""
     return await access.user(info)
 
 
-async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.User | None:
+async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.DesignUser | None:
     """A user who shares a workspace with whoever asks."""
     found = await access.session(info).lookups.one(looking.USERS, id)
     mine = set((await access.user(info)).workspace_ids)
@@ -97,12 +97,12 @@ def location(workspace: records.Workspace, info: context.Info) -> Location:
     return _location(workspace.region, info)
 
 
-async def members(workspace: records.Workspace, info: context.Info) -> list[records.User]:
+async def members(workspace: records.Workspace, info: context.Info) -> list[records.DesignUser]:
     """Who is in it."""
     return await access.session(info).lookups.having(looking.USERS, "workspace_ids", workspace.id)
 
 
-async def groups(member: records.User, info: context.Info) -> list[records.Group]:
+async def groups(member: records.DesignUser, info: context.Info) -> list[records.UserGroup]:
     """The user's groups in all workspaces that both are in."""
     return [group for one in await access.workspaces(info) for group in one.groups if group.id in member.group_ids]
 
@@ -145,12 +145,14 @@ def has_variable(workflow: records.Workflow, asked: Mapping[str, Any] | None) ->
     return any(one.value.startswith(beginnings) for one in named)
 
 
-def variables(workflow: records.Workflow, _info: context.Info, names: list[str] | None = None) -> list[records.Named]:
+def variables(
+    workflow: records.Workflow, _info: context.Info, names: list[str] | None = None
+) -> list[records.DesignParameter]:
     """All, or those that are named."""
     return [one for one in workflow.variables if names is None or one.name in names]
 
 
-def no_picture(_member: records.User, _info: context.Info, size: str | None = None) -> None:
+def no_picture(_member: records.DesignUser, _info: context.Info, size: str | None = None) -> None:
     """Nobody has a picture here, of whatever size."""
 
 

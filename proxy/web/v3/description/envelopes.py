@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proxy.endpoints import Endpoint
-from proxy.planning import queries
+from proxy.planning import match_queries
 
 Schema = dict[str, Any]
 
@@ -112,7 +112,9 @@ MATCH = (
     ),
     Envelope(
         "PartsMatchQuery",
-        tuple(Field(name, ANY, "as it was sent, of any JSON type; else the default") for name in queries.DEFAULTS),
+        tuple(
+            Field(name, ANY, "as it was sent, of any JSON type; else the default") for name in match_queries.DEFAULTS
+        ),
         "PartsMatchQuery",
     ),
     Envelope(

@@ -18,27 +18,27 @@ Use = Literal["filter", "facet", "stats", "sort"]
 USES: dict[str | None, Use] = {"filter[fields]": "filter", "facet[fields]": "facet", "stats": "stats"}
 
 
-def named(book: loader.Rulebook, name: str, parameter: Parameter) -> list[str]:
+def named(mappings: loader.Mappings, name: str, parameter: Parameter) -> list[str]:
     """The fields of object `name` that a parameter can name, specs not among them; none where it names no fields."""
     match parameter.name:
         case "include[]":
-            return [field for field in book.rules[name].fields if field in book.includable(name)]
+            return [field for field in mappings.rules[name].fields if field in mappings.includable(name)]
         case "show[]" | "hide[]":
-            return shapes.paths_of(book, name)
+            return shapes.paths_of(mappings, name)
         case "sortby":
-            return ["score", *usable(book, name, "sort")]
+            return ["score", *usable(mappings, name, "sort")]
         case slices if slices == f"slice[{FIELD}]":
-            return shapes.lists_of(book, name)
+            return shapes.lists_of(mappings, name)
     use = USES.get(parameter.head)
-    return usable(book, name, use) if use else []
+    return usable(mappings, name, use) if use else []
 
 
-def usable(book: loader.Rulebook, name: str, use: Use) -> list[str]:
+def usable(mappings: loader.Mappings, name: str, use: Use) -> list[str]:
     """The fields that a search of such objects can filter, count or sort by; specs go without saying."""
     if name == "Part":
-        return [field for field, can in book.tables.search.items() if _can(can, use)]
-    shown = book.rules[name].fields
-    return [field for field in shown if use != "stats" or _is_number(book, name, field)]
+        return [field for field, can in mappings.tables.search.items() if _can(can, use)]
+    shown = mappings.rules[name].fields
+    return [field for field in shown if use != "stats" or _is_number(mappings, name, field)]
 
 
 def takes_specs(name: str, parameter: Parameter) -> bool:
@@ -51,5 +51,5 @@ def _can(can: object, use: Use) -> bool:
     return any(getattr(can, name, False) for name in (use, *others))
 
 
-def _is_number(book: loader.Rulebook, name: str, field: str) -> bool:
-    return shapes.field(book, name, field).get("type") in ("integer", "number")
+def _is_number(mappings: loader.Mappings, name: str, field: str) -> bool:
+    return shapes.field(mappings, name, field).get("type") in ("integer", "number")

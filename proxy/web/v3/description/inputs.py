@@ -47,17 +47,17 @@ UIDS = {
 }
 
 
-def of(book: loader.Rulebook, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+def of(mappings: loader.Mappings, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     """All parameters of an endpoint but the apikey, which is its security scheme."""
     wanted = (*parameters.of(endpoint), *parameters.GLOBALS)
     for parameter in wanted:
         if parameter.head is None:
-            yield _single(book, endpoint, parameter)
+            yield _single(mappings, endpoint, parameter)
     for head in dict.fromkeys(parameter.head for parameter in wanted if parameter.head):
-        yield _by_field(book, endpoint, [parameter for parameter in wanted if parameter.head == head])
+        yield _by_field(mappings, endpoint, [parameter for parameter in wanted if parameter.head == head])
 
 
-def _single(book: loader.Rulebook, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
+def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
     place = "path" if f"{{{parameter.name}}}" in endpoint.path else "query"
     made: dict[str, Any] = {
         "name": parameter.name,
@@ -68,14 +68,14 @@ def _single(book: loader.Rulebook, endpoint: Endpoint, parameter: Parameter) -> 
     if parameter.kind == "queries":
         return made | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
     made["schema"] = _schema(parameter) | LIMITS.get(parameter.name, {})
-    if parameter.kind == "texts" and (known := fields.named(book, endpoint.object, parameter)):
+    if parameter.kind == "texts" and (known := fields.named(mappings, endpoint.object, parameter)):
         made["schema"] |= list_of(either({"enum": known}, TEXT))
     if parameter.name in ("uid", "uid[]"):
         made["example"] = UIDS[endpoint.object] if place == "path" else [UIDS[endpoint.object]]
     return made
 
 
-def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
+def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
     """One object for the parameters that begin alike: field to value, or field to options."""
     first = group[0]
     options = {parameter.option: {**_schema(parameter), "description": parameter.meaning} for parameter in group}
@@ -88,7 +88,7 @@ def _by_field(book: loader.Rulebook, endpoint: Endpoint, group: list[Parameter])
     value = value | ITEMS.get(first.head or "", {})
     schema: Schema = {
         "type": "object",
-        "properties": dict.fromkeys(fields.named(book, endpoint.object, first), value),
+        "properties": dict.fromkeys(fields.named(mappings, endpoint.object, first), value),
         "additionalProperties": value if first.kind == "slice" else False,
     }
     if fields.takes_specs(endpoint.object, first):

@@ -1,6 +1,6 @@
 """docs/reference/v3-surface.md as text: every path, parameter, field and error, from the data of openapi.py.
 
-`v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the rulebook.
+`v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the mappings.
 """
 
 from collections import Counter, defaultdict
@@ -9,7 +9,7 @@ from proxy import bounds
 from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
 from proxy.parameters import FALSE, TRUE
-from proxy.planning import criteria, match, numbered
+from proxy.planning import match, mpn_search, search_filters
 from proxy.web import direct, server
 from proxy.web.v3 import unsupported
 from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
@@ -54,7 +54,7 @@ names of a request at most. What surely finds nothing, such as a name or uid tha
 the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
 [spec-keys.md](spec-keys.md) lists them.
 
-A filter by `mpn` is a supMultiMatch of up to {numbered.NUMBERS_MAX} numbers, whose parts are compared to the letter;
+A filter by `mpn` is a supMultiMatch of up to {mpn_search.MPNS_MAX} numbers, whose parts are compared to the letter;
 other filters go with it. Of each number it asks for {match.CANDIDATES} candidates, or for `start` + `limit` if that is
 more, and for {match.PARTS_MAX} in all at most. All that it finds are billed, those of another punctuation too. Where
 there are more, and with `limit=0`, `hits` is the most there can be. Nothing is counted, the table says what sorts it,
@@ -62,8 +62,8 @@ and `q` is empty or the number itself.
 
 """
 UNSUPPORTED = f"""\
-What a response leaves out of account is named in the header `{unsupported.HEADER}`, kept responses included, and in the
-log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
+Parameters that a response cannot honour are named in the header `{unsupported.HEADER}`, also of cached responses,
+and in the log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
 
 | item | what became of it |
 | --- | --- |
@@ -115,19 +115,19 @@ PLURALS = {"Part": "parts", "Brand": "brands", "Category": "categories", "Seller
 Section = tuple[str, str]
 
 
-def page(book: loader.Rulebook) -> str:
+def page(mappings: loader.Mappings) -> str:
     """The whole page."""
-    names = _order(book)
+    names = _order(mappings)
     sections: list[Section] = [
         ("Endpoints", _endpoints()),
-        ("Parameters of every endpoint", _globals(book)),
+        ("Parameters of every endpoint", _globals(mappings)),
         *_actions(),
         ("Bounds of a request", BOUNDS + _bounds()),
-        ("What searches of parts can name", SEARCHES + _parts(book)),
-        ("What is left out of account", UNSUPPORTED),
-        ("What other searches can name", LISTS + _lists(book)),
-        ("Objects", COVERAGE + _counted(book)),
-        *((name, _object(book, name)) for name in names),
+        ("What searches of parts can name", SEARCHES + _parts(mappings)),
+        ("Unsupported parameters", UNSUPPORTED),
+        ("What other searches can name", LISTS + _lists(mappings)),
+        ("Objects", COVERAGE + _counted(mappings)),
+        *((name, _object(mappings, name)) for name in names),
         ("Replies", "What stands around the objects. `show[]` and `hide[]` leave it as it is.\n\n" + COMPACT),
         *((each.name, _envelope(each)) for each in envelopes.ALL),
         ("Errors", _errors() + PATHS),
@@ -162,20 +162,22 @@ def _bounds() -> str:
     return table(("bounded", "at most", "because"), rows)
 
 
-def _globals(book: loader.Rulebook) -> str:
+def _globals(mappings: loader.Mappings) -> str:
     yes, no = (code(sorted(words - {""})) for words in (TRUE, FALSE))
     forms = (
         f"True is {yes}, in any case of letters, or a name without a value; false is {no}. Several texts are sent as "
         "`name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"
     )
-    included = {name: book.includable(name) for name in PLURALS}
-    rows = [(kind(envelopes.ref(name)), code(_ordered(book, name, found))) for name, found in included.items() if found]
+    included = {name: mappings.includable(name) for name in PLURALS}
+    rows = [
+        (kind(envelopes.ref(name)), code(_ordered(mappings, name, found))) for name, found in included.items() if found
+    ]
     known = "What `include[]` knows:\n\n" + table(("object", "fields"), rows)
     return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + known
 
 
-def _ordered(book: loader.Rulebook, name: str, some: frozenset[str]) -> list[str]:
-    return [field for field in book.rules[name].fields if field in some]
+def _ordered(mappings: loader.Mappings, name: str, some: frozenset[str]) -> list[str]:
+    return [field for field in mappings.rules[name].fields if field in some]
 
 
 def _actions() -> list[Section]:
@@ -206,8 +208,8 @@ def _table(some: tuple[Parameter, ...], first: str = "parameter") -> str:
     return table((first, "value", "default", "meaning", "§"), rows)
 
 
-def _parts(book: loader.Rulebook) -> str:
-    entries = {**book.tables.search, fields.SPECS: criteria.known(book.tables, fields.A_SPEC)}
+def _parts(mappings: loader.Mappings) -> str:
+    entries = {**mappings.tables.search, fields.SPECS: search_filters.field_support(mappings.tables, fields.A_SPEC)}
     rows = [
         (code([name]), _filter(name, can), _yes(can.facet), _yes(name == fields.SPECS), _sort(can))
         for name, can in entries.items()
@@ -236,59 +238,60 @@ def _yes(able: object) -> str:
     return "yes" if able else "no"
 
 
-def _lists(book: loader.Rulebook) -> str:
+def _lists(mappings: loader.Mappings) -> str:
     uses: tuple[fields.Use, ...] = ("filter", "stats")
     rows = [
-        (kind(envelopes.ref(name)), *(code(fields.usable(book, name, use)) or "none" for use in uses))
+        (kind(envelopes.ref(name)), *(code(fields.usable(mappings, name, use)) or "none" for use in uses))
         for name in PLURALS
         if name != "Part"
     ]
     return table(("object", "filter, facet, sortby", "stats"), rows)
 
 
-def _order(book: loader.Rulebook) -> list[str]:
+def _order(mappings: loader.Mappings) -> list[str]:
     """Objects in reading order: a part, then what it holds, then the others."""
     found: list[str] = []
-    waiting = ["Part", *book.rules]
+    waiting = ["Part", *mappings.rules]
     while waiting:
         name = waiting.pop(0)
         if name not in found:
             found.append(name)
-            targets = [book.rules[name].rule(field).target for field in book.rules[name].fields]
+            targets = [mappings.rules[name].rule(field).target for field in mappings.rules[name].fields]
             waiting[:0] = [target for target in targets if target]
     return found
 
 
-def _counted(book: loader.Rulebook) -> str:
-    count = Counter(row.kind for row in coverage.rows(book))
+def _counted(mappings: loader.Mappings) -> str:
+    count = Counter(row.kind for row in coverage.of_mappings(mappings))
     numbers = ", ".join(f"{number} {word}" for word, number in count.most_common())
     return f"{count.total()} fields: {joined(numbers)}.\n\n"
 
 
-def _object(book: loader.Rulebook, name: str) -> str:
-    rows = [row for row in coverage.rows(book) if row.object == name]
-    class_name = book.rules[name].class_
+def _object(mappings: loader.Mappings, name: str) -> str:
+    rows = [row for row in coverage.of_mappings(mappings) if row.object == name]
+    class_name = mappings.rules[name].class_
     said = {None: "", "": "It has no `__class__`. "}.get(class_name, f"Its `__class__` is `{class_name}`. ")
     lines = [
-        (_field(row), kind(shapes.field(book, name, row.field)), row.kind, _read(row), _why(book, row)) for row in rows
+        (_field(row), kind(shapes.field(mappings, name, row.field)), row.kind, _read(row), _why(mappings, row))
+        for row in rows
     ]
     return f"{said}Source: {rows[0].source}.\n\n" + table(
         ("field", "type", "coverage", "read from", "how, or why"), lines
     )
 
 
-def _field(row: coverage.Row) -> str:
+def _field(row: coverage.FieldCoverage) -> str:
     marks = ["`include[]`"] * row.include + [f"feature {row.feature}"] * bool(row.feature)
     return code([row.field]) + (f" ({', '.join(marks)})" if marks else "")
 
 
-def _read(row: coverage.Row) -> str:
+def _read(row: coverage.FieldCoverage) -> str:
     return code([row.upstream]) if row.upstream else ""
 
 
-def _why(book: loader.Rulebook, row: coverage.Row) -> str:
+def _why(mappings: loader.Mappings, row: coverage.FieldCoverage) -> str:
     """A constant's value is its type already."""
-    return (book.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
+    return (mappings.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
 
 
 def _envelope(envelope: envelopes.Envelope) -> str:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of v3's surface, made of the route table, the parameters' data and the rulebook.
+"""The OpenAPI 3.1 description of v3's surface, made of the route table, the parameters' data and the mappings.
 
 Written once at start and served as it is, to anybody: it holds nothing of the configuration but the site's name.
 """
@@ -35,9 +35,9 @@ UNSUPPORTED = {
 LATER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
 
 
-def add_to(app: web.Application, book: loader.Rulebook) -> None:
+def add_to(app: web.Application, mappings: loader.Mappings) -> None:
     """Serve the description at /openapi.json under both prefixes; no apikey needed."""
-    body = encoding.encode(document(book))
+    body = encoding.encode(document(mappings))
 
     async def description(_: web.Request) -> web.Response:
         response = web.Response(body=body, content_type="application/json")
@@ -49,7 +49,7 @@ def add_to(app: web.Application, book: loader.Rulebook) -> None:
         app.router.add_route("*", f"{prefix}{PATH}", routes.other_method)
 
 
-def document(book: loader.Rulebook) -> dict[str, Any]:
+def document(mappings: loader.Mappings) -> dict[str, Any]:
     """The description."""
     refused = {status: _refused(status) for endpoint in ENDPOINTS for status in refusals.of(endpoint)}
     return {
@@ -64,9 +64,9 @@ def document(book: loader.Rulebook) -> dict[str, Any]:
         },
         "servers": [{"url": prefix} for prefix in PREFIXES],
         "security": [{"apikey": []}],
-        "paths": {endpoint.path: {"get": _operation(book, endpoint)} for endpoint in ENDPOINTS},
+        "paths": {endpoint.path: {"get": _operation(mappings, endpoint)} for endpoint in ENDPOINTS},
         "components": {
-            "schemas": shapes.components(book) | envelopes.components(),
+            "schemas": shapes.components(mappings) | envelopes.components(),
             "responses": {f"Error{status}": refused[status] for status in sorted(refused)},
             "securitySchemes": {"apikey": _apikey()},
         },
@@ -78,14 +78,14 @@ def _apikey() -> dict[str, Any]:
     return {"type": "apiKey", "in": "query", "name": key.name, "description": key.meaning}
 
 
-def _operation(book: loader.Rulebook, endpoint: Endpoint) -> dict[str, Any]:
+def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
     failures = {str(status): {"$ref": f"#/components/responses/Error{status}"} for status in refusals.of(endpoint)}
     operation = {
         "operationId": f"{endpoint.path.split('/')[1]}_{endpoint.action}",
         "summary": f"{ACTIONS[endpoint.action]}: {endpoint.object}",
         "description": f"Parts billed: {endpoint.cost}.",
         "tags": [endpoint.object],
-        "parameters": list(inputs.of(book, endpoint)),
+        "parameters": list(inputs.of(mappings, endpoint)),
         "responses": {"200": _answered(endpoint), **failures},
     }
     return operation | ({"deprecated": True} if endpoint.alias_of else {})

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from proxy import bounds, model
 from proxy.endpoints import Endpoint
-from proxy.planning import queries
+from proxy.planning import match_queries
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
 FIELD = "<field>"  # stands for the name of a field
@@ -104,16 +104,16 @@ _NAMED = {
 }
 
 QUERY = (
-    *(Parameter(name, "text", meaning, "§4", queries.DEFAULTS[name]) for name, meaning in _NAMED.items()),
+    *(Parameter(name, "text", meaning, "§4", match_queries.DEFAULTS[name]) for name, meaning in _NAMED.items()),
     Parameter(
         "start",
         "whole",
         f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
         "§4",
-        queries.DEFAULTS["start"],
+        match_queries.DEFAULTS["start"],
         model.MATCH_WINDOW_MAX,
     ),
-    Parameter("limit", "whole", "parts at most", "§4", queries.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
+    Parameter("limit", "whole", "parts at most", "§4", match_queries.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
     Parameter("reference", "any", "the caller's own, returned as it came, of any JSON type", "§4"),
 )
 

@@ -1,4 +1,4 @@
-"""v3's objects as JSON schemas, read off the rulebook: what openapi.py publishes and markdown.py puts into words.
+"""v3's objects as JSON schemas, read off the mappings: what openapi.py publishes and markdown.py puts into words.
 
 A plain field has the type that the service's schema gives it, one made by a transform the type that the transform says
 it returns. show[], hide[] and include[] can take any field away, so none is required.
@@ -14,74 +14,74 @@ from proxy.mapping.schema import SCALARS
 from proxy.web.v3.description.envelopes import NULL, Schema, by_key, either, list_of, ref
 
 
-def components(book: loader.Rulebook) -> dict[str, Schema]:
+def components(mappings: loader.Mappings) -> dict[str, Schema]:
     """The schema of every v3 object by the object's name."""
-    return {name: _object(book, name) for name in book.rules}
+    return {name: _object(mappings, name) for name in mappings.rules}
 
 
-def field(book: loader.Rulebook, name: str, field_name: str) -> Schema:
+def field(mappings: loader.Mappings, name: str, field_name: str) -> Schema:
     """The schema of one field of an object."""
-    rule = book.rules[name].rule(field_name)
+    rule = mappings.rules[name].rule(field_name)
     if rule.constant:
         return _constant(rule.blank if rule.none is not None else rule.always)
-    schema, nullable = _made(book, name, rule)
+    schema, nullable = _made(mappings, name, rule)
     return _or(schema, rule.blank) if nullable or rule.feature else schema
 
 
-def paths_of(book: loader.Rulebook, name: str, depth: int = 3) -> list[str]:
+def paths_of(mappings: loader.Mappings, name: str, depth: int = 3) -> list[str]:
     """The dotted paths that show[] and hide[] can name, from an object down; keys of keyed objects are left out."""
     found = []
-    for field_name in book.rules[name].fields:
-        rule = book.rules[name].rule(field_name)
+    for field_name in mappings.rules[name].fields:
+        rule = mappings.rules[name].rule(field_name)
         found.append(field_name)
         if rule.target and not rule.keyed and depth > 1:
-            found += [f"{field_name}.{below}" for below in paths_of(book, rule.target, depth - 1)]
+            found += [f"{field_name}.{below}" for below in paths_of(mappings, rule.target, depth - 1)]
     return found
 
 
-def lists_of(book: loader.Rulebook, name: str) -> list[str]:
+def lists_of(mappings: loader.Mappings, name: str) -> list[str]:
     """The list fields of an object: what slice[] can cut."""
-    rules = book.rules[name]
-    return [field_name for field_name in rules.fields if field(book, name, field_name).get("type") == "array"]
+    rules = mappings.rules[name]
+    return [field_name for field_name in rules.fields if field(mappings, name, field_name).get("type") == "array"]
 
 
-def _object(book: loader.Rulebook, name: str) -> Schema:
-    rules = book.rules[name]
+def _object(mappings: loader.Mappings, name: str) -> Schema:
+    rules = mappings.rules[name]
     class_name = name if rules.class_ is None else rules.class_
     properties: dict[str, Schema] = {"__class__": {"const": class_name}} if class_name else {}
-    properties |= {each: field(book, name, each) for each in rules.fields}
+    properties |= {each: field(mappings, name, each) for each in rules.fields}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _made(book: loader.Rulebook, name: str, rule: FieldRule) -> tuple[Schema, bool]:
+def _made(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[Schema, bool]:
     """The schema of what a rule makes, and whether the field's empty value can stand in its place."""
     if rule.each:
         return list_of(ref(rule.each)), False
     if rule.keyed:
         return by_key(ref(rule.keyed)), False
     if not isinstance(rule.paths, str):
-        return _returned(book, rule.through), False
-    read, listed = _read(book, name, rule.paths)
+        return _returned(mappings, rule.through), False
+    read, listed = _read(mappings, name, rule.paths)
     if rule.is_:
         return ref(rule.is_), bool(read.nulls or rule.only)
     if rule.through:
-        return _returned(book, rule.through), bool(read.nulls)
+        return _returned(mappings, rule.through), bool(read.nulls)
     schema: Schema = msgspec.json.schema(SCALARS[read.node.type_name])
     return list_of(schema) if listed else schema, bool(read.nulls)
 
 
-def _read(book: loader.Rulebook, name: str, text: str) -> tuple[reading.Read, bool]:
+def _read(mappings: loader.Mappings, name: str, text: str) -> tuple[reading.ReadExpression, bool]:
     """What a path leads to, and whether it is a list."""
-    rules = book.rules[name]
+    rules = mappings.rules[name]
     here, above = (reading.Cursor("", selection.Node(kind)) for kind in (rules.reads, rules.under or rules.reads))
-    around, reader, route = reading.Around(here, above), reading.Reader(book.schema), paths.parse(text)
+    around, reader, route = reading.Scope(here, above), reading.PathReader(mappings.schema), paths.parse(text)
     listed = route.origin != "context" and reader.is_list(route.steps, around.origin(route).node)
     return reader.read(text, around), listed
 
 
-def _returned(book: loader.Rulebook, transform: str | None) -> Schema:
+def _returned(mappings: loader.Mappings, transform: str | None) -> Schema:
     """The schema of what a transform says it returns."""
-    hints: dict[str, Any] = get_type_hints(book.transforms[transform or ""], include_extras=True)
+    hints: dict[str, Any] = get_type_hints(mappings.transforms[transform or ""], include_extras=True)
     return msgspec.json.schema(hints["return"])
 
 

@@ -53,13 +53,13 @@ has no statistics of it.
 """
 
 
-def page(book: loader.Rulebook) -> str:
+def page(mappings: loader.Mappings) -> str:
     """The whole page."""
-    names = book.tables.specs.names
-    lines = [_line(names, key, similar) for key, similar in book.tables.v3_specs.items()]
+    names = mappings.tables.specs.names
+    lines = [_line(names, key, similar) for key, similar in mappings.tables.v3_specs.items()]
     sources = sum(bool(line[1]) for line in lines)
     count = f"{sources} of v3's {len(lines)} known keys have a source, {len(lines) - sources} have none.\n\n"
-    others = sorted({entry.key for entry in names.values()} - set(book.tables.v3_specs))
+    others = sorted({entry.key for entry in names.values()} - set(mappings.tables.v3_specs))
     more = [_line(names, key, None)[:3] for key in others]
     return (
         f"{HEAD}{RULES}## v3's keys\n\n{count}{table(('v3 key', 'read from', 'other keys', 'why not'), lines)}"

@@ -232,6 +232,6 @@ def test_with_a_table_of_its_own_the_uid_is_on_record(judge: Callable[..., Judge
 
 def test_the_comparisons_list_of_uids_on_record_is_complete() -> None:
     """It does not read the proxy's table: whoever learns a uid writes it into both."""
-    table = loader.uids_of(shipped.path("mappings"))
+    table = loader.load_uids(shipped.path("mappings"))
     assert all(uid in unknown_uids.recorded() for kind in table.values() for uid in kind._identities)
     assert all(any(kind.knows(uid) for kind in table.values()) for uid in unknown_uids.recorded())

@@ -9,7 +9,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.mapping.uids import KnownUid
 
-KNOWN = loader.uids_of(shipped.path("mappings"))
+KNOWN = loader.load_uids(shipped.path("mappings"))
 A, B, C, D = (digit * 16 for digit in "1234")
 
 

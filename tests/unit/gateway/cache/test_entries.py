@@ -12,8 +12,8 @@ from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
 from proxy.kit import clock
 
 Readings = Callable[..., Reading]
-QUESTION = Question(("demo", "SN74S74N"), model.Context("US", "USD"))
-OTHER = Question(("other", "SN74S74N"), model.Context("US", "USD"))
+QUESTION = Question(("demo", "SN74S74N"), model.MappingContext("US", "USD"))
+OTHER = Question(("other", "SN74S74N"), model.MappingContext("US", "USD"))
 PART = {"v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "octopartUrl": "https://octopart.com/x"}
 
 

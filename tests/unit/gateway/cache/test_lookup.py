@@ -15,7 +15,7 @@ from proxy.gateway.cache.lookup import Answers, Inquiry
 from proxy.gateway.load_shedding import LoadShedding
 from proxy.gateway.receipt import Receipt
 from proxy.kit import clock
-from proxy.planning.operations import Outcome
+from proxy.planning.operations import QueryResult
 from proxy.telemetry.metrics import Metrics
 
 
@@ -35,30 +35,30 @@ class Source:
 
     async def get(self, *numbers: str) -> tuple[list[Answer], Receipt]:
         receipt = Receipt(0.0)
-        here = model.Context("US", "USD")
+        here = model.MappingContext("US", "USD")
         questions = [Question(("demo", number), here) for number in numbers]
 
-        async def ask(positions: list[int]) -> list[Outcome]:
+        async def ask(positions: list[int]) -> list[QueryResult]:
             self.asked.append([numbers[n] for n in positions])
             await self.gate.wait()
             return [self._outcome(numbers[n]) for n in positions]
 
         return await self.answers.to(Inquiry(questions, self.reading, ask, receipt)), receipt
 
-    def _outcome(self, number: str) -> Outcome:
+    def _outcome(self, number: str) -> QueryResult:
         failing = self.failing.get(number)
         if isinstance(failing, errors.BridgeError):
-            return Outcome([], 0, failing.message, failing)
+            return QueryResult([], 0, failing.message, failing)
         if failing:
-            return Outcome([], 0, failing)
+            return QueryResult([], 0, failing)
         records = msgspec.convert([{"mpn": number}], list[self.reading.part.record])  # type: ignore[name-defined]
-        return Outcome(records if number != "none" else [], 1)
+        return QueryResult(records if number != "none" else [], 1)
 
 
 class Picky(Reading):
     """Cannot translate a part that is called "broken"."""
 
-    def items(self, records: list[Any], context: model.Context) -> bytes:
+    def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         if any(record.mpn == "broken" for record in records):
             raise errors.UpstreamUnreadable("cannot be translated")
         return super().items(records, context)

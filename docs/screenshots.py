@@ -1,0 +1,132 @@
+"""Take the documentation's screenshots from the running product: `python -m docs.screenshots`.
+
+Starts the sandbox and a comparison, opens the portal, the IDE and the report in Chromium, and writes PNG files to
+docs/images. Needs what `make test` installs, chromium and chromedriver.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.common.exceptions import ElementClickInterceptedException, ElementNotInteractableException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs/images"
+PROGRAM = (sys.executable, "-m", "proxy")
+WIDTH, HEIGHT = 1180, 760  # pixels; text stays readable at the width of a page, and a file below 150 KB
+PATIENCE = 30  # seconds until a page shows what is awaited
+SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server")
+
+
+@contextmanager
+def running_sandbox() -> Iterator[str]:
+    """A sandbox in a process of its own; its address."""
+    command = (*PROGRAM, "sandbox", "--port", "0")
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = ""
+        for line in process.stdout:
+            name, _, value = line.partition(" ")
+            address = value.strip() if name == "sandbox" else address
+            if name == "client_secret":  # the last line
+                break
+        try:
+            yield address
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def chromium() -> Iterator[webdriver.Chrome]:
+    """Debian's Chromium without a window."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):  # selenium would use them to reach its driver
+        os.environ.pop(name, None)
+        os.environ.pop(name.upper(), None)
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for switch in (*SWITCHES, f"--window-size={WIDTH},{HEIGHT}"):
+        options.add_argument(switch)
+    browser = webdriver.Chrome(options, webdriver.ChromeService(executable_path=shutil.which("chromedriver")))
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def press(browser: webdriver.Chrome, text: str) -> None:
+    """Click the first visible button, link or summary with this text or label, when it is there."""
+    path = (
+        f"//*[self::button or self::a or self::summary][contains(normalize-space(), '{text}') or @aria-label='{text}']"
+    )
+
+    def clicked(_: webdriver.Chrome) -> bool:
+        for found in browser.find_elements(By.XPATH, path):
+            if found.is_displayed():
+                found.click()
+                return True
+        return False
+
+    unready = (ElementClickInterceptedException, ElementNotInteractableException)
+    WebDriverWait(browser, PATIENCE, ignored_exceptions=unready).until(clicked, f"no {text!r}")
+
+
+def wait_for(browser: webdriver.Chrome, text: str) -> None:
+    """Wait until the page shows this text."""
+    WebDriverWait(browser, PATIENCE).until(
+        lambda _: text in browser.find_element(By.TAG_NAME, "body").get_attribute("innerText"), f"no {text!r}"
+    )
+
+
+def save(browser: webdriver.Chrome, name: str) -> None:
+    """Write what the window shows."""
+    file = IMAGES / f"{name}.png"
+    browser.save_screenshot(str(file))
+    print(f"{file.relative_to(ROOT)}: {file.stat().st_size // 1000} KB")
+
+
+def portal(browser: webdriver.Chrome, address: str) -> None:
+    """The details of an application in the portal."""
+    browser.get(f"{address}/portal")
+    press(browser, "Sign in as Ada Sandbox")
+    press(browser, "Show Details")
+    wait_for(browser, "Client")
+    save(browser, "portal")
+
+
+def ide(browser: webdriver.Chrome, address: str) -> None:
+    """The first document of the IDE, executed; the user has signed in at the portal."""
+    browser.get(f"{address}/graphql")
+    wait_for(browser, "1000 parts")
+    press(browser, "Execute query (Ctrl-Enter)")
+    wait_for(browser, '"hits"')
+    save(browser, "ide")
+
+
+def report(browser: webdriver.Chrome, folder: Path) -> None:
+    """The report of a comparison of the sandbox's two services."""
+    page = folder / "report.html"
+    command = (*PROGRAM, "compare", "--old", "sandbox", "--config", "config.yaml", "--requests", "examples/access.log")
+    subprocess.run((*command, "--fresh", "--html", str(page)), cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+    browser.get(page.as_uri())
+    save(browser, "report")
+
+
+def main() -> None:
+    """Take all of them."""
+    IMAGES.mkdir(exist_ok=True)
+    with chromium() as browser, running_sandbox() as address, tempfile.TemporaryDirectory() as folder:
+        portal(browser, address)
+        ide(browser, address)
+        report(browser, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

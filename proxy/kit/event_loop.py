@@ -1,0 +1,66 @@
+"""Running the main coroutine of a command, on uvloop where it is installed, and its signals."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_STDIN = 0
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; exit with code 1 if a second signal cancels it."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        try:
+            return runner.run(main)
+        except asyncio.CancelledError:
+            sys.exit(1)
+
+
+def stop_on_signal() -> asyncio.Event:
+    """Return an event that the first SIGINT or SIGTERM sets; the second one cancels the calling task.
+
+    To be called before a command reports that it is ready, so that it always stops cleanly from then on.
+    """
+    stop = asyncio.Event()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in one
+
+    def handle() -> None:
+        if stop.is_set():
+            task.cancel()
+        stop.set()
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # not on Windows, where Ctrl-C interrupts the loop
+            loop.add_signal_handler(name, handle)
+    return stop
+
+
+def ignore_hangup(stop: asyncio.Event, ignored: Callable[[], None]) -> None:
+    """Call `ignored` on each SIGHUP instead of ending the process.
+
+    A process that was started at a terminal is stopped when the terminal is gone: nothing could stop it there later.
+    """
+    at_terminal = os.isatty(_STDIN)
+
+    def handle() -> None:
+        if at_terminal and not os.isatty(_STDIN):
+            stop.set()
+        else:
+            ignored()
+
+    if hasattr(signal, "SIGHUP"):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,101 @@
+"""What v3 called a match. v3 never matched a part of an MPN, supSearchMpn does: the difference is taken out here.
+
+Rules of contract v3-rest.md §4: punctuation and case are ignored, unless exact_only; `*` stands for anything.
+The service ranks exact matches first, so the first part that is none ends the exact ones: that keeps `hits` honest.
+"""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from proxy.mapping import paths
+from proxy.model import PartsMatchQuery
+from proxy.planning import wildcards
+from proxy.planning.operations import OperationResult
+
+WILDCARD = wildcards.ANY
+LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
+SKUS = "sellers(includeBrokers: true).offers.sku"  # a SKU is one whoever sells it, and the service finds brokers' too
+
+Keep = Callable[[Any, str | None], bool]
+
+_everybody = attrgetter(paths.parse(SKUS).steps[0].alias)
+
+
+class Narrowed(NamedTuple):
+    """The matches of one query. `certain`: whether `hits` is a count, not only the most there can be."""
+
+    parts: list[Any]
+    hits: int
+    certain: bool
+
+
+def normalise(number: str) -> str:
+    """Letters and digits in upper case: what is compared when punctuation does not count."""
+    return "".join(filter(str.isalnum, number)).upper()
+
+
+def literal(pattern: str) -> str:
+    """The longest piece of a number with wildcards: what a partial search is asked for."""
+    return max(pattern.split(WILDCARD), key=lambda piece: len(normalise(piece)))
+
+
+def keeper(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Keep | None:
+    """Which parts of an answer are matches; None where all are. `partial`: the answer may hold partial matches."""
+    number = query.mpn or query.mpn_or_sku
+    if exact_only and WILDCARD not in (number or ""):
+        return _equal(query)
+    if not number:
+        return None
+    if WILDCARD in number:
+        return _like(number, exact_only)
+    if not partial:
+        return None
+    wanted = normalise(number)
+    return lambda part, aka: normalise(part.mpn) == wanted or (aka is not None and normalise(aka) == wanted)
+
+
+def is_ranked(number: str, exact_only: bool) -> bool:
+    """Whether matches come first in an answer: not where punctuation counts, which the service never looks at, nor
+    where a pattern begins or goes on after its wildcard."""
+    return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
+
+
+def narrow(query: PartsMatchQuery, found: OperationResult, keep: Keep | None) -> Narrowed:
+    """The matches among what was found, which come first in it, and how many there are in all."""
+    if keep is None:
+        return Narrowed(found.parts, found.hits, certain=True)
+    kept = [part for part, aka in found.with_alternate_mpns() if keep(part, aka)]
+    if len(kept) < len(found.parts):
+        return Narrowed(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
+    whole = query.start + len(kept) >= found.hits and (bool(kept) or not found.hits)
+    return Narrowed(kept, found.hits, certain=whole)
+
+
+def pick(query: PartsMatchQuery, found: OperationResult, keep: Keep | None) -> Narrowed:
+    """The asked for page of the matches among candidates; there are at least so many."""
+    kept = [part for part, aka in found.with_alternate_mpns() if keep is None or keep(part, aka)]
+    return Narrowed(kept[query.start : query.start + query.limit], len(kept), certain=True)
+
+
+def _equal(query: PartsMatchQuery) -> Keep | None:
+    """Each number that is asked for, to the letter."""
+    mpn, sku, either = query.mpn, query.sku, query.mpn_or_sku
+    tests: list[Keep] = []
+    if mpn:
+        tests.append(lambda part, aka: mpn in (part.mpn, aka))
+    if sku:
+        tests.append(lambda part, _: _has_sku(part, sku))
+    if either:
+        tests.append(lambda part, aka: either in (part.mpn, aka) or _has_sku(part, either))
+    return (lambda part, aka: all(test(part, aka) for test in tests)) if tests else None
+
+
+def _has_sku(part: Any, sku: str) -> bool:
+    return any(offer.sku == sku for seller in _everybody(part) for offer in seller.offers)
+
+
+def _like(pattern: str, exact_only: bool) -> Keep:
+    prepare = str if exact_only else normalise
+    matches = wildcards.matcher(WILDCARD.join(map(prepare, pattern.split(WILDCARD))))
+    return lambda part, aka: matches(prepare(part.mpn)) or bool(aka and matches(prepare(aka)))

@@ -1,0 +1,161 @@
+"""`queries` of /parts/match into frozen values with their own errors (contract v3-rest.md §4).
+
+The web reads requests by it, and a comparison what they may cost.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from proxy import errors, model
+from proxy.planning import exact_match
+
+TEXTS = frozenset({"q", "mpn", "brand", "sku", "seller", "mpn_or_sku"})
+NUMBERS = ("mpn", "mpn_or_sku", "sku")
+DEFAULTS: dict[str, Any] = {
+    "q": "",
+    "mpn": None,
+    "brand": None,
+    "sku": None,
+    "seller": None,
+    "mpn_or_sku": None,
+    "start": 0,
+    "limit": model.MATCH_LIMIT_DEFAULT,
+    "reference": None,
+}
+
+
+KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again send its class, too
+
+
+class _NoFiltersError(errors.BadRequest):
+    """A query that says nothing to look for."""
+
+
+def decode(queries: str | None) -> list[Any]:
+    """The JSON list of `queries`. Raises BadRequest, which says what is wrong with it as a whole."""
+    if not queries:
+        raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
+    try:
+        decoded = _json(queries)
+    except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors
+        raise errors.BadRequest('queries is not valid JSON; it must be a list such as [{"mpn":"SN74S74N"}]') from None
+    if not isinstance(decoded, list):
+        raise errors.BadRequest(f"queries must be a JSON list of objects, not {_described(decoded)}")
+    if len(decoded) > model.MATCH_QUERIES_MAX:
+        raise errors.BadRequest(f"at most {model.MATCH_QUERIES_MAX} queries a request, not {len(decoded)}")
+    return decoded
+
+
+def _json(text: str) -> Any:
+    """Any JSON. Half a character, such as "\\ud800", is JSON too, but no text: it becomes a question mark."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        whole = json.dumps(json.loads(text), ensure_ascii=False)
+        return msgspec.json.decode(whole.encode("utf-8", "replace"))
+
+
+def parse(raw: Any) -> model.PartsMatchQuery:
+    """One entry of the list; what is wrong with it becomes its `error`. Unknown keys are ignored where others say what
+    to look for; else the error names them."""
+    if not isinstance(raw, dict):
+        return model.PartsMatchQuery(error=f"a query must be an object, not {_described(raw)}")
+    found = non_null(raw)
+    reference = found.get("reference")
+    try:
+        return model.PartsMatchQuery(**_checked(found))
+    except _NoFiltersError as error:
+        return model.PartsMatchQuery(reference=reference, error=f"{error.message}{_suggestion(raw)}")
+    except errors.BadRequest as error:
+        return model.PartsMatchQuery(reference=reference, error=error.message)
+
+
+def unknown_keys(raws: Iterable[Any]) -> list[str]:
+    """The keys of queries that v3 does not have, such as `queries[0].mpm`, in order."""
+    return [
+        f"queries[{number}].{key}"
+        for number, raw in enumerate(raws)
+        if isinstance(raw, dict) and not raw.keys() <= KEYS
+        for key in raw
+        if key not in KEYS
+    ]
+
+
+def non_null(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a query says; null says nothing."""
+    return {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
+
+
+def _suggestion(raw: dict[str, Any]) -> str:
+    """The first unknown key, and the one that is meant, if it is like any."""
+    key = next((key for key in raw if key not in KEYS), None)
+    if key is None:
+        return ""
+    like = difflib.get_close_matches(key[:40], sorted(TEXTS), 1)
+    return f": there is no key {key[:40]!r}; " + (f"{like[0]!r} is" if like else f"there are {', '.join(DEFAULTS)}")
+
+
+def _checked(found: dict[str, Any]) -> dict[str, Any]:
+    texts = {name: value for name, value in found.items() if name in TEXTS}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise errors.BadRequest(f"{name} must be a string, not {_described(value)}")
+    if not any(map(str.strip, texts.values())):
+        raise _NoFiltersError("Missing search filters")
+    numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
+    _check_together(texts.get("q"), numbers)
+    start, limit = (_non_negative(found, name) for name in ("start", "limit"))
+    if limit > model.MATCH_LIMIT_MAX:
+        raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {_described(limit)}")
+    if start + limit > model.MATCH_WINDOW_MAX:
+        raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}; start is {_described(start)}")
+    for name, number in numbers.items():
+        _check_number(name, number)
+    return found
+
+
+def _check_together(q: str | None, numbers: dict[str, str]) -> None:
+    """Filters that cannot be asked for at once are refused: none is silently left out."""
+    names = list(numbers)
+    words = exact_match.normalise(q) if q else ""
+    if words and any(words != exact_match.normalise(number) for number in numbers.values()):
+        raise errors.BadRequest(f"q and {names[0]} cannot be asked for together")
+    if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
+        raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be asked for together with wildcards")
+
+
+def _check_number(name: str, number: str) -> None:
+    """A number has letters or digits; wildcards beside enough of them, and in MPNs only."""
+    if not any(map(str.isalnum, number)):
+        raise errors.BadRequest(f"{name} has no letters or digits")
+    if exact_match.WILDCARD not in number:
+        return
+    if name == "sku":
+        raise errors.BadRequest("sku takes no wildcards; the service finds whole SKUs only")
+    if len(exact_match.normalise(number)) < exact_match.LITERALS_MIN:
+        raise errors.BadRequest(f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits beside its *")
+    # v3 answered these. Here what fits would be looked for among the few first of thousands, each of them billed.
+    if len(exact_match.normalise(exact_match.literal(number))) < exact_match.LITERALS_MIN:
+        raise errors.BadRequest(
+            f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits in a row beside its *: "
+            "the service finds no numbers by shorter pieces"
+        )
+
+
+def _non_negative(found: dict[str, Any], name: str) -> int:
+    value = found.get(name, DEFAULTS[name])
+    if type(value) is not int:
+        raise errors.BadRequest(f"{name} must be a whole number, not {_described(value)}")
+    if value < 0:
+        raise errors.BadRequest(f"{name} must not be negative, but is {_described(value)}")
+    return value
+
+
+def _described(value: Any) -> str:
+    """A JSON value in words; numbers and words themselves where they are short."""
+    kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return kinds.get(type(value)) or msgspec.json.encode(value)[:20].decode()

@@ -1,0 +1,134 @@
+"""parts/search filtered by part number: the service has no such filter, but supMultiMatch finds parts by number.
+
+It ignores punctuation and case, v3's filter did not: the parts whose number is the same to the letter are picked from
+what it finds. Other filters go with it as options. It can neither count nor sort; a number that fits more parts than
+are asked for makes `hits` the most that there can be (contract v3-rest.md §1.1, graphql.md §2.3).
+"""
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Any
+
+from proxy import errors
+from proxy.mapping import paths
+from proxy.mapping.tables import Tables
+from proxy.model import MappingContext, Projection, SearchRequest
+from proxy.planning import exact_match, facets, lucene, match, search_filters, wildcards
+from proxy.planning.lucene import Condition
+from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
+from proxy.planning.projection_cache import CompiledParts, ProjectionCache
+from proxy.planning.search_support import FilterCondition, SupportedRequest
+
+MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
+FIELD = "mpn"
+
+
+def filtered_mpns(tables: Tables, asked: Iterable[FilterCondition]) -> tuple[str, ...] | None:
+    """The part numbers that pass all filters by number; None where there is no such filter. Raises BadRequest."""
+    conditions = [each.condition for each in asked if is_mpn_filter(tables, each.condition)]
+    if not conditions:
+        return None
+    for each in conditions:
+        _check(each)
+    first, *rest = (dict.fromkeys(each.values) for each in conditions)
+    found = tuple(value for value in first if all(value in other for other in rest))
+    if len(found) > MPNS_MAX:
+        raise errors.BadRequest(
+            f"filter[fields][{FIELD}][] takes at most {MPNS_MAX} numbers, not {len(found)}; send several requests"
+        )
+    return found
+
+
+def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
+    """Whether a condition leaves out parts by their number."""
+    field = tables.search.get(condition.field)
+    return field is not None and field.number and not search_filters.is_always_true(tables, condition)
+
+
+def candidate_limit(count: int, start: int, limit: int) -> int:
+    """Candidates to ask for, of each of `count` numbers; together no more than one operation may return."""
+    return min(match.PARTS_MAX // count, max(match.CANDIDATES, start + limit)) if count and limit else 0
+
+
+class MpnSearchPlan:
+    """One supMultiMatch for a page, as search.SearchPlan. It costs what the service finds, not only what is shown."""
+
+    def __init__(
+        self, supported: SupportedRequest, tables: Tables, wanted: tuple[str, ...], others: list[Condition]
+    ) -> None:
+        """Raises BadRequest for what the service cannot filter by, and for `q` beside a number."""
+        _check_q(supported.request.q, wanted)
+        self._request = supported.request
+        self._mpns = tuple(number for number in wanted if exact_match.normalise(number))
+        self._criteria = search_filters.translate(tables, others)
+        self._sorting = _sorting(tables, supported.request)
+        ignored = supported.request.sortby != SearchRequest().sortby and self._sorting is None
+        sortby = supported.request.sortby.partition(" ")[0]
+        self._empty = supported.without_counts()
+        self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
+
+    def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
+        """The document and mapper of the page."""
+        return projections.numbered(projection)
+
+    def operations(self, _: ProjectionCache, document: Document, context: MappingContext) -> list[PlannedOperation]:
+        """One, or none where it is known that nothing is found."""
+        if self._criteria.finds_nothing or not self._mpns:
+            return []
+        limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
+        options = {"filters": self._criteria.filters, "requireStockAvailable": self._criteria.in_stock_only}
+        variables = {
+            "queries": [{"mpn": number, "start": 0, "limit": limit} for number in self._mpns],
+            "options": {name: value for name, value in options.items() if value},
+            "country": context.country,
+            "currency": context.currency,
+        }
+        positions = tuple(range(len(self._mpns)))
+        return [PlannedOperation(document, variables, limit * len(positions), match.read_multi_match, positions)]
+
+    def result(self, found: dict[int, OperationResult]) -> QueryResult:
+        """The page's parts. What was not returned may be of another punctuation, and counts as a hit."""
+        failure = next((each.failure for each in found.values() if each.failure is not None), None)
+        if failure is not None:
+            return QueryResult([], 0, failure.message, failure)
+        answers = list(zip(self._mpns, found.values(), strict=bool(found)))
+        kept = [part for number, answer in answers for part in answer.parts if part.mpn == number]
+        if self._sorting is not None:
+            value, descending = self._sorting
+            kept.sort(key=lambda part: str(value(part)).casefold(), reverse=descending)
+        hits = len(kept) + sum(max(0, answer.hits - len(answer.parts)) for _, answer in answers)
+        start = self._request.start
+        parts = kept[start : start + self._request.limit]
+        snippets = [part.shortDescription for part in parts]
+        searched = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
+        return QueryResult(
+            parts, hits, details=searched.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
+        )
+
+
+def _sorting(tables: Tables, request: SearchRequest) -> tuple[Any, bool] | None:
+    """The value that parts at hand are sorted by, and whether downwards; None where they have none."""
+    name, direction = lucene.order(request.sortby)
+    field = tables.search.get(name)
+    if field is None or field.path is None:
+        return None
+    return attrgetter(".".join(step.alias for step in paths.parse(field.path).steps)), direction == "desc"
+
+
+def _check(condition: Condition) -> None:
+    if condition.is_range:
+        raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
+    if any(wildcards.ANY in value for value in condition.values):
+        raise errors.BadRequest(
+            f'{condition.field}: a filter takes whole numbers; ask /parts/match for {{"mpn": "SN74*"}} instead'
+        )
+
+
+def _check_q(q: str, wanted: tuple[str, ...]) -> None:
+    """`q` finds what has its words; a part number is all that is known to have them."""
+    words = exact_match.normalise(q)
+    if words and any(words != exact_match.normalise(number) for number in wanted):
+        raise errors.BadRequest(
+            f"q and a filter by {FIELD} cannot be asked for together, because the service finds parts by either; "
+            f"leave q out, or put its words into filters such as brand.name"
+        )

@@ -1,0 +1,242 @@
+"""v3's filters and sort orders in the service's words (contract graphql.md §2.4), by the tables of mappings/.
+
+What cannot be said there is refused with a message that lists what can; nothing is silently left out.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from proxy import bounds, errors
+from proxy.mapping.tables import SearchField, Tables
+from proxy.planning import lucene, spec_fields, wildcards
+from proxy.planning.lucene import Condition
+from proxy.planning.spec_fields import spec_key
+
+SINGLE_VALUED = frozenset(  # a part has one
+    {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
+)
+EMPTY_RANGE = ("1", "0")  # a range that holds none
+ID = re.compile(r"0|[1-9][0-9]*")  # the service's; anything else it takes for a name
+
+
+class UnknownSpec(errors.BadRequest):
+    """A spec that the tables do not hold; the service may have it all the same."""
+
+
+class SearchFilters(NamedTuple):
+    """Variables of a search: the service's filters, and whether only parts in stock count. A filter without a value is
+    one that nothing passes."""
+
+    filters: dict[str, list[str]]
+    in_stock_only: bool
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether it is known that no part meets them, so that nobody need be asked."""
+        return not all(self.filters.values())
+
+    def variables(self) -> dict[str, Any]:
+        """Without what is not used: an absent variable is an absent argument."""
+        found: dict[str, Any] = {"filters": self.filters} if self.filters else {}
+        return found | ({"inStockOnly": True} if self.in_stock_only else {})
+
+
+def field_support(tables: Tables, field: str) -> SearchField | None:
+    """What the service can do with a field; None where it knows nothing like it. Raises UnknownSpec."""
+    key = spec_key(field)
+    if key is None:
+        return tables.search.get(field)
+    if tables.specs.source(key) is None:
+        raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
+    source = spec_fields.source(tables, field)
+    if source is None:  # an end of a spec that is no range: v3's, and the service has nothing for it
+        return SearchField()
+    return SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
+
+
+def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
+    """All conditions at once. Raises BadRequest for the first that cannot be expressed, UnlistedError where
+    a name has to be looked up in a list of the service that the tables do not hold: its filters take names loosely,
+    v3's did not.
+    """
+    filters: dict[str, list[str]] = {}
+    in_stock_only = False
+    asked = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
+    for condition in _merged_ranges(asked):
+        field = field_support(tables, condition.field)
+        if field is not None and field.stock:
+            _check_stock(condition)
+            in_stock_only = True
+            continue
+        if field is None or field.filter is None:
+            raise unsupported_field(tables, condition.field, "filter")
+        values = _values(tables, field, condition)
+        filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
+    return SearchFilters(filters, in_stock_only)
+
+
+def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
+    """`sort` and `sortDir` of the one key in a `sortby` such as `avg_price asc`; none for the service's own order."""
+    name, direction = lucene.order(sortby)
+    if (name, direction) == ("score", "desc"):
+        return {}
+    field = field_support(tables, name)
+    if field is None or field.sort is None:
+        raise unsupported_field(tables, name, "sort")
+    return {"sort": spec_fields.sort_key(tables, name, direction) or field.sort, "sortDir": direction}
+
+
+def is_always_true(tables: Tables, condition: Condition) -> bool:
+    """Whether it asks for any value of a field that every part has, as `[* TO *]` does: nothing to ask for then."""
+    field = tables.search.get(condition.field)
+    anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
+    return anything and field is not None and field.every
+
+
+def _values(tables: Tables, field: SearchField, condition: Condition) -> list[str]:
+    if condition.is_range:
+        if spec_key(condition.field) is None:
+            raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
+        return _range(condition)
+    patterns = [value for value in condition.values if wildcards.ANY in value]
+    if patterns:
+        _check_patterns(field, condition.field, patterns)
+    if field.uid or field.name:
+        return list(dict.fromkeys(id_ for value in condition.values for id_ in ids(tables, field, value)))
+    if field.id:
+        return [value for value in condition.values if ID.fullmatch(value)]
+    return [_value(condition.field, value) for value in condition.values]
+
+
+def _value(field: str, value: str) -> str:
+    """One value as the service has it. Nothing that it would read as a range."""
+    if value.startswith("(") and value.endswith(")") and "__" in value:  # the service takes it for one
+        raise errors.BadRequest(f"{field}: {value[:40]!r} is no value; a range is written as [1 TO 5]")
+    return value
+
+
+def _range(condition: Condition) -> list[str]:
+    """`(low__high)`, either end at will (contract graphql.md §2.4); none where no number is in it."""
+    low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
+    if low is None and high is None:
+        raise errors.BadRequest(f"{condition.field}: a range needs an end; the service cannot ask if a value exists")
+    if low is not None and high is not None and low > high:
+        return []
+    return [f"({'' if low is None else low}__{'' if high is None else high})"]
+
+
+def _number(condition: Condition, end: str) -> float:
+    try:
+        number = float(end)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise errors.BadRequest(f"{condition.field}: a range goes from number to number, not {end[:40]!r}")
+    return number
+
+
+def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
+    """The service's ids of whom a uid or a name stands for, `*` in a name for anything; none where nobody has it."""
+    if field.uid:
+        return _of_uid(tables, field.uid, value)
+    kind = field.name or ""
+    if wildcards.ANY not in value:
+        return tables.ids(kind, value)
+    found = tables.ids_like(kind, value, wildcards.matcher(value))
+    bounds.MATCHES.check(len(found), value)
+    return found
+
+
+def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
+    """Names are compared with the service's lists here; the service itself takes no wildcards."""
+    if field.name is None or not all(value.strip(wildcards.ANY) for value in patterns):
+        raise errors.BadRequest(
+            f"{name}: the service has no wildcards in filters but those of names, and cannot ask if a value exists"
+        )
+
+
+def _of_uid(tables: Tables, kind: str, uid: str) -> tuple[str, ...]:
+    """The service's id, by name where only that is known; none where nobody has the uid."""
+    identity = tables.uids[kind].target(uid)
+    if identity is None:
+        return ()
+    return (identity.id,) if identity.id else tables.ids(kind, identity.name or "")
+
+
+def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
+    """The same with one range a field, which is what is in all of its ranges; beside values, those that are in it."""
+    ranges: dict[str, Condition] = {}
+    for each in conditions:
+        if each.is_range:
+            ranges[each.field] = _range_intersection(ranges[each.field], each) if each.field in ranges else each
+    values = [_within(each, ranges.get(each.field)) for each in conditions if not each.is_range]
+    fields = {each.field for each in values}
+    return [*values, *(each for each in ranges.values() if each.field not in fields)]
+
+
+def _within(values: Condition, limits: Condition | None) -> Condition:
+    """The values that are in a range of the same field."""
+    if limits is None:
+        return values
+    low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
+    numbers = ((value, _number(values, value)) for value in values.values)
+    kept = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
+    return Condition(values.field, tuple(kept)) if kept else Condition(values.field, (), *EMPTY_RANGE)
+
+
+def _range_intersection(one: Condition, other: Condition) -> Condition:
+    """What is in two ranges of one field."""
+    lows = [end for end in (one.low, other.low) if end is not None]
+    highs = [end for end in (one.high, other.high) if end is not None]
+    low = max(lows, key=lambda end: _number(one, end), default=None)
+    high = min(highs, key=lambda end: _number(one, end), default=None)
+    return Condition(one.field, (), low, high)
+
+
+def _intersection(tables: Tables, name: str, one: list[str] | None, other: list[str]) -> list[str]:
+    """Values that pass two filters on one field of the service's. Where a part can have several values, one may pass
+    the first filter and another the second: the service has no words for that."""
+    if one is None or set(other) <= set(one):
+        return other
+    if set(one) <= set(other):
+        return one
+    common = [value for value in one if value in other]
+    if name in SINGLE_VALUED or (common and _is_single(tables, name)):
+        return common
+    raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give one of them")
+
+
+def _is_single(tables: Tables, name: str) -> bool:
+    """Whether a part has one value of the field: not of sellers and categories, nor of specs that are lists."""
+    key = spec_key(name)
+    return key is not None and not tables.specs.is_list(key)
+
+
+def _check_stock(condition: Condition) -> None:
+    if (condition.low, condition.high) not in {("1", None), ("0.0", None), ("1.0", None)} or condition.values:
+        raise errors.BadRequest(
+            f"{condition.field} can only be asked for as [1 TO *]: the service knows in stock or not"
+        )
+
+
+def unsupported_field(tables: Tables, field: str, what: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
+    """The error for a field that the service cannot filter, count or sort by: it lists those that it can."""
+    entry = tables.search.get(field)
+    instead = f"; {entry.instead}" if entry and entry.instead and what != "sort" else ""
+    verb = "count" if what == "facet" else what
+    return errors.BadRequest(
+        f"the service cannot {verb} by {field[:60]!r}; it can by {supported_fields(tables, what)}{instead}"
+    )
+
+
+def supported_fields(tables: Tables, what: Literal["filter", "facet", "sort"]) -> str:
+    """The fields that the service can filter, count or sort by, in words."""
+    first = ["score desc"] if what == "sort" else []
+    names = (
+        name
+        for name, each in tables.search.items()
+        if getattr(each, what) or (what == "filter" and (each.stock or each.number))
+    )
+    return f"{', '.join([*first, *names])} and specs.<key>.value"

@@ -1,0 +1,205 @@
+"""Which counts and sort keys of a parts search have no source upstream: served empty or ignored, and named.
+
+A field that v3 never had is a 400. So is every filter that the service cannot apply: without it the result would be
+untrue. A count or an order is beside the result, so a v3 field without a source does not refuse the search.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from msgspec import structs
+
+from proxy import bounds, errors
+from proxy.kit.slices import Slices
+from proxy.mapping.tables import SearchField, Tables
+from proxy.model import FacetField, SearchRequest
+from proxy.planning import lucene, search_filters, spec_fields, wildcards
+from proxy.planning.lucene import Condition
+
+SCORE = ("score", "desc")  # the service's own order
+
+
+class FilterCondition(NamedTuple):
+    """One condition and the parameter that it was sent in."""
+
+    parameter: str
+    condition: Condition
+
+    def named(self, value: str) -> str:
+        """Parameter and value, as they are named to a client."""
+        field = f"{self.condition.field}:" if self.parameter == "filter[queries]" else ""
+        return f"{self.parameter}={field}{value}"
+
+
+class RequestFilters(NamedTuple):
+    """The filters of a request, and the conditions of each of its facet queries by its text."""
+
+    every: list[FilterCondition]
+    counted: dict[str, list[Condition]]
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All of them."""
+        return [*(each.condition for each in self.every), *(each for some in self.counted.values() for each in some)]
+
+    @property
+    def patterns(self) -> list[str]:
+        """The values with a `*` in them, but for those that stand for any value."""
+        values = (value for each in self.conditions for value in each.values if wildcards.ANY in value)
+        return [value for value in values if value != wildcards.ANY]
+
+
+class SupportedRequest(NamedTuple):
+    """What the service can do of a request. `facets`, `stats` and `queries` are served empty; `names` are the
+    parameters that are ignored, or that nothing can pass because nobody has the value."""
+
+    request: SearchRequest
+    facets: tuple[FacetField, ...] = ()
+    stats: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def without_counts(self) -> "SupportedRequest":
+        """The same where the service can count nothing at all."""
+        request = self.request
+        facets = tuple(each for each in request.facets if each.include)
+        stats = tuple(field for field, _ in request.stats)
+        drilldown = request.drilldown if request.drilldown and request.drilldown.include else None
+        names = [*_facet_names(facets), *_stats_names(stats), *_query_names(request.facet_queries)]
+        return SupportedRequest(
+            structs.replace(request, facets=(), stats=(), facet_queries=(), drilldown=None),
+            (*self.facets, *facets),
+            (*self.stats, *stats),
+            (*self.queries, *request.facet_queries),
+            tuple(dict.fromkeys([*self.names, *names, *(["spec_drilldown"] if drilldown else [])])),
+        )
+
+
+def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
+    """All conditions of a request, parsed one query at a time: it yields after each. Raises BadRequest for a query that
+    is not understood, and for too many conditions."""
+    every: list[FilterCondition] = []
+    for name, values in request.filters:
+        every += [FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)]
+        yield
+    for text in request.filter_queries:
+        every += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
+        yield
+    bounds.CONDITIONS.check(len(every))
+    counted: dict[str, list[Condition]] = {}
+    for text in request.facet_queries:
+        counted[text] = lucene.conditions(text)
+        bounds.CONDITIONS.check(len(counted[text]), "facet[queries][]")
+        yield
+    found = RequestFilters(every, counted)
+    bounds.PATTERNS.check(len(found.patterns))
+    return found
+
+
+def supported_part(
+    request: SearchRequest, asked: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
+) -> SupportedRequest:
+    """What the service can do of a request with these filters. `complete`: the tables hold all specs of the service.
+
+    Raises BadRequest for a field that v3 never had, UnknownSpec and UnlistedError where the tables do not tell.
+    """
+    able = _FieldSupport(tables, features, complete)
+    facets = tuple(each for each in request.facets if each.include and not able.counts(each.field))
+    stats = tuple(field for field, _ in request.stats if not able.measures(field))
+    queries = tuple(text for text in request.facet_queries if not able.filters(asked.counted[text]))
+    sortby, ignored = able.order(request.sortby)
+    names = [
+        *_facet_names(facets),
+        *_stats_names(stats),
+        *_query_names(queries),
+        *ignored,
+        *_unmatched_values(tables, asked.every),
+    ]
+    if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
+        names.append("spec_drilldown")
+    left = structs.replace(
+        request,
+        sortby=sortby,
+        facets=tuple(each for each in request.facets if each not in facets),
+        stats=tuple((field, apart) for field, apart in request.stats if field not in stats),
+        facet_queries=tuple(text for text in request.facet_queries if text not in queries),
+    )
+    return SupportedRequest(left, facets, stats, queries, tuple(dict.fromkeys(names)))
+
+
+class _FieldSupport:
+    """What the service can do with a field. Each method raises BadRequest for one that v3 never had."""
+
+    def __init__(self, tables: Tables, features: frozenset[str], complete: bool) -> None:
+        self._tables = tables
+        self._features = features
+        self._complete = complete
+
+    def counts(self, field: str) -> bool:
+        """In a facet. Specs are counted for plans with TECH_SPECS only."""
+        can = self._known(field, "facet")
+        return bool(can and can.facet) and not (can and can.facet == "specAggs" and "TECH_SPECS" not in self._features)
+
+    def measures(self, field: str) -> bool:
+        """In statistics, which the service has of specs only."""
+        if spec_fields.spec_key(field) is None and not self._tables.is_v3(field):
+            raise errors.BadRequest(
+                f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
+            )
+        return self.counts(field) and spec_fields.spec_key(field) is not None
+
+    def filters(self, conditions: list[Condition]) -> bool:
+        """By all of these conditions."""
+        wanted = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
+        found = [self._known(field, "filter") for field in wanted]
+        return all(can is not None and bool(can.filter or can.stock) for can in found)
+
+    def order(self, sortby: str) -> tuple[str, list[str]]:
+        """The first key that the service sorts by, and the other keys; `score desc` may follow, and says nothing."""
+        orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
+        able = [order for order in orders if self._sorts(order)]
+        first = able[0] if able else SCORE
+        ignored = [name for name, _ in dict.fromkeys(each for each in orders if each not in (first, SCORE))]
+        return " ".join(first), [f"sortby={name}" for name in ignored]
+
+    def _sorts(self, order: tuple[str, str]) -> bool:
+        if order[0] == "score":
+            return order == SCORE
+        try:
+            can = self._known(order[0], "sort")
+        except search_filters.UnknownSpec as unknown:
+            able = search_filters.supported_fields(self._tables, "sort")
+            raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {able}") from None
+        return can is not None and can.sort is not None
+
+    def _known(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
+        try:
+            can = search_filters.field_support(self._tables, field)
+        except search_filters.UnknownSpec:
+            if self._complete and self._tables.is_v3(field):
+                return None
+            raise
+        if can is None and not self._tables.is_v3(field):
+            raise search_filters.unsupported_field(self._tables, field, use)
+        return can
+
+
+def _unmatched_values(tables: Tables, asked: list[FilterCondition]) -> Iterator[str]:
+    """Values that are to be uids or names of something, and that nothing has. Raises UnlistedError."""
+    for each in asked:
+        field = tables.search.get(each.condition.field)
+        if field is not None and (field.uid or field.name):
+            values = (value for value in each.condition.values if "*" not in value)
+            yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))
+
+
+def _facet_names(facets: tuple[FacetField, ...]) -> list[str]:
+    return [f"facet[fields][{each.field}]" for each in facets]
+
+
+def _stats_names(fields: tuple[str, ...]) -> list[str]:
+    return [f"stats[{field}]" for field in fields]
+
+
+def _query_names(texts: tuple[str, ...]) -> list[str]:
+    return [f"facet[queries]={text}" for text in texts]

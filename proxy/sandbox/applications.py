@@ -1,0 +1,199 @@
+"""Which applications may use the sandbox: credentials, domains, flows, a part allowance and the features of their plan.
+
+The settings have the first; the portal adds, changes and removes others while the sandbox runs. The identity service,
+the query service and the accounting read them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from proxy.sandbox import user_directory
+from proxy.sandbox.state import store as state
+
+SUPPLY_SCOPE = "supply.domain"
+DOMAINS = ("supply", "design")
+CLIENT_CREDENTIALS, AUTHORIZATION_CODE, PASSWORD = "client_credentials", "authorization_code", "password"
+FLOWS = frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE, PASSWORD})
+# SupNexarFeatureID, contract graphql.md §1.3.
+FEATURES = frozenset(
+    {
+        "LEAD_TIME",
+        "LIFECYCLE",
+        "DATASHEETS",
+        "TECH_SPECS",
+        "CAD_MODELS",
+        "SIMILAR_PARTS",
+        "SUGGESTIONS",
+        "SPELLING_CORRECTIONS",
+        "INVENTORY_HISTORY",
+    }
+)
+
+
+def is_absolute_uri(uri: str) -> bool:
+    """Whether a browser may be sent there (RFC 6749 §3.1.2). A program's own scheme has a dot in it and needs no host
+    (RFC 8252 §7.1)."""
+    if not uri.isascii() or not uri.isprintable() or " " in uri or "#" in uri:
+        return False
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
+    return bool(parts.netloc) if parts.scheme in ("http", "https") else "." in parts.scheme
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxApplication:
+    """An application. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation` its owner's id.
+
+    `flows` are the grants by which it may ask for tokens; a user's flow includes refresh tokens. `redirect_uris` are
+    where a browser may be sent with a code or after signing out: exactly these. `created` in seconds since 1970; None:
+    with the sandbox. One that is `deleted` may do nothing; it is kept to be shown. `plan` is a key of plans.py; None:
+    its own.
+    """
+
+    name: str
+    application_id: str
+    client_id: str
+    client_secret: str
+    part_limit: int = 1000
+    features: frozenset[str] = FEATURES
+    domains: tuple[str, ...] = ("supply",)
+    redirect_uris: tuple[str, ...] = ()
+    flows: frozenset[str] = frozenset({CLIENT_CREDENTIALS})
+    organisation: str = user_directory.DEFAULT_ORGANISATION.id
+    description: str | None = None
+    created: float | None = None
+    deleted: bool = False
+    plan: str | None = None
+
+    def __post_init__(self) -> None:
+        self._known("features", self.features, FEATURES)
+        self._known("domains", self.domains, DOMAINS)
+        self._known("flows", self.flows, FLOWS)
+        if not self.domains:
+            raise ValueError(f"application {self.name}: it needs a domain, {' or '.join(DOMAINS)}")
+        if self.part_limit < 0:
+            raise ValueError(f"application {self.name}: part_limit must not be negative, it is {self.part_limit}")
+        for uri in self.redirect_uris:
+            if not is_absolute_uri(uri):
+                raise ValueError(f"application {self.name}: {uri!r} is no absolute URI without a fragment")
+
+    def __repr__(self) -> str:
+        return f"SandboxApplication({self.name!r}, application_id={self.application_id!r})"
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes of its domains."""
+        return tuple(f"{domain}.domain" for domain in self.domains)
+
+    def _known(self, what: str, given: Iterable[str], known: Iterable[str]) -> None:
+        unknown = set(given) - set(known)
+        if unknown:
+            raise ValueError(f"application {self.name}: unknown {what} {sorted(unknown)}")
+
+
+# The account that is there when nobody hands one in. A sandbox guards nothing, so its secret may be known.
+DEFAULT_APPLICATION = SandboxApplication(
+    "Sandbox application",
+    "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
+    "11111111-1111-4111-8111-111111111111",
+    "sandbox-secret-22222222222222222222",
+    plan="evaluation",
+)
+# One for users' tokens; its redirect URI is that of the service's own samples (contract graphql.md §4.3).
+DEFAULT_DESIGN_APPLICATION = SandboxApplication(
+    "Sandbox design application",
+    "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a02",
+    "33333333-3333-4333-8333-333333333333",
+    "sandbox-secret-44444444444444444444",
+    domains=DOMAINS,
+    redirect_uris=("http://localhost:3000/login",),
+    flows=frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE}),
+    plan="evaluation",
+)
+
+
+class ApplicationRegistry:
+    """Accounts by client id and by application id, both of them one account's. May be changed at any moment."""
+
+    def __init__(self, accounts: Iterable[SandboxApplication], kept: state.StateStore | None = None) -> None:
+        """Those that are handed in are there if nothing is kept yet."""
+        self._kept = kept = kept or state.StateStore()
+        self._by_application = kept.rows("application", SandboxApplication)
+        self._by_client = {account.client_id: account for account in self._by_application.values()}
+        self._for_ide = kept.rows("ide_application", str)
+        self._deleted = kept.rows("deleted_application", SandboxApplication)
+        if kept.is_new:
+            for account in accounts:
+                self.add(account)
+            if not self._by_application:
+                raise ValueError("accounts must not be empty")
+
+    @property
+    def all(self) -> tuple[SandboxApplication, ...]:
+        """All of them, oldest first."""
+        return tuple(self._by_application.values())
+
+    def of_organisation(self, organisation: str) -> tuple[SandboxApplication, ...]:
+        """The applications of the organisation with this id, oldest first."""
+        return tuple(account for account in self._by_application.values() if account.organisation == organisation)
+
+    def deleted_by(self, organisation: str) -> tuple[SandboxApplication, ...]:
+        """What the organisation with this id has deleted, in that order. Nothing else here finds them."""
+        return tuple(account for account in self._deleted.values() if account.organisation == organisation)
+
+    def by_client_id(self, client_id: str) -> SandboxApplication | None:
+        """The account with this client id."""
+        return self._by_client.get(client_id)
+
+    def by_application(self, application_id: str) -> SandboxApplication | None:
+        """The account with this application id, in either case of letters (it is a GUID)."""
+        return self._by_application.get(application_id.lower())
+
+    def add(self, account: SandboxApplication) -> None:
+        """A new application: it may ask for tokens at once. Raises ValueError where an id is taken."""
+        if account.client_id in self._by_client or account.application_id.lower() in self._by_application:
+            raise ValueError(f"application {account.name}: client ids and application ids must differ")
+        self._put(account)
+
+    def replace(self, account: SandboxApplication) -> None:
+        """Put it in the place of the one with its application id. Raises KeyError where there is none, and ValueError
+        where its client id is another's."""
+        if account.application_id.lower() not in self._by_application:
+            raise KeyError(account.application_id)
+        self._put(account)
+
+    def remove(self, application_id: str) -> None:
+        """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
+        with self._kept.transaction():
+            removed = self._by_application[application_id.lower()]
+            # First what may not be kept: then it is there as before.
+            self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
+            del self._by_application[removed.application_id.lower()]
+            del self._by_client[removed.client_id]
+            if self._for_ide.get(removed.organisation) == removed.application_id:
+                del self._for_ide[removed.organisation]
+
+    def ide_application(self, organisation: str) -> SandboxApplication | None:
+        """With which application the IDE authorises: the one chosen, else the organisation's first."""
+        chosen = self.by_application(self._for_ide.get(organisation, ""))
+        return chosen or next(iter(self.of_organisation(organisation)), None)
+
+    def choose_for_ide(self, application_id: str) -> None:
+        """From now on the IDE authorises with this one. Raises KeyError where there is none."""
+        chosen = self._by_application[application_id.lower()]
+        self._for_ide[chosen.organisation] = chosen.application_id
+
+    def _put(self, account: SandboxApplication) -> None:
+        other = self.by_client_id(account.client_id)
+        if other is not None and other.application_id.lower() != account.application_id.lower():
+            raise ValueError(f"application {account.name}: its client id is {other.name}'s")
+        before = self._by_application.get(account.application_id.lower())
+        self._deleted.pop(account.application_id.lower(), None)
+        # First what may not be kept: then its client id is good as before.
+        self._by_application[account.application_id.lower()] = account
+        if before is not None:
+            del self._by_client[before.client_id]
+        self._by_client[account.client_id] = account

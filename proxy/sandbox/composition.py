@@ -1,0 +1,227 @@
+"""All services of a sandbox, joined into one application: here and nowhere else.
+
+`create_app` reads from what they share to the services themselves; nothing is decided here.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiohttp import web
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import admin, applications, home_page, journal, middleware, part_usage, user_directory
+from proxy.sandbox import settings as chosen
+from proxy.sandbox.catalog import store
+from proxy.sandbox.design import design_store, files
+from proxy.sandbox.design import services as running_design
+from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
+from proxy.sandbox.ide import running as running_ide
+from proxy.sandbox.identity import assembly as identities
+from proxy.sandbox.identity import discovery, keys
+from proxy.sandbox.injection import exchanges, injector
+from proxy.sandbox.legacy_v3 import admin as legacy_admin
+from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
+from proxy.sandbox.legacy_v3 import service as legacy_service
+from proxy.sandbox.portal import assembly as portal
+from proxy.sandbox.state import store as state
+
+MAX_BODY = 8 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SharedServices:
+    """What several services of one sandbox use."""
+
+    settings: chosen.SandboxSettings
+    clock: clocks.Clock
+    rng: random.Random
+    kept: state.StateStore
+    catalog: store.Catalog
+    surfaces: surfaces.Surfaces
+    request_counts: journal.RequestCounts
+    journal: journal.RequestJournal
+    faults: injector.FaultInjector
+    part_usage: part_usage.PartUsage
+    applications: applications.ApplicationRegistry
+    users: user_directory.UserDirectory
+
+    @property
+    def watch(self) -> exchanges.ExchangeMiddleware:
+        """What is around every exchange that faults may strike."""
+        return exchanges.ExchangeMiddleware(self.faults, self.journal)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What one sandbox is made of, for who runs it."""
+
+    shared: SharedServices
+    identity: identities.Identity
+    design: running_design.DesignServices
+    legacy: legacy_service.Service
+
+
+SERVICES = web.AppKey("services", Services)
+
+
+def create_app(
+    settings: chosen.SandboxSettings,
+    clock: clocks.Clock,
+    rng: random.Random | None = None,
+    *,
+    catalog: store.Catalog | None = None,
+    key: keys.SigningKey | None = None,
+) -> web.Application:
+    """The sandbox as an application, its services under SERVICES. A catalog or key that is handed in is shared and
+    stays the caller's. Raises ValueError for a state file that cannot be had."""
+    kept = state.StateStore(settings.state)
+    with ExitStack() as if_refused:
+        if_refused.callback(kept.close)
+        opened = catalog or store.open_catalog(settings.parts, settings.catalog, settings.seed, file=settings.prepared)
+        app = _joined(_shared(settings, clock, rng or random.SystemRandom(), kept, opened), key)
+        if catalog is None:
+            app.on_cleanup.append(_closing(opened))
+        kept.complete_creation()
+        app.on_cleanup.append(_closing(kept))
+        if_refused.pop_all()
+    return app
+
+
+def _shared(
+    settings: chosen.SandboxSettings,
+    clock: clocks.Clock,
+    rng: random.Random,
+    kept: state.StateStore,
+    catalog: store.Catalog,
+) -> SharedServices:
+    built = schema.build()
+    drawing = injector.FaultInjector(settings.faults, rng, schema.places(built))
+    return SharedServices(
+        settings=settings,
+        clock=clock,
+        rng=rng,
+        kept=kept,
+        catalog=catalog,
+        surfaces=surfaces.Surfaces(built),
+        request_counts=journal.RequestCounts(),
+        journal=journal.RequestJournal(clock),
+        faults=drawing,
+        part_usage=part_usage.PartUsage(clock, lambda: drawing.quota, kept),
+        applications=applications.ApplicationRegistry(settings.applications, kept),
+        users=user_directory.UserDirectory(settings.organisations, settings.users, kept),
+    )
+
+
+def _joined(shared: SharedServices, key: keys.SigningKey | None) -> web.Application:
+    app = web.Application(
+        client_max_size=MAX_BODY,
+        middlewares=[middleware.require_valid_host, middleware.restrict_admin(shared.settings.admin_hosts)],
+    )
+    identity = _identity(app, shared, key)
+    design = _design(app, shared, identity)
+    _queries(app, shared, identity, design)
+    legacy = _legacy(app, shared)
+    control = admin.Admin(shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions)
+    control.add_routes(app.router)
+    offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
+    home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
+    app.middlewares.append(identity.pages.not_found)
+    middleware.allow_cross_origin(app, (*transport.PATHS, *discovery.FOR_PAGES))
+    app.cleanup_ctx.append(shared.part_usage.background_writes)
+    app[SERVICES] = Services(shared, identity, design, legacy)
+    return app
+
+
+def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey | None) -> identities.Identity:
+    """With the portal, which stands on its sessions."""
+    identity = identities.assemble(
+        shared.settings,
+        shared.applications,
+        shared.users,
+        kept=shared.kept,
+        key=key,
+        clock=shared.clock,
+        rng=shared.rng,
+        seen=shared.request_counts.record_token,
+    )
+    identity.add_routes(app.router, shared.watch)
+    pages = portal.assemble(identity, shared.applications, shared.users, shared.part_usage, clock=shared.clock)
+    pages.add_routes(app.router)
+    return identity
+
+
+def _design(
+    app: web.Application, shared: SharedServices, identity: identities.Identity
+) -> running_design.DesignServices:
+    held = design_store.DesignStore(
+        shared.catalog,
+        shared.settings.seed,
+        shared.clock,
+        lambda: design_store.members_of(shared.users),
+        kept=shared.kept,
+    )
+    design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
+    app.cleanup_ctx.append(design.lifespan)
+    files.FileService(held, identity.issued).add_routes(app.router)
+    return design
+
+
+def _queries(
+    app: web.Application, shared: SharedServices, identity: identities.Identity, design: running_design.DesignServices
+) -> None:
+    """The query service, over HTTP and over sockets, and its IDE."""
+    queries = service.QueryService(
+        chosen=shared.settings,
+        surfaces_of=shared.surfaces,
+        drawing=shared.faults,
+        catalog=shared.catalog,
+        known=shared.applications,
+        users=shared.users,
+        counted=shared.part_usage,
+        issued=identity.issued,
+        clock=shared.clock,
+        rng=shared.rng,
+        seen=shared.request_counts.record_query,
+        design=lambda: design.client,
+    )
+    live = sockets.Sockets(queries, shared.watch)
+    app.on_shutdown.append(live.close)
+    shown = definition.Definition(lambda: shared.surfaces.current(shared.faults.missing).schema)
+    ide = _ide(shared, identity)
+    ide.add_routes(app.router)
+    transport.Transport(queries, ide.page, shown).add_routes(app.router, shared.watch, live)
+
+
+def _ide(shared: SharedServices, identity: identities.Identity) -> running_ide.Ide:
+    return running_ide.Ide(
+        identity=identity,
+        known=shared.applications,
+        users=shared.users,
+        counted=shared.part_usage,
+        watch=shared.watch,
+        clock=shared.clock,
+        issuer=shared.settings.issuer,
+        token_required=not shared.settings.no_auth,
+    )
+
+
+def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.Service:
+    """The old v3 service."""
+    legacy = legacy_service.Service(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
+    legacy_endpoints.Endpoints(legacy, shared.journal).add_routes(app.router)
+    legacy_admin.Admin(legacy).add_routes(app.router)
+    return legacy
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+def _closing(opened: _Closable) -> Callable[[web.Application], Awaitable[None]]:
+    async def close(_app: web.Application) -> None:
+        opened.close()
+
+    return close

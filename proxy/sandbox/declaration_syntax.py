@@ -1,0 +1,98 @@
+"""What a person declares to the sandbox, as values: `5xx share=0.05 status=503` on the command line, JSON at /admin.
+
+Read for faults and for the disturbances of the old v3 service, which say what kinds there are and what a figure of each
+accepts. Every mistake is a ValueError that names the word and the value.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, get_type_hints
+
+import msgspec
+
+K = TypeVar("K", bound=msgspec.Struct)
+
+
+def kind_name(kind: type[msgspec.Struct]) -> str:
+    """The word by which a kind is declared."""
+    return str(kind.__struct_config__.tag)
+
+
+def accepted_values(kind: type[msgspec.Struct], figure: str) -> str:
+    """What a figure of a kind may be, in the words of its Meta."""
+    hint = get_type_hints(kind, include_extras=True)[figure]
+    return next(description for description in _descriptions(hint) if description)
+
+
+class DeclarationParser(Generic[K]):
+    """The kinds of one sort of thing; `noun` is what people call one."""
+
+    def __init__(self, noun: str, kinds: Sequence[type[K]]) -> None:
+        self._noun = noun
+        self.by_word = {kind_name(kind): kind for kind in kinds}
+
+    def parse(self, text: str) -> K:
+        """The one of a text: a kind, then figures as name=value."""
+        kind, *words = text.split() or [""]
+        figures: dict[str, str] = {}
+        for each in words:
+            name, sign, value = each.partition("=")
+            if not sign:
+                raise ValueError(f"{self._noun} {text!r}: {each!r} is not name=value")
+            if name in figures:
+                raise ValueError(f"{self._noun} {text!r}: {name} is given twice")
+            figures[name] = value
+        return self._declared(kind, figures, text, strict=False)
+
+    def read(self, declared: object) -> tuple[K, ...]:
+        """Those of a JSON list, whose items are texts as above or objects with a `kind`."""
+        if not isinstance(declared, Sequence) or isinstance(declared, str):
+            raise ValueError(f"{self._noun}s must be a list, not {_shown(declared)}")
+        return tuple(map(self._read, declared))
+
+    def _read(self, one: object) -> K:
+        if isinstance(one, str):
+            return self.parse(one)
+        if not isinstance(one, Mapping):
+            raise ValueError(f"a {self._noun} must be a text or an object, not {_shown(one)}")
+        figures = {str(name): value for name, value in one.items() if name != "kind"}
+        return self._declared(one.get("kind"), figures, _shown(one), strict=True)
+
+    def _declared(self, kind: object, figures: Mapping[str, Any], source: str, *, strict: bool) -> K:
+        declaration = self.by_word.get(kind) if isinstance(kind, str) else None
+        if declaration is None:
+            raise ValueError(f"{self._noun} {source!r}: no kind {kind!r}; there are {', '.join(self.by_word)}")
+        return _made(declaration, figures, f"{self._noun} {source!r}", strict=strict)
+
+
+def _made(declaration: type[K], figures: Mapping[str, Any], source: str, *, strict: bool) -> K:
+    known = declaration.__struct_fields__
+    for name in figures:
+        if name not in known:
+            raise ValueError(f"{source}: it has no {name!r}; it has {', '.join(known)}")
+    for field in msgspec.structs.fields(declaration):
+        if field.required and field.name not in figures:
+            raise ValueError(f"{source}: it needs {field.name}, {accepted_values(declaration, field.name)}")
+    values = {
+        field.name: _value(declaration, field, figures[field.name], source, strict=strict)
+        for field in msgspec.structs.fields(declaration)
+        if field.name in figures
+    }
+    return declaration(**values)
+
+
+def _value(declaration: type[K], field: msgspec.structs.FieldInfo, value: Any, source: str, *, strict: bool) -> Any:
+    try:
+        return msgspec.convert(value, field.type, strict=strict)
+    except msgspec.ValidationError:
+        wanted = accepted_values(declaration, field.name)
+        raise ValueError(f"{source}: {field.name} must be {wanted}; it is {value!r}") from None
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _descriptions(hint: object) -> Iterator[str | None]:
+    for part in (hint, *getattr(hint, "__args__", ())):
+        for meta in getattr(part, "__metadata__", ()):
+            yield meta.description

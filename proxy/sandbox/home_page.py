@@ -1,0 +1,149 @@
+"""The sandbox's front page: addresses as JSON for programs; for people also commands to copy, and credentials.
+
+The page shows only credentials that the sandbox was started with: a secret that was made or changed since is in the
+portal, behind a sign-in.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import orjson
+from aiohttp import web
+
+from proxy.sandbox import admin, applications, pages, settings, user_directory
+from proxy.sandbox.design import files
+from proxy.sandbox.graphql import transport
+from proxy.sandbox.identity import admin as identity_admin
+from proxy.sandbox.identity import authorization, discovery, signing_in
+from proxy.sandbox.legacy_v3 import admin as legacy_admin
+from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
+from proxy.sandbox.portal import visits
+
+PATHS = {
+    "graphql": transport.PATHS[0],
+    "authorize": authorization.AUTHORIZE_PATH,
+    "account": signing_in.ACCOUNT_PATH,
+    "portal": visits.PATH,
+    "token": discovery.TOKEN_PATH,
+    "userinfo": discovery.USERINFO_PATH,
+    "revocation": discovery.REVOCATION_PATH,
+    "introspection": discovery.INTROSPECTION_PATH,
+    "end_session": signing_in.END_SESSION_PATH,
+    "discovery": discovery.DISCOVERY_PATH,
+    "jwks": discovery.JWKS_PATH,
+    "keys": identity_admin.PATH,
+    "faults": admin.FAULTS_PATH,
+    "journal": admin.JOURNAL_PATH,
+    "files": files.PATH,
+    "legacy": legacy_endpoints.PREFIXES[0],
+    "disturbances": legacy_admin.PATH,
+}
+# Continues a command on the next line.
+NEXT = " \\\n  "
+# For sed: a token response becomes its access token.
+EXTRACTION = r's/.*"access_token":"\([^"]*\)".*/\1/'
+QUERY = '{ supSearchMpn(q: "LM358", limit: 1) { hits results { part { mpn shortDescription } } } }'
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultCredentials:
+    """What is ready to be used: applications and users as the sandbox was started with, API keys of the old service."""
+
+    chosen: settings.SandboxSettings
+    known: applications.ApplicationRegistry
+    users: user_directory.UserDirectory
+    apikeys: tuple[str, ...]
+
+    @property
+    def applications(self) -> tuple[applications.SandboxApplication, ...]:
+        """Applications that still have their first id and secret, as they are now."""
+        now = [self.known.by_application(first.application_id) for first in self.chosen.applications]
+        pairs = zip(self.chosen.applications, now, strict=True)
+        return tuple(one for first, one in pairs if one and one.client_secret == first.client_secret)
+
+    @property
+    def credentials(self) -> list[tuple[str, dict[str, str]]]:
+        """By owner, what the page shows with copy buttons."""
+        old = [("Old v3 service", {"API key": apikey}) for apikey in self.apikeys]
+        applications = [
+            (one.name, {"Client id": one.client_id, "Client secret": one.client_secret}) for one in self.applications
+        ]
+        users = [
+            (user.name, {"E-mail": user.email, "Password": password})
+            for user, password in self.users.with_default_password
+        ]
+        return old + applications + users
+
+    def commands(self, origin: str) -> list[tuple[str, str]]:
+        """Titles and commands for a POSIX shell with curl, each of which gets parts."""
+        found = [("GraphQL query service", command) for command in self._queries(origin)]
+        return found + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
+
+    def _queries(self, origin: str) -> list[str]:
+        if self.chosen.no_auth:
+            return [_query(origin, ())]
+        able = (
+            one
+            for one in self.applications
+            if {applications.CLIENT_CREDENTIALS} <= one.flows and applications.SUPPLY_SCOPE in one.scopes
+        )
+        return [f"{_token(origin, one)}\n{_query(origin, ('Authorization: Bearer $TOKEN',))}" for one in able][:1]
+
+
+class HomePage:
+    """Answers at `/`. `design_urls` gives the addresses of the design services by name, once they listen."""
+
+    def __init__(
+        self, shown: pages.Pages, offer: DefaultCredentials, design_urls: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self._pages, self._offer, self._design_urls = shown, offer, design_urls
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """The one."""
+        router.add_get("/", self.show)
+
+    async def show(self, request: web.Request) -> web.Response:
+        """JSON, and a page for browsers."""
+        if not pages.prefers_html(request):
+            body = orjson.dumps({"service": "sandbox", **self._addresses(request)})
+            return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})
+        return self._pages.render(
+            "home.html",
+            copies=True,
+            path=request.path,
+            commands=self._offer.commands(str(request.url.origin())),
+            credentials=self._offer.credentials,
+            paths=PATHS,
+        )
+
+    def _addresses(self, request: web.Request) -> dict[str, str]:
+        origin = str(request.url.origin())
+        own = {name: origin + path for name, path in PATHS.items()}
+        return own | {f"design_{name}": url for name, url in self._design_urls().items()}
+
+
+def _token(origin: str, account: applications.SandboxApplication) -> str:
+    form = urlencode(
+        {
+            "grant_type": applications.CLIENT_CREDENTIALS,
+            "client_id": account.client_id,
+            "client_secret": account.client_secret,
+        }
+    )
+    address, taken = shlex.quote(origin + discovery.TOKEN_PATH), shlex.quote(EXTRACTION)
+    return f"TOKEN=$(curl -s {address}{NEXT}-d {shlex.quote(form)} |\n  sed {taken})"
+
+
+def _query(origin: str, headers: tuple[str, ...]) -> str:
+    address, body = shlex.quote(origin + transport.PATHS[0]), shlex.quote(orjson.dumps({"query": QUERY}).decode())
+    # In double quotes, because the shell fills in the token.
+    sent = "".join(f'{NEXT}-H "{header}"' for header in headers)
+    return f"curl -s {address}{sent}{NEXT}-H 'Content-Type: application/json'{NEXT}-d {body}"
+
+
+def _legacy(origin: str, apikey: str) -> str:
+    asked = {"apikey": apikey, "queries": '[{"mpn":"LM358N"}]', "pretty_print": "true"}
+    options = "".join(f"{NEXT}--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in asked.items())
+    return f"curl -sG {shlex.quote(f'{origin}{legacy_endpoints.PREFIXES[0]}/parts/match')}{options}"

@@ -1,0 +1,108 @@
+"""Parts used, by application and calendar month (UTC).
+
+The query service asks before a request and books after it; the admin queries show the figures (contract
+graphql.md §6). The count starts again at 0 on the 1st; what was used in past months is kept to be shown.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import applications, faults
+from proxy.sandbox.state import file
+from proxy.sandbox.state import store as state
+
+_log = logging.getLogger(__name__)
+
+# Seconds between two looks whether the state file has to be written to.
+WRITE_INTERVAL = 0.5
+
+
+class PartUsage:
+    """A counter an application and month. A request passes while it is below the limit, so the last may go over.
+
+    `quota` says whether a fault cuts the limits, at this moment. The state file follows a little later: no query waits
+    for it.
+    """
+
+    def __init__(
+        self,
+        clock: clocks.Clock,
+        quota: Callable[[], faults.QuotaFault | None] = lambda: None,
+        kept: state.StateStore | None = None,
+    ) -> None:
+        self._clock, self._quota = clock, quota
+        self._kept = kept or state.StateStore()
+        self._rows = self._kept.rows("usage", int)
+        self._counted = {_month_and_application(key): parts for key, parts in self._rows.items()}
+        self._unwritten: set[tuple[str, str]] = set()
+
+    def used(self, application_id: str) -> int:
+        """Parts returned to the application in this calendar month."""
+        return self._counted.get((self.month, application_id), 0)
+
+    def history(self, application_id: str) -> list[tuple[str, int]]:
+        """Months before this one in which it used parts, and how many: the latest first, months as `2026-11`."""
+        months = [(month, parts) for (month, id_), parts in self._counted.items() if id_ == application_id]
+        return sorted((one for one in months if one[0] != self.month), reverse=True)
+
+    def limit(self, account: applications.SandboxApplication) -> int:
+        """Parts that the account may use in a month: its plan's, unless a fault cuts it."""
+        quota = self._quota()
+        if quota is None:
+            return account.part_limit
+        return min(account.part_limit, self.used(account.application_id) if quota.at is None else quota.at)
+
+    def is_exhausted(self, account: applications.SandboxApplication) -> bool:
+        """Whether the next request for parts has to be refused."""
+        return self.used(account.application_id) >= self.limit(account)
+
+    def record(self, application_id: str, parts: int) -> None:
+        """Count `parts` that were returned."""
+        key = self.month, application_id
+        self._counted[key] = self._counted.get(key, 0) + parts
+        self._unwritten.add(key)
+
+    @property
+    def month(self) -> str:
+        """This one, as `2026-11`."""
+        return datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC).strftime("%Y-%m")
+
+    def write(self) -> None:
+        """Bring the state file up to date. What cannot be written is tried again next time, and logged."""
+        try:
+            with self._kept.transaction():
+                for month, application_id in self._unwritten:
+                    self._rows[f"{month}/{application_id}"] = self._counted[month, application_id]
+        except file.StateError as error:
+            _log.warning("parts used are not kept: %s", error)
+        else:
+            self._unwritten.clear()
+
+    async def background_writes(self, _app: web.Application) -> AsyncIterator[None]:
+        """Writes behind while the sandbox runs, and at its end."""
+        task = (
+            asyncio.create_task(self._write_behind(), name="sandbox-accounting") if self._kept.is_persistent else None
+        )
+        yield
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            self.write()
+
+    async def _write_behind(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_INTERVAL)
+            if self._unwritten:
+                self.write()
+
+
+def _month_and_application(key: str) -> tuple[str, str]:
+    month, _, application_id = key.partition("/")
+    return month, application_id

@@ -1,0 +1,137 @@
+"""Rows of frozen values by kind, as mappings: in memory, and written through to the state file where there is one.
+
+Whoever holds something that should outlive the sandbox asks for its rows at the start and uses them as a dict. What is
+put in again is written again; a value that is changed by itself is not.
+"""
+
+from collections.abc import Iterator, MutableMapping, ValuesView
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from proxy.kit import clock as clocks
+from proxy.sandbox.state import file
+
+T = TypeVar("T")
+
+
+class StateStore:
+    """All that one sandbox keeps. Without a path it is in memory and begins anew. Raises as `StateFile` does."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._file = None if path is None else file.StateFile(path)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is nothing yet, so that somebody has to put in what is there at the start."""
+        return self._file is None or self._file.is_new
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether there is a file."""
+        return self._file is not None
+
+    def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:
+        """Those of one kind by key, oldest first. Raises ValueError for one that cannot be read."""
+        if self._file is None:
+            return {}
+        return PersistentRows(
+            self._file, kind, {key: self._read(kind, key, value, of) for key, value in self._file.rows(kind)}
+        )
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A block whose changes are in the file all at once, or none of them."""
+        return nullcontext() if self._file is None else self._file.transaction()
+
+    def complete_creation(self) -> None:
+        """All that a new one begins with has been put in."""
+        if self._file is not None:
+            self._file.complete_creation()
+
+    def close(self) -> None:
+        """Nothing can be kept from now on."""
+        if self._file is not None:
+            self._file.close()
+
+    def _read(self, kind: str, key: str, value: bytes, of: type[T]) -> T:
+        try:
+            return msgspec.json.decode(value, type=of)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"{self._path}: {kind} {key} cannot be read: {error}") from None
+
+
+class PersistentRows(MutableMapping[str, T]):
+    """Written to the file first: what is not there is not here either."""
+
+    def __init__(self, into: file.StateFile, kind: str, held: dict[str, T]) -> None:
+        self._file, self._kind, self._held = into, kind, held
+
+    def __getitem__(self, key: str) -> T:
+        return self._held[key]
+
+    def __setitem__(self, key: str, value: T) -> None:
+        self._file.put(self._kind, key, msgspec.json.encode(value, order="sorted"))
+        self._held[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        if key not in self._held:
+            raise KeyError(key)
+        self._file.remove(self._kind, key)
+        del self._held[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def values(self) -> ValuesView[T]:
+        return self._held.values()
+
+
+class ExpiringRow(msgspec.Struct, Generic[T], frozen=True):
+    """`until` in seconds since 1970."""
+
+    value: T
+    until: float
+
+
+class ExpiringRows(Generic[T]):
+    """Rows that are over `lifetime` seconds after they came, and no more than `most` of them: the oldest go first."""
+
+    def __init__(
+        self, rows: MutableMapping[str, ExpiringRow[T]], clock: clocks.Clock, lifetime: float, most: int = 10_000
+    ) -> None:
+        self._rows, self._clock, self._lifetime, self._most = rows, clock, lifetime, most
+        self._drop_old()
+
+    def __contains__(self, key: str) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: str) -> T | None:
+        """What there is, unless it is over."""
+        row = self._rows.get(key)
+        return None if row is None or row.until <= self._clock.now() else row.value
+
+    def put(self, key: str, value: T) -> None:
+        """Add it, or replace what has its key: that does not make it last longer."""
+        known = self._rows.get(key)
+        self._rows[key] = ExpiringRow(value, known.until if known else self._clock.now() + self._lifetime)
+        self._drop_old()
+
+    def drop(self, key: str) -> None:
+        """Take it away, if it is there."""
+        self._rows.pop(key, None)
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """Those that are not over, oldest first; they may be dropped meanwhile."""
+        now = self._clock.now()
+        yield from [(key, row.value) for key, row in self._rows.items() if row.until > now]
+
+    def _drop_old(self) -> None:
+        now = self._clock.now()
+        while self._rows and (len(self._rows) > self._most or next(iter(self._rows.values())).until <= now):
+            del self._rows[next(iter(self._rows))]

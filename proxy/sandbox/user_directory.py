@@ -1,0 +1,206 @@
+"""Who may sign in to the sandbox: users with a password, each in one organisation.
+
+The identity service asks who a password belongs to, the portal and the `adm*` queries show who there is. Changed while
+the sandbox runs. Applications are applications.py's.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proxy.sandbox.state import store as state
+
+# Of scrypt: 16 MiB and some 50 ms a password.
+COST, BLOCK, PARALLEL, LENGTH = 2**14, 8, 1, 32
+EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Organisation:
+    """What owns applications and has users. `id` is a GUID, `created` in seconds since 1970; None: with the sandbox."""
+
+    id: str
+    name: str
+    created: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxUser:
+    """A person. `id` is a GUID and the `sub` of tokens, `password` what `hashed` makes, `organisation` an id, `created`
+    as an organisation's."""
+
+    id: str
+    email: str
+    name: str
+    password: str
+    organisation: str
+    created: float | None = None
+
+    def __post_init__(self) -> None:
+        if not EMAIL_ADDRESS.fullmatch(self.email):
+            raise ValueError(f"user {self.name}: {self.email!r} is no e-mail address")
+
+    def __repr__(self) -> str:
+        return f"SandboxUser({self.id!r}, {self.email!r})"
+
+    @property
+    def given_name(self) -> str:
+        """The first word of the name."""
+        return self.name.partition(" ")[0]
+
+    @property
+    def family_name(self) -> str:
+        """The rest of the name."""
+        return self.name.partition(" ")[2]
+
+
+# What is there when nobody hands anybody in. A sandbox guards nothing, so their passwords may be known:
+# "sandbox-ada" and "sandbox-grace". Hashing them at every start would cost more than all else of it.
+DEFAULT_ORGANISATION = Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
+DEFAULT_USERS = (
+    SandboxUser(
+        "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a01",
+        "ada@sandbox.example",
+        "Ada Sandbox",
+        "scrypt$16384$8$1$b2YgYWRhLCBub3Qga2VwdA==$AoomPb9Xs5KvoVBZZC9Zqpjzl7lxKtxkHprc2DNcfag=",
+        DEFAULT_ORGANISATION.id,
+    ),
+    SandboxUser(
+        "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a02",
+        "grace@sandbox.example",
+        "Grace Sandbox",
+        "scrypt$16384$8$1$b2YgZ3JhY2UsIHB1YmxpYw==$pI94KWg9jdO1l3ijoxdO8qLPG91w4x8fgxGixOikVNI=",
+        DEFAULT_ORGANISATION.id,
+    ),
+)
+DEFAULT_PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
+DEFAULT_PASSWORDS = {DEFAULT_USERS[0].id: DEFAULT_PASSWORD, DEFAULT_USERS[1].id: "sandbox-grace"}
+# What the password of an address that nobody has is held against: nothing makes it.
+UNKNOWN_USER_HASH = "scrypt$16384$8$1$MDEyMzQ1Njc4OWFiY2RlZg==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+
+def hash_password(password: str, salt: bytes) -> str:
+    """A password as users keep it: `scrypt$n$r$p$salt$digest`, the last two in base64."""
+    digest = hashlib.scrypt(password.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, dklen=LENGTH)
+    return "$".join(("scrypt", *map(str, (COST, BLOCK, PARALLEL)), *map(_base64, (salt, digest))))
+
+
+def verify_password(password: str, kept: str) -> bool:
+    """Whether `kept` was made of this password. Raises ValueError where `kept` was not made by `hashed`."""
+    kind, n, r, p, salt, digest = kept.split("$")
+    if kind != "scrypt":
+        raise ValueError(f"a password is hashed with {kind}, not with scrypt")
+    wanted = base64.b64decode(digest)
+    made = hashlib.scrypt(
+        password.encode(), salt=base64.b64decode(salt), n=int(n), r=int(r), p=int(p), dklen=len(wanted)
+    )
+    return hmac.compare_digest(made, wanted)
+
+
+class UserDirectory:
+    """Organisations and their users. E-mail addresses are one user's, in whatever case."""
+
+    def __init__(
+        self, organisations: Iterable[Organisation], users: Iterable[SandboxUser], kept: state.StateStore | None = None
+    ) -> None:
+        """Those who are handed in are there if nothing is kept yet."""
+        self._kept = kept = kept or state.StateStore()
+        self._organisations = kept.rows("organisation", Organisation)
+        self._users = kept.rows("user", SandboxUser)
+        if kept.is_new:
+            for organisation in organisations:
+                self.add_organisation(organisation)
+            for user in users:
+                self.add(user)
+
+    @property
+    def organisations(self) -> tuple[Organisation, ...]:
+        """All of them, oldest first."""
+        return tuple(self._organisations.values())
+
+    @property
+    def all(self) -> tuple[SandboxUser, ...]:
+        """All users, oldest first."""
+        return tuple(self._users.values())
+
+    def organisation(self, id_: str) -> Organisation | None:
+        """The organisation with this id."""
+        return self._organisations.get(id_)
+
+    def of_organisation(self, organisation: str) -> tuple[SandboxUser, ...]:
+        """The users of the organisation with this id, oldest first."""
+        return tuple(user for user in self._users.values() if user.organisation == organisation)
+
+    def by_id(self, id_: str) -> SandboxUser | None:
+        """The user with this id."""
+        return self._users.get(id_)
+
+    def by_email(self, email: str) -> SandboxUser | None:
+        """The user with this address."""
+        folded = email.strip().casefold()
+        return next((user for user in self._users.values() if user.email.casefold() == folded), None)
+
+    @property
+    def with_default_password(self) -> tuple[tuple[SandboxUser, str], ...]:
+        """The users of `USERS` that still have their first password, each with it."""
+        first = {user.id: user.password for user in DEFAULT_USERS}
+        return tuple((user, DEFAULT_PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
+
+    def add_organisation(self, organisation: Organisation) -> None:
+        """A new organisation. Raises ValueError where its id is taken."""
+        if organisation.id in self._organisations:
+            raise ValueError(f"organisation {organisation.name}: its id is taken")
+        self._organisations[organisation.id] = organisation
+
+    def replace_organisation(self, organisation: Organisation) -> None:
+        """Put it in the place of the one with its id. Raises KeyError where there is none."""
+        if organisation.id not in self._organisations:
+            raise KeyError(organisation.id)
+        self._organisations[organisation.id] = organisation
+
+    def remove_organisation(self, id_: str) -> None:
+        """Take it away with all its users. Raises KeyError where there is none."""
+        with self._kept.transaction():
+            del self._organisations[id_]
+            for user in self.of_organisation(id_):
+                del self._users[user.id]
+
+    def add(self, user: SandboxUser) -> None:
+        """A new user. Raises ValueError where the id or the address is taken, or the organisation is not there."""
+        if user.id in self._users:
+            raise ValueError(f"user {user.email}: the id is taken")
+        self._check(user)
+        self._users[user.id] = user
+
+    def replace(self, user: SandboxUser) -> None:
+        """Put the user in the place of the one with this id. Raises KeyError where there is none, else as `add`."""
+        if user.id not in self._users:
+            raise KeyError(user.id)
+        self._check(user)
+        self._users[user.id] = user
+
+    def remove(self, id_: str) -> None:
+        """Take the user away. Raises KeyError where there is none."""
+        del self._users[id_]
+
+    async def authenticate(self, email: str, password: str) -> SandboxUser | None:
+        """The user whose password this is. It takes as long for an address that nobody has."""
+        user = self.by_email(email)
+        # The hash is worked out beside the event loop, which has others to serve.
+        good = await asyncio.to_thread(verify_password, password, user.password if user else UNKNOWN_USER_HASH)
+        return user if good else None
+
+    def _check(self, user: SandboxUser) -> None:
+        other = self.by_email(user.email)
+        if other is not None and other.id != user.id:
+            raise ValueError(f"user {user.email}: the address is taken")
+        if user.organisation not in self._organisations:
+            raise ValueError(f"user {user.email}: there is no organisation {user.organisation}")
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()

@@ -1,0 +1,63 @@
+"""Service in this process: the only one, or one of several workers."""
+
+import resource
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+
+from proxy import config
+from proxy.kit import clock, garbage
+from proxy.telemetry import merging
+from proxy.web import app, connections, outside, server
+from proxy.workers import listening
+
+RESERVED_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def running(
+    settings: config.Config, slot: merging.WorkerSlot | None = None, client: outside.ClientKind | None = None
+) -> AsyncIterator[str]:
+    """Serve while the block runs; yields the base URL. Raises ConfigError and MappingError.
+
+    `slot` is given to workers, which share the port; `client` replaces the GraphQL client.
+    """
+    service = await app.create_app(settings, clock.SystemClock(), slot, client)
+    listen = settings.listen
+    serving = server.running(
+        service,
+        listen.host,
+        listen.port,
+        stop_seconds=listen.stop_seconds,
+        shared=slot is not None,
+        limits=connections.Limits.of(listen)._replace(connections=_client_connections(settings)),
+    )
+    async with AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(serving)
+        except OSError as error:
+            raise listening.refused(listen.host, listen.port, error) from error
+        garbage.tune()
+        yield url
+
+
+def _client_connections(settings: config.Config) -> int:
+    """Return the limit of client connections: `listen.connections`, or what the open-file limit leaves, at least 1.
+
+    Raises the soft limit to the hard one first (RLIMIT_NOFILE). Files are reserved for upstream connections and health
+    checks, so that client connections alone cannot exhaust the limit.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    wanted = settings.listen.connections
+    upstream = 0 if settings.upstream == "sandbox" else settings.upstream.connections
+    reserved = RESERVED_FILES + connections.CHECKS_KEPT_OPEN + upstream
+    if hard == resource.RLIM_INFINITY or wanted + reserved <= hard:
+        return wanted
+    allowed = max(1, hard - reserved)
+    log.warning("connection limit lowered", configured=wanted, used=allowed, open_files=hard, reserved=reserved)
+    return allowed

@@ -1,0 +1,144 @@
+"""What counts as a match: v3's rules (contract v3-rest.md §4), as a table and as properties."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.model import PartsMatchQuery
+from proxy.planning import exact_match
+from proxy.planning.operations import OperationResult
+
+
+def part(mpn: str, *skus: str) -> Any:
+    offers = [SimpleNamespace(sku=sku) for sku in skus]
+    return SimpleNamespace(mpn=mpn, sellers_includeBrokerstrue=[SimpleNamespace(offers=offers)])
+
+
+def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any, aka: str | None = None) -> bool:
+    keep = exact_match.keeper(PartsMatchQuery(**query), exact_only, partial)
+    return keep is None or keep(candidate, aka)
+
+
+@pytest.mark.parametrize(
+    "asked, mpn, aka, loose, exact",
+    [
+        ("SN74S74N", "SN74S74N", None, True, True),
+        ("SN74S74N", "sn74s74n", None, True, False),
+        ("SN74-S74.N", "SN74S74N", None, True, False),
+        ("SN74S74", "SN74S74N", None, False, False),
+        ("74S74N", "SN74S74N", None, False, False),
+        ("CD4013B", "CD-4013.B", None, True, False),
+        ("CD-4013.B", "CD-4013.B", None, True, True),
+        ("HCF4013BE", "CD4013B", "HCF4013BE", True, True),
+        ("hcf-4013be", "CD4013B", "HCF4013BE", True, False),
+        ("LT1086#PBF", "LT1086PBF", None, True, False),
+        ("SN74*", "SN74S74N", None, True, True),
+        ("sn74*", "SN74S74N", None, True, False),
+        ("SN74-*", "SN74S74N", None, True, False),
+        ("*S74N", "SN74S74N", None, True, True),
+        ("SN*74N", "SN74S74N", None, True, True),
+        ("SN*75N", "SN74S74N", None, False, False),
+        ("SN74*", "XSN74S74N", None, False, False),
+        ("HCF*BE", "CD4013B", "HCF4013BE", True, True),
+        ("A.C*", "ABC1", None, False, False),
+        ("(A+B)*", "(A+B)1", None, True, True),
+        ("A*B*C", "ABXC", None, True, True),
+        ("ΩΜΕ-1", "ωμε1", None, True, False),
+    ],
+)
+def test_a_number_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: bool) -> None:
+    assert keeps({"mpn": asked}, False, True, part(mpn), aka) is loose
+    assert keeps({"mpn": asked}, True, True, part(mpn), aka) is exact
+
+
+def test_exact_only_of_a_number_or_sku_looks_at_skus_letter_by_letter() -> None:
+    query = {"mpn_or_sku": "67K1122"}
+    assert keeps(query, True, False, part("A", "67K1122"))
+    assert keeps(query, True, False, part("67K1122"))
+    assert not keeps(query, True, False, part("A", "67k1122"))
+
+
+def test_exact_only_of_a_sku_and_of_several_numbers_looks_at_each() -> None:
+    assert not keeps({"sku": "67k-1122"}, True, False, part("A", "67K1122"))
+    assert keeps({"sku": "67K1122", "mpn": "A"}, True, False, part("A", "67K1122"))
+    assert not keeps({"sku": "67K1122", "mpn": "a"}, True, False, part("A", "67K1122"))
+
+
+@pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
+@pytest.mark.parametrize("exact_only", [False, True])
+def test_what_names_no_number_is_believed(query: dict[str, Any], exact_only: bool) -> None:
+    assert exact_match.keeper(PartsMatchQuery(**query), exact_only, False) is None
+
+
+def test_an_answer_without_partial_matches_is_believed_unless_exact_only() -> None:
+    assert exact_match.keeper(PartsMatchQuery(mpn="A"), False, False) is None
+    assert exact_match.keeper(PartsMatchQuery(mpn="A"), True, False) is not None
+
+
+@pytest.mark.parametrize(
+    "pattern, asked", [("SN74*", "SN74"), ("*74*SN7400*", "SN7400"), ("A*BC", "BC"), ("ABC", "ABC")]
+)
+def test_a_pattern_is_asked_for_by_its_longest_piece(pattern: str, asked: str) -> None:
+    assert exact_match.literal(pattern) == asked
+
+
+@pytest.mark.parametrize(
+    "mpns, hits, start, limit, kept, counted, certain",
+    [
+        (["A1", "A1", "A1"], 9, 0, 3, 3, 9, False),
+        (["A1", "A1"], 2, 0, 3, 2, 2, True),
+        (["A1", "A12", "A13"], 9, 0, 3, 1, 1, True),
+        (["A12", "A13"], 9, 0, 3, 0, 0, True),
+        (["A1", "A12"], 9, 5, 2, 1, 6, True),
+        (["A12", "A13"], 9, 5, 2, 0, 5, False),
+        ([], 4, 0, 0, 0, 4, False),
+        ([], 0, 0, 3, 0, 0, True),
+        ([], 4, 90, 3, 0, 4, False),
+        (["A12"], 1, 0, 3, 0, 0, True),
+    ],
+)
+def test_hits_are_honest(
+    mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
+) -> None:
+    query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
+    keep = exact_match.keeper(query, False, True)
+    narrowed = exact_match.narrow(query, OperationResult([part(mpn) for mpn in mpns], hits), keep)
+    assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
+
+
+def test_without_a_keeper_everything_stays() -> None:
+    query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7)
+    assert exact_match.narrow(query, found, None) == (found.parts, 7, True)
+
+
+numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)
+plain = numbers.filter(lambda number: "*" not in number and exact_match.normalise(number))
+
+
+@given(plain)
+def test_a_number_always_matches_itself(number: str) -> None:
+    assert keeps({"mpn": number}, True, True, part(number))
+    assert keeps({"mpn": number}, False, True, part(number))
+
+
+@given(plain, plain)
+def test_exactly_equal_is_also_equal(asked: str, mpn: str) -> None:
+    if keeps({"mpn": asked}, True, True, part(mpn)):
+        assert asked == mpn
+    assert keeps({"mpn": asked}, False, True, part(mpn)) == (exact_match.normalise(asked) == exact_match.normalise(mpn))
+
+
+@given(plain, st.text("aA1-.", max_size=4))
+def test_a_star_at_the_end_matches_every_continuation(number: str, tail: str) -> None:
+    assert keeps({"mpn": number + "*"}, False, True, part(number + tail))
+    assert keeps({"mpn": number + "*"}, True, True, part(number + tail))
+
+
+@given(st.text())
+def test_normalised_is_normal(text: str) -> None:
+    once = exact_match.normalise(text)
+    assert exact_match.normalise(once) == once
+    assert exact_match.normalise(f"-{text} .") == once

@@ -1,0 +1,130 @@
+"""Which counts and sort keys of a parts search are served empty or ignored, and named (contract v3-rest.md §1.1)."""
+
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.kit import shipped, slices
+from proxy.mapping import loader
+from proxy.model import Drilldown, FacetField, SearchRequest
+from proxy.planning import mpn_search, search, search_filters, search_support
+
+TABLES = loader.load(shipped.path("mappings"), "octopart").tables.with_list("Brand", {"Yageo": ("621",)})
+ALL = frozenset({"TECH_SPECS"})
+R = "specs.resistance.value"
+LOST = "specs.test_text_attribute.value"  # a key of v3's, and of no attribute
+
+
+def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any) -> list[str]:
+    return list(planned(SearchRequest(**request), features, complete).unsupported)
+
+
+def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
+    return search.plan(request, slices.run_to_end(search_support.parse_filters(request)), TABLES, features, complete)
+
+
+def facet(field: str, include: bool = True) -> FacetField:
+    return FacetField(field, include=include)
+
+
+@pytest.mark.parametrize(
+    "request_, names",
+    [
+        ({}, []),
+        ({"facets": (facet("brand.name"), facet(R)), "stats": ((R, True),), "sortby": "avg_price asc, score desc"}, []),
+        ({"facets": (facet("mpn"), facet("offers.sku"), facet("uid", include=False))}, ["mpn", "offers.sku"]),
+        ({"facets": (facet("descriptions.value"), facet(LOST))}, ["descriptions.value", LOST]),
+    ],
+)
+def test_facets(request_: Any, names: list[str]) -> None:
+    assert named(**request_) == [f"facet[fields][{name}]" for name in names]
+
+
+@pytest.mark.parametrize("field", ["mpn", "brand.name", "avg_price", LOST])
+def test_statistics(field: str) -> None:
+    assert named(stats=((field, False),)) == [f"stats[{field}]"]
+
+
+@pytest.mark.parametrize(
+    "sortby, ignored",
+    [
+        ("", []),
+        (" , ", []),
+        ("score desc, score desc", []),
+        ("score asc", ["score"]),
+        ("score desc, mpn asc", ["mpn"]),
+        ("avg_price asc, mpn asc, mpn desc", ["mpn", "mpn"]),
+        ("octopart_url desc, mpn asc", ["octopart_url"]),
+        (f"{LOST} asc", [LOST]),
+    ],
+)
+def test_sort_keys(sortby: str, ignored: list[str]) -> None:
+    assert named(sortby=sortby) == list(dict.fromkeys(f"sortby={name}" for name in ignored))
+
+
+def test_the_first_key_that_the_service_sorts_by_is_used() -> None:
+    plan = planned(SearchRequest(sortby="octopart_url desc, mpn asc"))
+    assert isinstance(plan, search.SearchPlan)
+    assert plan._sorting == {"sort": "mpn", "sortDir": "asc"}
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [("mpn:X", True), ("avg_price:[1 TO 2]", True), (f"{LOST}:1", True), ("brand.name:Yageo AND uid:1", True)],
+)
+def test_facet_queries(text: str, said: bool) -> None:
+    assert named(facet_queries=(text, "brand.name:Yageo", "mpn:*")) == [f"facet[queries]={text}"] * said
+
+
+def test_a_plan_without_technical_data_counts_no_specs() -> None:
+    names = named(frozenset(), facets=(facet(R),), stats=((R, False),), drilldown=Drilldown(include=True))
+    assert names == [f"facet[fields][{R}]", f"stats[{R}]", "spec_drilldown"]
+    assert named(frozenset(), drilldown=Drilldown(include=False)) == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"facets": (facet("colour"),)},
+        {"stats": (("colour", False),)},
+        {"sortby": "colour asc"},
+        {"facet_queries": ("colour:red",)},
+        {"facets": (facet("specs.colour.min"),)},
+        {"filters": (("avg_price", ("1",)),)},
+        {"filters": (("uid", ("1",)),)},
+        {"filter_queries": ("descriptions.value:x",)},
+    ],
+)
+def test_a_field_that_v3_never_had_and_a_filter_without_a_source_are_refused(request_: Any) -> None:
+    with pytest.raises(errors.BadRequest):
+        named(**request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{"facets": (facet(LOST),)}, {"stats": ((LOST, True),)}, {"sortby": LOST}, {"filters": ((LOST, ("1",)),)}],
+)
+def test_the_services_own_specs_are_looked_at_before_one_is_given_up(request_: Any) -> None:
+    with pytest.raises(search_filters.UnknownSpec, match="test_text_attribute"):
+        named(complete=False, **request_)
+
+
+@pytest.mark.parametrize(
+    "request_, names",
+    [
+        ({"filters": (("brand.uid", ("2239e3330e2df5fe",)), ("category_uids", ("00",)))}, ["[category_uids]=00"]),
+        ({"filters": (("brand.name", ("Yageo", "Yagoe")),)}, ["[brand.name]=Yagoe"]),
+    ],
+)
+def test_a_uid_or_name_that_nobody_has_is_named(request_: Any, names: list[str]) -> None:
+    assert named(**request_) == [f"filter[fields]{name}" for name in names]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("start, limit", [(0, 1), (0, 10), (50, 10), (1000, 100), (0, 100)])
+def test_a_search_by_number_stays_below_what_one_operation_may_return(count: int, start: int, limit: int) -> None:
+    rows = mpn_search.candidate_limit(count, start, limit)
+    assert 5 <= rows <= 100
+    assert rows * count <= 100
+    assert mpn_search.candidate_limit(count, start, 0) == 0

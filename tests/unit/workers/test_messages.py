@@ -1,0 +1,73 @@
+"""Messages between the supervisor and a worker."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy import config
+from proxy.telemetry import merging
+from proxy.workers import messages
+
+SETTINGS = config.Config(
+    applications={
+        "demo": config.Application(
+            apikeys=(config.digest("a-key"),),
+            client_id=config.ClientId("an-id"),
+            client_secret=config.Secret("a-secret"),
+        )
+    },
+    upstream=config.Upstream("http://127.0.0.1:1/graphql", "http://127.0.0.1:1/token"),
+)
+MESSAGE = messages.StartMessage(SETTINGS, merging.WorkerSlot(Path("a-folder"), 2))
+
+
+@pytest.fixture
+def sent() -> Iterator[Callable[[bytes], int]]:
+    """`sent(data)` is the end of a pipe into which that was written before it was closed."""
+    opened: list[int] = []
+
+    def send(data: bytes) -> int:
+        reading, writing = os.pipe()
+        opened.append(reading)
+        os.write(writing, data)
+        os.close(writing)
+        return reading
+
+    yield send
+    for pipe in opened:
+        os.close(pipe)
+
+
+def test_start_message_keeps_secrets_and_digests(sent: Callable[[bytes], int]) -> None:
+    message = messages.read_start(sent(messages.write_start(MESSAGE)))
+    assert message == MESSAGE
+    assert message.settings.applications["demo"].client_secret.reveal() == "a-secret"
+
+
+def test_bytes_after_the_start_message_stay_in_the_pipe(sent: Callable[[bytes], int]) -> None:
+    pipe = sent(messages.write_start(MESSAGE) + messages.STOP)
+    messages.read_start(pipe)
+    assert os.read(pipe, 100) == messages.STOP
+
+
+@pytest.mark.parametrize("length", [0, 5, 8, 100])
+def test_truncated_start_message_is_end_of_file(sent: Callable[[bytes], int], length: int) -> None:
+    with pytest.raises(EOFError):
+        messages.read_start(sent(messages.write_start(MESSAGE)[:length]))
+
+
+@pytest.mark.parametrize(
+    "report", [messages.StartReport(url="http://127.0.0.1:1"), messages.StartReport(mistake="Ω: no")]
+)
+def test_start_report_is_one_line(report: Any) -> None:
+    line = messages.write_report(report)
+    assert line.count(b"\n") == 1
+    assert messages.read_report(line) == report
+
+
+@pytest.mark.parametrize("line", [b"", b'{"url": "ht'])
+def test_incomplete_start_report_is_none(line: bytes) -> None:
+    assert messages.read_report(line) is None
