@@ -22,7 +22,7 @@ def _record(chosen: options.ComparisonOptions) -> None:
 
     chosen = checks.checked(chosen, comparing=False)
     ended = runs.run_to_end(runs.record(chosen, judgement.load_settings(chosen.rules, None)))
-    raise typer.Exit(0 if ended is not None and ended.complete and not ended.troubled else verdict.NOT_COMPARED)
+    raise typer.Exit(0 if ended is not None and ended.complete and not ended.not_compared else verdict.NOT_COMPARED)
 
 
 record = options.command(_record, OPTIONS, record=Annotated[Path, OUTPUT])

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 
 from proxy import errors
 from proxy.compare.running import failures, http_side
-from proxy.compare.shadow import baseline
+from proxy.compare.shadow import baseline_client
 from proxy.web.v3 import near_misses, replies
 from proxy.web.v3.parameters import Parameters
 from proxy.web.v3.routes import CLIENT
@@ -49,13 +49,13 @@ class Relay:
     async def answer(self, request: web.Request) -> web.Response:
         """The old service's reply. Raises UpstreamUnreachable where there is none."""
         try:
-            url = baseline.address(self._base, request.raw_path)
+            url = baseline_client.address(self._base, request.raw_path)
         except ValueError as error:
             raise errors.NotFound(near_misses.message(request.path)) from error
         headers = {name: request.headers[name] for name in SENT_ON if name in request.headers}
         try:
             async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as found:
-                return _passed_on(found, await baseline.read(found), request)
+                return _passed_on(found, await baseline_client.read(found), request)
         except failures.SideError as trouble:
             raise errors.UpstreamUnreachable(f"the old service {trouble}") from trouble
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -1,9 +1,9 @@
 """The service that a comparison starts beside itself, on loopback: so that what the GraphQL service says can be noted,
 or be played to it.
 
-It is the service as configured, but that no answers are kept or shared: every call has its own. Nothing is shadowed:
+It is the service as configured, but that no answers are kept or shared: every request has its own. Nothing is shadowed:
 also clients that the old service still answers are answered the new way. The keys that clients send go on to work;
-each application has one more, for calls of clients without a key and for what is replayed.
+each application has one more, for requests of clients without a key and for what is replayed.
 """
 
 import os
@@ -54,7 +54,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 
 @asynccontextmanager
 async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIterator[LocalService]:
-    """Run, and note on the tape, if there is one, what the GraphQL service, or the sandbox, says."""
+    """Run, and note on the recording, if there is one, what the GraphQL service, or the sandbox, says."""
     from proxy.workers import single_process
 
     async with AsyncExitStack() as stack:

@@ -24,7 +24,7 @@ from proxy.compare.running.estimate import Estimate
 from proxy.compare.running.run import RunProgress
 from proxy.kit.wording import counted
 
-MOVED = "a call whose data moves meanwhile is paid for twice"
+MOVED = "a request whose data moves meanwhile is paid for twice"
 
 
 def console() -> Console:
@@ -44,16 +44,18 @@ def show_plan(
 ) -> None:
     """What is going to be asked, and what it can cost."""
     screen = console()
-    table = Table("endpoint", "calls", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
+    table = Table("endpoint", "requests", "asked", "parts at worst", title=Text(f"To be asked, of {name}"))
     for column in table.columns[1:]:
         column.justify = "right"
     for row in left.rows:
-        table.add_row(row.endpoint, f"{row.calls}", f"{row.asked}", f"{row.parts}")
+        table.add_row(row.endpoint, f"{row.requests}", f"{row.asked}", f"{row.parts}")
     screen.print(table)
     limit = f"no budget: {MOVED}" if budget is None else f"budget {counted(budget, 'part')}"
     cost = f"{counted(left.parts, 'part')} at worst; {limit}"
     before = f", {spent} spent before" if spent else ""
-    screen.print(Text(f"{counted(left.calls, 'call')} of {distinct}; {'none is paid for' if free else cost}{before}"))
+    screen.print(
+        Text(f"{counted(left.requests, 'request')} of {distinct}; {'none is paid for' if free else cost}{before}")
+    )
     for note in notes:
         screen.print(Text(f"note: {note}"))
 
@@ -73,7 +75,7 @@ def confirm_cost(left: Estimate, budget: int | None, spent: int, *, yes: bool, f
 
 
 def _confirmed(question: str) -> bool:
-    """The answer; to interrupt is to say no. The loop would hold a signal back until there is an answer."""
+    """The answer; to interrupt is to say no. The loop would hold a signal back until there is a response."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return typer.confirm(question, err=True)
@@ -84,7 +86,7 @@ def _confirmed(question: str) -> bool:
 
 
 @contextmanager
-def progress_bar(calls: int) -> Iterator[Callable[[RunProgress], None]]:
+def progress_bar(requests: int) -> Iterator[Callable[[RunProgress], None]]:
     """A bar while the block runs, and what moves it. Nothing where nobody looks."""
     columns = (
         TextColumn("{task.description}"),
@@ -95,12 +97,12 @@ def progress_bar(calls: int) -> Iterator[Callable[[RunProgress], None]]:
     )
     screen = console()
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("comparing", total=calls, more="")
+        task = progress.add_task("comparing", total=requests, more="")
 
         def tell(standing: RunProgress) -> None:
             more = counted(standing.parts, "part")
-            more += f", {standing.troubled} in trouble" if standing.troubled else ""
-            done = standing.done + standing.troubled + standing.left_out
+            more += f", {standing.not_compared} in trouble" if standing.not_compared else ""
+            done = standing.done + standing.not_compared + standing.left_out
             progress.update(task, completed=done, more=more)
 
         yield tell

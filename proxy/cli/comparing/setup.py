@@ -1,4 +1,4 @@
-"""The calls of a run, from a file of requests or of answers, and what a reader should know of where they came from."""
+"""The requests of a run, from a file of requests or of answers, and what a reader should know of where they came from."""
 
 import random
 import sys
@@ -44,35 +44,35 @@ class RequestsToSend(NamedTuple):
 
 
 def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
-    """Read it whole. Raises SourceError for a file with no call in it."""
+    """Read it whole. Raises SourceError for a file with no request in it."""
     rng = random.Random(chosen.seed)  # noqa: S311 (it is to be foreseen)
     if chosen.requests is not None:
         opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
-        made = plan.make_plan(opened.calls(), chosen.sample, rng)
+        made = plan.make_plan(opened.requests(), chosen.sample, rng)
         notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(made))
         return RequestsToSend(
             made, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
         )
     if recorded is None:
-        raise AssertionError("checked before: there are requests or recorded answers")
-    made = plan.make_plan(recorded.calls(), chosen.sample, rng)
+        raise AssertionError("checked before: there are requests or recorded responses")
+    made = plan.make_plan(recorded.requests(), chosen.sample, rng)
     return RequestsToSend(
         made, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
     )
 
 
 def recording_notes(recorded: Recording) -> Iterator[str]:
-    """What is wrong with a file of answers."""
+    """What is wrong with a file of responses."""
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
-        junk = counted(recorded.junk.lines, "line is no answer", "lines are no answers")
+        junk = counted(recorded.junk.lines, "line is no response", "lines are no answers")
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 
 def _held(made: plan.RequestPlan) -> Iterator[str]:
     if made.dropped:
-        dropped = counted(made.dropped, "request is of a call that is", "requests are of calls that are")
+        dropped = counted(made.dropped, "request is of a request that is", "requests are of requests that are")
         yield f"{dropped} not held: a fair sample is asked, a month counts all"
 
 
@@ -91,8 +91,8 @@ class ComparisonSetup(NamedTuple):
     ready: sides.ReadySides
     service: config.Config | None
     redaction: Redaction
-    old: str | None
-    new: str | None
+    baseline: str | None
+    candidate: str | None
     clock: Clock
 
     @property
@@ -110,7 +110,7 @@ class ComparisonSetup(NamedTuple):
 class RemainingRequests(NamedTuple):
     """What is still to be asked, what it can cost, and what was spent before."""
 
-    calls: list[V3Request]
+    requests: list[V3Request]
     estimate: estimate.Estimate
     spent: int = 0
 
@@ -123,7 +123,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
     keys = sides.SideKeys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
         replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.baseline_file))
-        recorded = sides.SideRecordings(old=own or replayed, new=replayed)
+        recorded = sides.SideRecordings(baseline=own or replayed, candidate=replayed)
         keys.also(() if own is None else own.keys)
         asked = read_requests(chosen, keys.clients, replayed or own)
         service = None
@@ -139,14 +139,16 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             ready,
             service,
             Redaction(keys.secrets()),
-            _place(chosen.baseline, ready.sides.old),
-            str(chosen.config) if chosen.config and not chosen.replay else _place(chosen.candidate, ready.sides.new),
+            _place(chosen.baseline, ready.sides.baseline),
+            str(chosen.config)
+            if chosen.config and not chosen.replay
+            else _place(chosen.candidate, ready.sides.candidate),
             clock,
         )
 
 
 def _recorded(file: Path | None, stack: AsyncExitStack) -> Recording | None:
-    """A file of answers, open until `stack` is closed."""
+    """A file of responses, open until `stack` is closed."""
     if file is None:
         return None
     recorded = Recording(file)
@@ -190,7 +192,7 @@ async def execute(
         judge=judge,
         tape=ready.ready.tape,
     )
-    with output.progress_bar(len(left.calls)) as tell:
+    with output.progress_bar(len(left.requests)) as tell:
         running = run.ComparisonRun(
             exchanger,
             judge,
@@ -200,4 +202,4 @@ async def execute(
             at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,
             spent=lambda: budget.spent,
         )
-        return await running.go(left.calls, event_loop.stop_on_signal())
+        return await running.go(left.requests, event_loop.stop_on_signal())

@@ -42,7 +42,7 @@ async def open_store(settings: config.Config) -> AsyncIterator[Store]:
         await opened.aclose()
 
 
-SOURCE = "live calls"
+SOURCE = "live requests"
 
 
 def rules_file(chosen: options.ComparisonOptions, service: config.Config) -> Path | None:
@@ -57,7 +57,7 @@ async def result(
     async with open_store(service) as store:
         tally = await results.read(store)
     if tally is None:
-        raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a call")
+        raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a request")
     site = service.upstream.site if isinstance(service.upstream, config.Upstream) else None
     judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.hidden_counts(chosen))
     return judged.summary.result(tally, _about(tally, service, chosen.budget))
@@ -69,7 +69,7 @@ def _about(tally: Tally, service: config.Config, budget: int | None) -> summary.
         started=tally.first or 0.0,
         ended=tally.last or 0.0,
         source=SOURCE,
-        old=http_side.base_url(service.shadow.old_url) if service.shadow.old_url else "the old service",
-        new=http_side.base_url(f"http://{listen.host}:{listen.port}"),
+        baseline=http_side.base_url(service.shadow.old_url) if service.shadow.old_url else "the old service",
+        candidate=http_side.base_url(f"http://{listen.host}:{listen.port}"),
         budget=budget,
     )

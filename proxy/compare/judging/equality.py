@@ -14,12 +14,12 @@ import orjson
 PLAIN = frozenset((str, int, bool, type(None)))  # where type and == say all
 
 
-def same(old: Any, new: Any) -> bool:
+def same(baseline: Any, candidate: Any) -> bool:
     """Whether both say the same in the same way. The order of an object's keys says nothing."""
-    kind = type(old)
-    if kind is not type(new) or old != new:
+    kind = type(baseline)
+    if kind is not type(candidate) or baseline != candidate:
         return False
-    return kind in PLAIN or canonical(old) == canonical(new)
+    return kind in PLAIN or canonical(baseline) == canonical(candidate)
 
 
 def canonical(value: Any) -> bytes | str:
@@ -47,9 +47,9 @@ MOMENT = re.compile(
 )
 
 
-def same_spelling(old: str, new: str) -> bool:
+def same_spelling(baseline: str, candidate: str) -> bool:
     """Whether two different texts are the same number or the same moment."""
-    return spelling_key(old) == spelling_key(new)
+    return spelling_key(baseline) == spelling_key(candidate)
 
 
 def spelling_key(text: str) -> Hashable:

@@ -90,8 +90,8 @@ def _scalar(element: Any) -> Hashable:
     """`22` and `22.0` are one spec value, in two spellings."""
     if type(element) in (dict, list):
         return None
-    said = text(element)
-    return equality.spelling_key(said) if said else equality.canonical(element)
+    message = text(element)
+    return equality.spelling_key(message) if message else equality.canonical(element)
 
 
 def _image(element: Any) -> Hashable:

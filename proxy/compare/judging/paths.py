@@ -1,6 +1,6 @@
 """What paths a rule is for: those of differences, step by step. `results[*].items[*].mpn` is five of them.
 
-A path in parentheses, such as `(status)`, is of the whole reply. Only a rule that names it so is one for it.
+A path in parentheses, such as `(status)`, is of the whole response. Only a rule that names it so is one for it.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def steps(path: str) -> tuple[str, ...]:
 
 
 def is_whole(path: str) -> bool:
-    """Whether a path is of the whole reply rather than of its JSON."""
+    """Whether a path is of the whole response rather than of its JSON."""
     return path.startswith("(")
 
 
@@ -125,7 +125,7 @@ def each(path: str) -> str:
 
 def subject(path: str) -> Subject:
     """What a program reads there. `part` and `offer` are the whole of one, or the list of them; a field of theirs that
-    has no word of its own is `other`. A path does not say what its answer is about: a whole brand is a `part`, too.
+    has no word of its own is `other`. A path does not say what its response is about: a whole brand is a `part`, too.
     """
     names = [step for step in steps(path) if step not in (ANY, "**", "results", "items", "item")]
     if not names:

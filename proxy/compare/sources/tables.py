@@ -21,7 +21,7 @@ CSV_BROKEN = "is no CSV from here on: a quote may not be closed"
 
 
 def read_csv(stream: BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
-    """Calls of parts/match for its rows; `named` are columns by v3's keys."""
+    """Requests of parts/match for its rows; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX:
         yield Unreadable(1, CSV_TOO_LARGE)
@@ -81,7 +81,7 @@ WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of anoth
 
 
 def read_workbook(stream: io.BufferedReader, named: bom.Names = bom.NONE) -> Iterator[Item]:
-    """Calls of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
+    """Requests of parts/match for the rows of a sheet; `named` are columns by v3's keys."""
     data = stream.read(SIZE_MAX + 1)
     if len(data) > SIZE_MAX or _unpacked(data) > UNPACKED_MAX:
         yield Unreadable(1, WORKBOOK_TOO_LARGE)
