@@ -31,7 +31,7 @@ def run() -> dict[str, float]:
 async def _measured(file: Path) -> dict[str, float]:
     store = await SqliteStore.open(file, clock.SystemClock())
     journal = store.journal("bench")
-    await store.alive("bench", 3600)
+    await store.heartbeat("bench", 3600)
     numbers = iter(range(1, 1 << 30))
 
     async def intent() -> None:

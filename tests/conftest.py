@@ -1,6 +1,6 @@
 """Facts about the whole test session, handed to every test.
 
-What only one room's tests need belongs into that room's own conftest.
+Fixtures that the tests of one package need belong into the conftest of their folder.
 """
 
 import gc
@@ -11,11 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 from aiohttp import web_app
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
+
+
+# The machines that run the tests are shared: no example fails because it took long.
+hypothesis.settings.register_profile("v3bridge", deadline=None)
+hypothesis.settings.load_profile("v3bridge")
 
 
 def pytest_collection_finish() -> None:

@@ -96,11 +96,11 @@ async def _kill_workers(stage: Stage, store: str) -> None:
     state, billed = (await states(store))[LIMITED], await _billed(stage) - before
     stage.report.figures |= {
         "kills": str(kills),
-        "billed / used / uncertain": f"{billed} / {state.used} / {state.doubtful}",
+        "billed / used / uncertain": f"{billed} / {state.used} / {state.uncertain}",
     }
     stage.report.check(kills > 0, "no worker was killed")
     stage.report.check(billed <= LIMIT, f"{billed} parts are billed of {LIMIT}")
-    stage.report.check(billed <= state.used + state.doubtful, f"{billed} parts are billed, {state} is in the ledger")
+    stage.report.check(billed <= state.used + state.uncertain, f"{billed} parts are billed, {state} is in the ledger")
     stage.report.check(not state.reserved, f"{state.reserved} parts are still held")
 
 

@@ -112,7 +112,7 @@ async def states(store: str) -> dict[str, EntryUsage]:
     """What the ledger has of each application."""
     opened = await opening.open_store(StoreUrl(store), clock.SystemClock())
     try:
-        found = await opened.states([LedgerEntry(name, "lifetime") for name in (LIMITED, UNLIMITED)])
+        found = await opened.usage([LedgerEntry(name, "lifetime") for name in (LIMITED, UNLIMITED)])
         return dict(zip((LIMITED, UNLIMITED), found, strict=True))
     finally:
         await opened.aclose()

@@ -90,8 +90,8 @@ async def ledger(folder: Path) -> Ledger:
     """As whoever opens the file next will read it."""
     store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
     try:
-        (whole,) = await store.states([LedgerEntry("soak", "lifetime")])
-        return Ledger(whole.used, whole.doubtful, sum(state.reserved for state in await store.usage()))
+        (whole,) = await store.usage([LedgerEntry("soak", "lifetime")])
+        return Ledger(whole.used, whole.uncertain, sum(state.reserved for state in await store.all_usage()))
     finally:
         await store.aclose()
 

@@ -1,4 +1,4 @@
-"""`v3bridge shadow`: what running shadows have gathered so far, and the switch that all workers look at."""
+"""`v3bridge shadow`: status of shadowing, and the switch that all workers read."""
 
 import shlex
 from enum import StrEnum
@@ -48,7 +48,8 @@ async def _shadow(settings: config.Config, wish: Wish, config_file: Path | None)
         alike = row.compared - row.differing
         not_compared = f", {row.not_compared} could not be compared" if row.not_compared else ""
         typer.echo(
-            f"{row.client} {row.endpoint}: {alike} of {counted(row.compared, 'request')} without a difference{not_compared}"
+            f"{row.client} {row.endpoint}: {alike} of {counted(row.compared, 'request')} without a difference"
+            f"{not_compared}"
         )
     chosen = f" --config {shlex.quote(str(config_file))}" if config_file else ""
     typer.echo(f"The report: v3bridge compare --shadow{chosen}" if tally else "Nothing was compared yet.")

@@ -22,7 +22,7 @@ def surface(
 ) -> None:
     """Print what became of every v3 path, parameter and field, or of every spec key, as Markdown."""
     from proxy.mapping import loader
-    from proxy.web.v3.description import markdown, spec_keys
+    from proxy.web.v3.description import spec_keys_page, surface_page
 
     mappings = loader.load(folder or shipped.path("mappings"))
-    typer.echo((spec_keys if page is Page.SPEC_KEYS else markdown).page(mappings), nl=False)
+    typer.echo((spec_keys_page if page is Page.SPEC_KEYS else surface_page).page(mappings), nl=False)

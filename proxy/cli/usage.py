@@ -51,18 +51,18 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
     store = await opening.open_store(settings.store, time)
     try:
         if reopen is not None:
-            await store.reopen(reopen)
-        states, closures = await store.usage(), await store.closures()
+            await store.clear_exhausted(reopen)
+        usages, exhausted = await store.all_usage(), await store.exhausted_quotas()
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:
         await store.aclose()
-    rows = quota_usage.rows(settings.applications, states, closures, time.now())
+    rows = quota_usage.rows(settings.applications, usages, exhausted, time.now())
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
     if reopen is not None:
         shown_usage.reopened(reopen)
     shown_usage.table(rows)
-    if not states:
+    if not usages:
         shown_usage.nothing("The store is empty: nothing was spent yet, or the service runs with another store.", False)

@@ -1,4 +1,4 @@
-"""From compare.yaml to frozen settings, with everything resolved and checked. Used once, at start.
+"""Loader of compare.yaml: frozen settings, with everything resolved and checked. Used once, at start.
 
 Every mistake is a ConfigError of the form `compare.yaml:12:5: rules[0].path: …`, which never holds a key.
 """

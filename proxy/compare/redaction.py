@@ -1,7 +1,7 @@
-"""Keys out of everything that a comparison writes: answers that are recorded, samples in reports, messages.
+"""Redaction of everything that a comparison writes: recorded responses, samples in reports, messages.
 
-What is known to be a key becomes `…` wherever it stands, and so does whatever is given as an apikey. JSON stays JSON.
-Used on whatever leaves a run; it does not decide what is written.
+A known key becomes `…` wherever it stands, and so does any value of an apikey parameter. JSON stays JSON. Values are
+bounded as well: a field of somebody's catalog may have ten megabytes, or half a character.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What one side said to one request, read or not to be read. Numbers keep every digit; keys that stand twice are seen."""
+"""Responses of one side, and their JSON. Numbers keep every digit; duplicate keys are noted."""
 
 import json
 import re

@@ -1,7 +1,7 @@
-"""What a comparison came to, as a value: reports are functions of it and compute nothing.
+"""Result of a comparison, as an immutable value: reports are functions of it and compute nothing.
 
-`tally.py` makes it. Its JSON form is what `--json` writes; docs/reference/compare.schema.json describes it. Texts
-in it may come from anybody's data and hold no key. Moments are seconds since 1970; shares are between 0 and 1.
+`judging/summary.py` makes it. Its JSON form is what `--json` writes; docs/reference/compare.schema.json describes it.
+Texts may come from client data and hold no key. Times are seconds since 1970; shares are between 0 and 1.
 """
 
 import inspect
@@ -36,14 +36,16 @@ class SideInfo(msgspec.Struct, frozen=True):
 
 
 class EndpointResult(msgspec.Struct, frozen=True):
-    """One client at one endpoint. `requests` were compared, `asked` is how often such requests stand in the source;
-    `troubled` could not be compared. `share` is that of equivalent requests, None without any.
+    """Result of one client at one endpoint.
+
+    `requests` were compared, `occurrences` is how often such requests stand in the source; `not_compared` failed.
+    `share` is that of equivalent requests, None without any.
     """
 
     client: str
     endpoint: str
     requests: int
-    asked: int
+    occurrences: int
     equivalent: int
     not_compared: int
     share: float | None
@@ -134,9 +136,10 @@ class FailedRequests(msgspec.Struct, frozen=True):
 
 
 class UnnamedKey(msgspec.Struct, frozen=True):
-    """A key of the source that the settings do not name. `client` is what reports request it; `fingerprint` are the first
-    four hex digits of its SHA-256; `first` and `last` say where it stands in the source, `agent` what it was sent by,
-    empty where the source does not say.
+    """An API key of the source that the settings do not name.
+
+    `client` is its name in reports; `fingerprint` the first four hex digits of its SHA-256; `first` and `last` its
+    places in the source, `agent` the program that sent it, empty where the source does not say.
     """
 
     client: str

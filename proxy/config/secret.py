@@ -151,6 +151,10 @@ def apikey(text: str) -> Digest:
     return digest(text)
 
 
+# The forms of the setting `store`; error messages and its description are made of them.
+STORE_FORMS = ("memory:", "sqlite", "sqlite:PATH", "redis://…", "rediss://…", "unix://…")
+
+
 def store_url(text: str, folder: Path) -> StoreUrl:
     """What `store` says; a relative path is one from `folder`."""
     if text in ("memory:", "sqlite") or _REDIS.match(text):
@@ -158,7 +162,7 @@ def store_url(text: str, folder: Path) -> StoreUrl:
     scheme, _, path = text.partition(":")
     if scheme == "sqlite" and path:
         return StoreUrl(f"sqlite:{(folder / Path(path).expanduser()).absolute()}")
-    raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
+    raise ValueError(f"is none of {', '.join(STORE_FORMS[:-1])} and {STORE_FORMS[-1]}")
 
 
 def without_credentials(address: str) -> str:

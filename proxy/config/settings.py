@@ -9,7 +9,18 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from proxy.config.secret import ClientId, Digest, File, Network, ProxyAddress, Secret, Source, StoreKey, StoreUrl
+from proxy.config.secret import (
+    STORE_FORMS,
+    ClientId,
+    Digest,
+    File,
+    Network,
+    ProxyAddress,
+    Secret,
+    Source,
+    StoreKey,
+    StoreUrl,
+)
 
 Feature = Literal[
     "LEAD_TIME",
@@ -265,9 +276,7 @@ class Config(Settings, frozen=True):
     applications: dict[str, Application]
     store: Annotated[
         StoreUrl,
-        Meta(
-            description="memory:, sqlite, sqlite:PATH, redis://…, rediss://…, unix://…, or env:NAME or file:PATH of it"
-        ),
+        Meta(description=f"{', '.join(STORE_FORMS)}, or env:NAME or file:PATH of it"),
     ] = StoreUrl("sqlite")
     store_key: Annotated[
         tuple[StoreKey, ...],

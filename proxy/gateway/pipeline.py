@@ -80,7 +80,7 @@ class Pipeline:
 
     def standing(self, client: Client) -> QuotaStatus:
         """How many parts are used, and what is left."""
-        return self._quota.standing(client.accounts)
+        return self._quota.status(client.accounts)
 
     async def match_parts(self, caller: Caller, request: model.PartsMatchRequest) -> list[Answer]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
@@ -197,7 +197,7 @@ class Pipeline:
         try:
             found = await self._upstream.ask(ask, client.application.credentials, caller.receipt.since)
         except BaseException as error:
-            caller.receipt.cost += await reservation.abandon(error)
+            caller.receipt.cost += await reservation.release(error)
             raise
         returned = sum(len(each.parts) for each in found)
         caller.receipt.cost += returned

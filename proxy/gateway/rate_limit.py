@@ -1,6 +1,6 @@
-"""How often a key may ask: so many requests in any second, over all workers. Off unless the configuration says so.
+"""Rate limit of API keys: so many requests in any second, over all workers. Off unless configured.
 
-v3 held its free tier to 3 a second. Nothing is spent to keep this: where the store cannot be reached, it is not held.
+v3 limited its free tier to 3 a second. The limit saves no parts: where the store is unavailable, it is not enforced.
 """
 
 import math
@@ -8,17 +8,17 @@ import math
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.kit.wording import counted
-from proxy.stores.protocols import Store
+from proxy.stores.protocols import RateLimitStore
 
 
 class RateLimits:
-    """The keys' limits, counted in the store."""
+    """Rate limits of all API keys, counted in the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RateLimitStore) -> None:
         self._store = store
 
     async def admit(self, client: Client) -> None:
-        """Raises TooManyRequests for a key that asks more often than it may."""
+        """Count a request. Raises TooManyRequests for a key that is over its limit."""
         if not client.rate:
             return
         key = client.accounts.key.name

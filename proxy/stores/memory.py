@@ -1,33 +1,50 @@
-"""The store of one process, gone when it ends: for trying out, and for tests."""
+"""Store in the memory of one process, gone when it ends: for trying out, and for tests."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
-from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
+from proxy.stores.protocols import (
+    DAY,
+    MONTH,
+    EntryUsage,
+    ExhaustedQuota,
+    LedgerEntry,
+    ReservationRecord,
+    Settlement,
+)
 
 
 class MemoryStore:
-    """Dicts. Nothing is awaited, so every operation is atomic by itself."""
+    """Store in dictionaries. Nothing is awaited, so every operation is atomic by itself."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._windows: dict[str, Windows] = {}
+        self._once: dict[str, float] = {}
         self._tokens: dict[str, tuple[str, float]] = {}
+        self._cooldowns: dict[str, tuple[str, float]] = {}
         self._locks: dict[str, tuple[str, float]] = {}
         self._booked: dict[LedgerEntry, list[int]] = defaultdict(lambda: [0, 0])
         self._settled: dict[str, int] = defaultdict(int)
-        self._claims: dict[str, ReservationRecord] = {}
+        self._reservations: dict[str, ReservationRecord] = {}
         self._uncertain: dict[str, ReservationRecord] = {}
-        self._owners: dict[str, float] = {}
-        self._closures: dict[str, ExhaustedQuota] = {}
+        self._leases: dict[str, float] = {}
+        self._exhausted: dict[str, ExhaustedQuota] = {}
         self._notes: dict[str, dict[str, str]] = defaultdict(dict)
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         if key not in self._windows:
             self._windows[key] = Windows(windows, self._clock)
         return self._windows[key].try_take()
+
+    async def claim_once(self, key: str, seconds: float) -> bool:
+        now = self._clock.now()
+        if now < self._once.get(key, 0.0) <= now + seconds:
+            return False
+        self._once[key] = now + seconds
+        return True
 
     async def token(self, key: str) -> tuple[str, float] | None:
         kept = self._tokens.get(key)
@@ -40,6 +57,13 @@ class MemoryStore:
         if key in self._tokens and self._tokens[key][0] == token:
             del self._tokens[key]
 
+    async def cooldown(self, key: str) -> str | None:
+        reason, until = self._cooldowns.get(key, ("", 0.0))
+        return reason if until > self._clock.now() else None
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        self._cooldowns[key] = reason, until
+
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         holder, until = self._locks.get(name, (owner, 0.0))
         if holder != owner and until > self._clock.now():
@@ -51,62 +75,62 @@ class MemoryStore:
         if self._locks.get(name, ("", 0.0))[0] == owner:
             del self._locks[name]
 
-    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
-        return [self._reserve(claim) for claim in claims]
+    async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
+        return [self._reserve(reservation) for reservation in reservations]
 
     async def settle(self, settlement: Settlement) -> None:
         if settlement.sequence <= self._settled[settlement.owner]:
             return
         self._settled[settlement.owner] = settlement.sequence
-        for claim in settlement.claims:
-            self._claims.pop(claim, None)
-            if late := self._uncertain.pop(claim, None):
-                self._doubt(late, -late.parts)
-        for line, used, doubtful in settlement.bookings:
-            self._booked[line][0] += used
-            self._booked[line][1] += doubtful
+        for id_ in settlement.reservations:
+            self._reservations.pop(id_, None)
+            if late := self._uncertain.pop(id_, None):
+                self._add_uncertain(late, -late.parts)
+        for entry, used, uncertain in settlement.increments:
+            self._booked[entry][0] += used
+            self._booked[entry][1] += uncertain
 
-    def journal(self, owner: str) -> None:  # noqa: ARG002 - nothing here is slow, or lasting
+    def journal(self, owner: str) -> None:  # noqa: ARG002 - nothing here is slow, or durable
         return None
 
-    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
-        before = self._booked[line]
-        self._booked[line] = [max(used, before[0]), max(0, before[1] - doubtful)]
+    async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
+        before = self._booked[entry]
+        self._booked[entry] = [max(used, before[0]), max(0, before[1] - uncertain)]
 
-    async def alive(self, owner: str, seconds: float) -> None:
+    async def heartbeat(self, owner: str, seconds: float) -> None:
         now = self._clock.now()
-        self._owners[owner] = now + seconds
-        self._owners = {name: until for name, until in self._owners.items() if until > now}
-        for claim in [claim for claim in self._claims.values() if claim.owner not in self._owners]:
-            self._uncertain[claim.id] = self._claims.pop(claim.id)
-            self._doubt(claim, claim.parts)
+        self._leases[owner] = now + seconds
+        self._leases = {name: until for name, until in self._leases.items() if until > now}
+        for reservation in [each for each in self._reservations.values() if each.owner not in self._leases]:
+            self._uncertain[reservation.id] = self._reservations.pop(reservation.id)
+            self._add_uncertain(reservation, reservation.parts)
 
     async def check_writable(self) -> None:
         """Memory always is."""
 
-    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
-        return [self._state(line) for line in lines]
+    async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
+        return [self._usage(entry) for entry in entries]
 
-    async def usage(self) -> list[EntryUsage]:
-        return await self.states(sorted(self._booked))
+    async def all_usage(self) -> list[EntryUsage]:
+        return await self.usage(sorted(self._booked))
 
     async def prune(self, days: int, months: int) -> None:
         periods: dict[tuple[str, int], list[LedgerEntry]] = defaultdict(list)
-        for line in sorted(self._booked, reverse=True):
-            periods[line.account, len(line.period)].append(line)
-        for (_, length), lines in periods.items():
-            for line in lines[{DAY: days, MONTH: months}.get(length, len(lines)) :]:
-                if not self._reserved(line):
-                    del self._booked[line]
+        for entry in sorted(self._booked, reverse=True):
+            periods[entry.account, len(entry.period)].append(entry)
+        for (_, length), entries in periods.items():
+            for entry in entries[{DAY: days, MONTH: months}.get(length, len(entries)) :]:
+                if not self._reserved(entry):
+                    del self._booked[entry]
 
-    async def close_account(self, closure: ExhaustedQuota) -> None:
-        self._closures[closure.account] = closure
+    async def mark_exhausted(self, quota: ExhaustedQuota) -> None:
+        self._exhausted[quota.account] = quota
 
-    async def reopen(self, account: str) -> None:
-        self._closures.pop(account, None)
+    async def clear_exhausted(self, account: str) -> None:
+        self._exhausted.pop(account, None)
 
-    async def closures(self) -> list[ExhaustedQuota]:
-        return [closure for closure in self._closures.values() if closure.until > self._clock.now()]
+    async def exhausted_quotas(self) -> list[ExhaustedQuota]:
+        return [quota for quota in self._exhausted.values() if quota.until > self._clock.now()]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
         self._notes[kind][owner] = text
@@ -118,24 +142,26 @@ class MemoryStore:
         self._notes[kind].clear()
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
-    def _reserve(self, claim: ReservationRecord) -> LedgerEntry | None:
-        if claim.id in self._claims:
+    def _reserve(self, reservation: ReservationRecord) -> LedgerEntry | None:
+        if reservation.id in self._reservations:
             return None
-        for line, limit in claim.budgets:
-            if sum(self._booked.get(line, (0, 0))) + self._reserved(line) + claim.parts > limit:
-                return line
-        self._claims[claim.id] = claim
+        for entry, limit in reservation.limits:
+            if sum(self._booked.get(entry, (0, 0))) + self._reserved(entry) + reservation.parts > limit:
+                return entry
+        self._reservations[reservation.id] = reservation
         return None
 
-    def _doubt(self, claim: ReservationRecord, parts: int) -> None:
-        for line in claim.lines:
-            self._booked[line][1] = max(0, self._booked[line][1] + parts)
+    def _add_uncertain(self, reservation: ReservationRecord, parts: int) -> None:
+        for entry in reservation.entries:
+            self._booked[entry][1] = max(0, self._booked[entry][1] + parts)
 
-    def _state(self, line: LedgerEntry) -> EntryUsage:
-        used, doubtful = self._booked.get(line, (0, 0))
-        return EntryUsage(line, used, doubtful, self._reserved(line))
+    def _usage(self, entry: LedgerEntry) -> EntryUsage:
+        used, uncertain = self._booked.get(entry, (0, 0))
+        return EntryUsage(entry, used, uncertain, self._reserved(entry))
 
-    def _reserved(self, line: LedgerEntry) -> int:
-        return sum(claim.parts for claim in self._claims.values() if any(b.line == line for b in claim.budgets))
+    def _reserved(self, entry: LedgerEntry) -> int:
+        return sum(
+            each.parts for each in self._reservations.values() if any(limit.entry == entry for limit in each.limits)
+        )

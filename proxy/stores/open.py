@@ -1,4 +1,4 @@
-"""From the setting `store` to the store that it names. Used by the composition root and by commands."""
+"""Opens the store that the setting `store` names."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from proxy.stores.sqlite import SqliteStore
 
 
 async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, str] = os.environ) -> Store:
-    """The store, to be closed by whoever opens it. Raises ConfigError. Redis is first spoken to when it is needed."""
+    """Open a store, to be closed by the caller. Raises ConfigError. Redis is connected to when it is first needed."""
     text = url.reveal()
     scheme, _, path = text.partition(":")
     if scheme == "memory":
@@ -22,12 +22,12 @@ async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, s
     try:
         from proxy.stores.redis import RedisStore
     except ImportError as error:
-        raise errors.ConfigError("store: Redis needs a package more: pip install 'v3bridge[redis]'") from error
+        raise errors.ConfigError("store: Redis needs another package: pip install 'v3bridge[redis]'") from error
     return RedisStore(text, clock)
 
 
 def default_file(environ: Mapping[str, str]) -> Path:
-    """Where `sqlite` alone keeps its file (XDG Base Directory Specification)."""
+    """Return where `sqlite` without a path keeps its file (XDG Base Directory Specification)."""
     home = environ.get("XDG_STATE_HOME", "")
     # the specification has a relative path ignored
     state = Path(home) if home.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".local" / "state"

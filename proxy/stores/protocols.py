@@ -1,78 +1,99 @@
-"""What is shared, and what can be done with it: tokens, the token requests made, the ledger of parts, and notes.
+"""Protocols of what workers, restarts and machines share: a narrow one for each purpose, and the values they exchange.
 
-Each operation is atomic, over all workers and machines that use the same store. Times are seconds since 1970, by the
-clock that the store was made with. Everything here raises errors.StoreUnavailable where the store cannot be reached.
+Every operation is atomic over all workers and machines that use the same store. Times are seconds since 1970, by the
+clock that the store was made with. Every operation raises errors.StoreUnavailable where the store cannot be reached.
+Memory, SQLite and Redis implement all of them (`Store`); tests/unit/stores holds the three to one contract.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from proxy.kit.windows import Window
 
-DAY = 10  # characters of a period that is a day
-MONTH = 7  # of one that is a month
+DAY = 10  # characters of the name of a day, such as 2026-11-21
+MONTH = 7  # of a month, such as 2026-11
 
 
 class LedgerEntry(NamedTuple):
-    """One counter of the ledger: an account (`demo`, `demo/erp`) in a period (`2026-11-21`, `2026-11`, `lifetime`)."""
+    """Name of one entry: a quota account (`demo`, `demo/erp`) and a period (`2026-11-21`, `2026-11`, `lifetime`)."""
 
     account: str
     period: str
 
 
-class QuotaLimit(NamedTuple):
-    """The most parts that a line may come to."""
+class EntryUsage(NamedTuple):
+    """Usage of a ledger entry: parts returned, parts that may have been billed, parts reserved by open requests."""
 
-    line: LedgerEntry
+    entry: LedgerEntry
+    used: int
+    uncertain: int
+    reserved: int
+
+
+class EntryGroup:
+    """Entries that a request is booked on together. Made once for each client and day, and compared by identity: on
+    the way of every request, hashing six names would cost more than the booking."""
+
+    __slots__ = ("_json", "entries")
+
+    def __init__(self, entries: tuple[LedgerEntry, ...]) -> None:
+        self.entries = entries
+        self._json: bytes | None = None
+
+    @property
+    def json(self) -> bytes:
+        """The entries as a JSON list of pairs, encoded once."""
+        if self._json is None:
+            self._json = msgspec.json.encode(self.entries)
+        return self._json
+
+
+class QuotaLimit(NamedTuple):
+    """The most parts that may be used in a ledger entry."""
+
+    entry: LedgerEntry
     limit: int
 
 
 class ReservationRecord(NamedTuple):
-    """The most parts that a request can cost, held against all its budgets until it is settled.
+    """The most parts that a request can cost, held against all its limits until it is settled.
 
-    `owner` is the worker's id, `lines` are those that the request is booked on. A claim without budgets holds no
-    quota: it records what a request may cost, so that a worker that dies leaves no unbooked usage behind.
+    `owner` is the worker's id, `entries` are those that the request is booked on. A record without limits holds no
+    quota: it says what the request may cost, so that a worker that dies leaves no usage unbooked.
     """
 
     id: str
     owner: str
     parts: int
-    budgets: tuple[QuotaLimit, ...]
-    lines: tuple[LedgerEntry, ...]
+    limits: tuple[QuotaLimit, ...]
+    entries: tuple[LedgerEntry, ...]
 
 
 class UsageIncrement(NamedTuple):
-    """What goes onto a line: parts that were returned, and parts that may have been."""
+    """What a settlement adds to a ledger entry: parts that were returned, and parts that may have been billed."""
 
-    line: LedgerEntry
+    entry: LedgerEntry
     used: int
-    doubtful: int
+    uncertain: int
 
 
 class Settlement(NamedTuple):
-    """What some calls of an owner came to: their claims are given back, their parts go onto the lines.
+    """Result of some requests of an owner: their reservations are released, their usage is added to the ledger.
 
-    An owner counts its settlements from 1 in `sequence`, and hands them in in that order: what is sent again, because
-    an answer was lost on the way, is booked once.
+    An owner numbers its settlements from 1 in `sequence`, and sends them in that order. One that is sent again, because
+    its confirmation was lost, is booked once.
     """
 
     owner: str
     sequence: int
-    claims: tuple[str, ...]
-    bookings: tuple[UsageIncrement, ...]
-
-
-class EntryUsage(NamedTuple):
-    """A line of the ledger: parts returned, parts that may have been, parts that calls under way hold."""
-
-    line: LedgerEntry
-    used: int
-    doubtful: int
-    reserved: int
+    reservations: tuple[str, ...]
+    increments: tuple[UsageIncrement, ...]
 
 
 class ExhaustedQuota(NamedTuple):
-    """The service's word that an account's parts are used up, until a moment."""
+    """A quota that upstream has refused as used up, until a moment."""
 
     account: str
     until: float
@@ -80,100 +101,151 @@ class ExhaustedQuota(NamedTuple):
 
 
 class Journal(Protocol):
-    """Where an owner notes what is in its next settlements, so that it outlives the process before the store has it.
+    """Usage of one owner that is durable before the store has it, and its intents.
 
-    It also holds the intents of the owner: the most parts that each request under way may cost. Those that are open
-    when the owner dies are booked as uncertain usage by whoever opens the store next.
+    An intent is the most that a request in flight may cost. Intents that are open when the owner dies are booked as
+    uncertain usage by the next process that opens the store.
     """
 
-    def open_intent(self, parts: int, lines: Sequence[LedgerEntry]) -> int:
-        """Record that a request is about to be sent, and return its number. Raises OSError, and then it is not."""
+    def open_intent(self, parts: int, group: EntryGroup) -> int:
+        """Record that a request is about to be sent; return the intent's number. Raises OSError: not recorded."""
 
     def close_intent(self, number: int) -> None:
-        """The request is booked."""
+        """Remove an intent: its request is booked."""
 
-    def note(self, sequence: int, lines: Sequence[LedgerEntry], used: int, doubtful: int) -> None:
-        """These parts are in the settlement of that number. Raises OSError, and then they are not noted."""
+    def note(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
+        """Record usage that settlement `sequence` will hold. Raises OSError: not recorded."""
 
     def settled(self, sequence: int) -> None:
-        """The store has the settlement of that number."""
+        """Remove what was recorded for a settlement: the store has it."""
 
     def close(self) -> None:
-        """Leave what is not settled to whoever opens the store next."""
+        """Leave what is not settled to the next process that opens the store."""
 
 
-class Store(Protocol):
-    """One store. `lock` is a lease: it ends by itself, so that a dead worker holds nobody up."""
+class RateLimitStore(Protocol):
+    """Requests counted in sliding windows."""
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
-        """0.0: a request is taken from every window. Else none is: the seconds until it would be."""
+        """Count a request in every window and return 0.0; or count none and return the seconds until it would be."""
+
+
+class OnceStore(Protocol):
+    """Actions that one of all workers takes, such as a warning or the daily reconciliation."""
+
+    async def claim_once(self, key: str, seconds: float) -> bool:
+        """Return True to the first caller with this key, False to all others for so many seconds."""
+
+
+class TokenRecordStore(Protocol):
+    """Access tokens, kept until they expire."""
 
     async def token(self, key: str) -> tuple[str, float] | None:
-        """The token kept for `key` and its end; None where there is none or it has ended."""
+        """Return the token and its expiry; None where there is none or it has expired."""
 
     async def keep_token(self, key: str, token: str, expires: float) -> None:
-        """Keep a token until its end."""
+        """Store a token until it expires."""
 
     async def drop_token(self, key: str, token: str) -> None:
-        """Forget this very token; a newer one stays."""
+        """Delete this very token; a newer one stays."""
+
+
+class CooldownStore(Protocol):
+    """Back-off after failures, shared so that the failure of one worker holds for all."""
+
+    async def cooldown(self, key: str) -> str | None:
+        """Return the reason of the cooldown that holds now; None where none does."""
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        """Start a cooldown, or replace the one there is."""
+
+
+class LockStore(Protocol):
+    """Locks that are leases: they end by themselves, so that a worker that died blocks nobody."""
 
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        """Whether `owner` has the lock now, for so long. Who has it already has it anew."""
+        """Acquire a lock for so long, or extend it; False where another owner holds it."""
 
     async def unlock(self, name: str, owner: str) -> None:
-        """Give the lock back, if it is still the owner's."""
+        """Release a lock, if it is still the owner's."""
 
-    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
-        """For each claim None where it is held, or the first line that has no room for it. In the order given.
 
-        A claim that is held already is held once.
+class LedgerStore(Protocol):
+    """Usage ledger: what was used, and what is reserved."""
+
+    async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
+        """Hold reservations in the order given: for each return None, or the first entry without room for it.
+
+        One that is held already is held once.
         """
 
     async def settle(self, settlement: Settlement) -> None:
-        """Book it, and give its claims back. A claim that has become uncertain usage is taken off that again."""
+        """Book a settlement. A reservation that has become uncertain usage is taken off that usage again."""
 
     def journal(self, owner: str) -> Journal | None:
-        """A place beside the store that is quicker than it and as lasting; None where there is none."""
+        """Open a journal that is faster than the store and as durable; None where there is none."""
 
-    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
-        """The service's own count: a line's parts used are at least so many, and so many are in doubt no longer."""
+    async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
+        """Raise the used parts of an entry to at least `used`, and take `uncertain` off its uncertain parts."""
 
-    async def alive(self, owner: str, seconds: float) -> None:
-        """Extend the lease of the owner's claims. Claims of owners whose lease has ended become uncertain usage.
+    async def heartbeat(self, owner: str, seconds: float) -> None:
+        """Extend the lease of the owner's reservations. Those of owners whose lease has ended become uncertain usage.
 
-        An owner is heard once before it claims anything.
+        An owner sends a heartbeat before its first reservation.
         """
+
+    async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
+        """Return the usage of these entries, in the order given."""
+
+    async def all_usage(self) -> list[EntryUsage]:
+        """Return every entry that something was booked on, by account and period."""
+
+    async def prune(self, days: int, months: int) -> None:
+        """Delete old entries. Of each account its last `days` days and `months` months stay, counted by what was booked
+        and not by the clock, its lifetime, and entries with open reservations."""
+
+
+class ExhaustedQuotaStore(Protocol):
+    """Quotas that upstream has refused as used up."""
+
+    async def mark_exhausted(self, quota: ExhaustedQuota) -> None:
+        """Store an exhausted quota, in place of what is stored of its account."""
+
+    async def clear_exhausted(self, account: str) -> None:
+        """Delete what is stored of an account."""
+
+    async def exhausted_quotas(self) -> list[ExhaustedQuota]:
+        """Return the quotas that are exhausted now."""
+
+
+class NoteStore(Protocol):
+    """Short texts by kind and owner, such as each worker's part of a shadow report."""
+
+    async def put_note(self, kind: str, owner: str, text: str) -> None:
+        """Store an owner's note, in place of its last one of this kind."""
+
+    async def notes(self, kind: str) -> dict[str, str]:
+        """Return the notes of a kind by owner."""
+
+    async def drop_notes(self, kind: str) -> None:
+        """Delete every note of a kind."""
+
+
+class Store(
+    RateLimitStore,
+    OnceStore,
+    TokenRecordStore,
+    CooldownStore,
+    LockStore,
+    LedgerStore,
+    ExhaustedQuotaStore,
+    NoteStore,
+    Protocol,
+):
+    """One store for all purposes."""
 
     async def check_writable(self) -> None:
         """Write to the store, to learn whether it can be written."""
 
-    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
-        """How these lines stand, in the order given."""
-
-    async def usage(self) -> list[EntryUsage]:
-        """Every line that something was booked on, by account and period."""
-
-    async def prune(self, days: int, months: int) -> None:
-        """Forget lines of the past: of each account those of its last `days` days and `months` months stay, counted by
-        what was booked and not by the clock, and its lifetime. So does a line that calls under way hold parts of."""
-
-    async def close_account(self, closure: ExhaustedQuota) -> None:
-        """Remember that an account is closed; the last word counts."""
-
-    async def reopen(self, account: str) -> None:
-        """Forget it."""
-
-    async def closures(self) -> list[ExhaustedQuota]:
-        """The accounts that are closed at this moment."""
-
-    async def put_note(self, kind: str, owner: str, text: str) -> None:
-        """Keep what an owner last noted of a kind, until it is dropped."""
-
-    async def notes(self, kind: str) -> dict[str, str]:
-        """The notes of a kind, by their owners."""
-
-    async def drop_notes(self, kind: str) -> None:
-        """Forget every note of a kind."""
-
     async def aclose(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""

@@ -1,4 +1,4 @@
-"""The store in a file: for one machine, shared by its workers, and there again after a restart.
+"""Store in an SQLite file: for one machine, shared by its workers, and kept across restarts.
 
 One connection, used in one thread, so that the event loop never waits for the disk. Each operation is one transaction.
 What is committed survives the end of the process however it comes; a machine that loses power may lose the last moment.
@@ -17,19 +17,27 @@ import msgspec
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores import journal, sqlite_file
-from proxy.stores.protocols import DAY, MONTH, EntryUsage, ExhaustedQuota, LedgerEntry, ReservationRecord, Settlement
+from proxy.stores import journal, sqlite_schema
+from proxy.stores.protocols import (
+    DAY,
+    MONTH,
+    EntryUsage,
+    ExhaustedQuota,
+    LedgerEntry,
+    ReservationRecord,
+    Settlement,
+)
 
 R = TypeVar("R")
-Rows = sqlite3.Connection
+Connection = sqlite3.Connection
 
-MARKS_KEPT = 7 * 86_400.0  # seconds that an owner which is gone is remembered, lest it books twice
+SEQUENCES_KEPT = 7 * 86_400.0  # seconds that the last settlement of a dead owner is remembered, lest it is booked twice
 
 
 class SqliteStore:
-    """Made by `open`."""
+    """Store in a file. Made by `open`."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
+    def __init__(self, path: Path, connection: Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
         self._path = path
         self._file = _identity(path)
         self._connection = connection
@@ -39,16 +47,16 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, path: Path, clock: Clock) -> "SqliteStore":
-        """The store in a file, which is made where it is missing. Raises ConfigError."""
+        """Open the store in a file, which is made where it is missing. Raises ConfigError."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         try:
-            connection = await asyncio.get_running_loop().run_in_executor(thread, sqlite_file.connect, path)
+            connection = await asyncio.get_running_loop().run_in_executor(thread, sqlite_schema.connect, path)
         except BaseException:
             thread.shutdown()
             raise
         store = cls(path, connection, thread, clock)
-        with contextlib.suppress(errors.StoreUnavailable):  # others write just now; what is old can be forgotten later
-            await store._change("DELETE FROM requests WHERE until <= ?", clock.now())
+        with contextlib.suppress(errors.StoreUnavailable):  # another process writes; the next start does this as well
+            await store._write(lambda rows: _delete_expired(rows, clock.now()))
             for file, settlement in journal.left_behind(path):
                 await store.settle(settlement)
                 file.unlink(missing_ok=True)
@@ -57,6 +65,15 @@ class SqliteStore:
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         now = self._clock.now()
         return await self._write(lambda rows: _take(rows, key, windows, now))
+
+    async def claim_once(self, key: str, seconds: float) -> bool:
+        # A time further ahead than `seconds` was written before the clock was put back: it blocks nobody.
+        statement = (
+            "INSERT INTO once VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET until = excluded.until "
+            "WHERE until <= ? OR until > excluded.until"
+        )
+        now = self._now()
+        return await self._change(statement, key, now + seconds, now) == 1
 
     async def token(self, key: str) -> tuple[str, float] | None:
         found = await self._read("SELECT token, expires FROM tokens WHERE key = ? AND expires > ?", key, self._now())
@@ -67,6 +84,13 @@ class SqliteStore:
 
     async def drop_token(self, key: str, token: str) -> None:
         await self._change("DELETE FROM tokens WHERE key = ? AND token = ?", key, token)
+
+    async def cooldown(self, key: str) -> str | None:
+        found = await self._read("SELECT reason FROM cooldowns WHERE key = ? AND until > ?", key, self._now())
+        return found[0][0] if found else None
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        await self._change("INSERT OR REPLACE INTO cooldowns VALUES (?, ?, ?)", key, reason, until)
 
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         now = self._now()
@@ -79,52 +103,50 @@ class SqliteStore:
     async def unlock(self, name: str, owner: str) -> None:
         await self._change("DELETE FROM locks WHERE name = ? AND owner = ?", name, owner)
 
-    async def reserve(self, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
-        return await self._write(lambda rows: _reserve_all(rows, claims))
+    async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
+        return await self._write(lambda rows: _reserve_all(rows, reservations))
 
     async def settle(self, settlement: Settlement) -> None:
-        rows = [(*line, used, doubtful) for line, used, doubtful in settlement.bookings]
-        values = settlement.owner, settlement.sequence, _json(settlement.claims), _json(rows)
-        await self._run(lambda: self._connection.execute("INSERT INTO settling VALUES (?, ?, ?, ?)", values))
+        await self._write(lambda rows: _settle(rows, settlement))
 
-    def journal(self, owner: str) -> journal.Journal:
-        return journal.Journal(self._path, owner)
+    def journal(self, owner: str) -> journal.FileJournal:
+        return journal.FileJournal(self._path, owner)
 
-    async def adjust(self, line: LedgerEntry, used: int, doubtful: int) -> None:
+    async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
         statement = (
-            "INSERT INTO lines VALUES (?, ?, ?, 0) ON CONFLICT (account, period) "
-            "DO UPDATE SET used = max(used, excluded.used), doubtful = max(0, doubtful - ?)"
+            "INSERT INTO ledger VALUES (?, ?, ?, 0) ON CONFLICT (account, period) "
+            "DO UPDATE SET used = max(used, excluded.used), uncertain = max(0, uncertain - ?)"
         )
-        await self._change(statement, *line, used, doubtful)
+        await self._change(statement, *entry, used, uncertain)
 
-    async def alive(self, owner: str, seconds: float) -> None:
+    async def heartbeat(self, owner: str, seconds: float) -> None:
         now = self._now()
-        await self._write(lambda rows: _alive(rows, owner, now, now + seconds))
+        await self._write(lambda rows: _heartbeat(rows, owner, now, now + seconds))
 
     async def check_writable(self) -> None:
         await self.put_note("writable", "", str(self._now()))
 
-    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
-        return await self._transaction("BEGIN", lambda rows: [_state(rows, line) for line in lines])
+    async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
+        return await self._transaction("BEGIN", lambda rows: [_usage(rows, entry) for entry in entries])
 
-    async def usage(self) -> list[EntryUsage]:
-        def work(rows: Rows) -> list[EntryUsage]:
-            lines = rows.execute("SELECT account, period FROM lines ORDER BY account, period").fetchall()
-            return [_state(rows, LedgerEntry(*line)) for line in lines]
+    async def all_usage(self) -> list[EntryUsage]:
+        def work(rows: Connection) -> list[EntryUsage]:
+            names = rows.execute("SELECT account, period FROM ledger ORDER BY account, period").fetchall()
+            return [_usage(rows, LedgerEntry(*name)) for name in names]
 
         return await self._transaction("BEGIN", work)
 
     async def prune(self, days: int, months: int) -> None:
         await self._write(lambda rows: _prune(rows, DAY, days) + _prune(rows, MONTH, months))
 
-    async def close_account(self, closure: ExhaustedQuota) -> None:
-        await self._change("INSERT OR REPLACE INTO closures VALUES (?, ?, ?)", *closure)
+    async def mark_exhausted(self, quota: ExhaustedQuota) -> None:
+        await self._change("INSERT OR REPLACE INTO exhausted_quotas VALUES (?, ?, ?)", *quota)
 
-    async def reopen(self, account: str) -> None:
-        await self._change("DELETE FROM closures WHERE account = ?", account)
+    async def clear_exhausted(self, account: str) -> None:
+        await self._change("DELETE FROM exhausted_quotas WHERE account = ?", account)
 
-    async def closures(self) -> list[ExhaustedQuota]:
-        found = await self._read("SELECT account, until, reason FROM closures WHERE until > ?", self._now())
+    async def exhausted_quotas(self) -> list[ExhaustedQuota]:
+        found = await self._read("SELECT account, until, reason FROM exhausted_quotas WHERE until > ?", self._now())
         return [ExhaustedQuota(*row) for row in found]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
@@ -149,30 +171,24 @@ class SqliteStore:
         return await self._transaction("BEGIN", lambda rows: rows.execute(statement, values).fetchall())
 
     async def _change(self, statement: str, *values: Any) -> int:
-        """How many rows a statement has changed."""
+        """Execute a statement in a transaction; return how many rows it has changed."""
         return await self._write(lambda rows: rows.execute(statement, values).rowcount)
 
-    async def _write(self, work: Callable[[Rows], R]) -> R:
+    async def _write(self, work: Callable[[Connection], R]) -> R:
         return await self._transaction("BEGIN IMMEDIATE", work)
 
-    async def _transaction(self, begin: str, work: Callable[[Rows], R]) -> R:
-        return await self._run(lambda: self._in_thread(begin, work))
-
-    async def _run(self, work: Callable[[], R]) -> R:
+    async def _transaction(self, begin: str, work: Callable[[Connection], R]) -> R:
         if self._closed:
             raise errors.StoreUnavailable("the store is closed")
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._while_there, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._in_thread, begin, work)
         except sqlite3.Error as error:
             raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
 
-    def _while_there(self, work: Callable[[], R]) -> R:
-        """SQLite goes on with a file that was deleted: what it writes then is lost when the process ends."""
+    def _in_thread(self, begin: str, work: Callable[[Connection], R]) -> R:
+        # SQLite goes on with a file that was deleted: what it writes then is lost when the process ends.
         if _identity(self._path) != self._file:
             raise sqlite3.OperationalError(f"{self._path} was deleted or replaced; restart to begin a new file")
-        return work()
-
-    def _in_thread(self, begin: str, work: Callable[[Rows], R]) -> R:
         self._connection.execute(begin)
         try:
             result = work(self._connection)
@@ -185,7 +201,7 @@ class SqliteStore:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of a file; None where there is none."""
+    """Return device and inode of a file; None where there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -193,9 +209,15 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _take(rows: Rows, key: str, windows: Sequence[Window], now: float) -> float:
-    """Exact: for each window the request that must have left it first. A clock put back makes none wait for ever."""
+def _delete_expired(rows: Connection, now: float) -> None:
+    for table in ("requests", "once", "cooldowns"):
+        rows.execute(f"DELETE FROM {table} WHERE until <= ?", (now,))  # noqa: S608 - names of tables
+
+
+def _take(rows: Connection, key: str, windows: Sequence[Window], now: float) -> float:
+    """Count a request, exactly: for each window there is the request that must have left it first."""
     rows.execute("DELETE FROM requests WHERE key = ? AND until <= ?", (key, now))
+    # Requests of the future were counted before the clock was put back: they make nobody wait longer than a window.
     rows.execute("UPDATE requests SET at = ? WHERE key = ? AND at > ?", (now, key, now))
     wait = 0.0
     for window in windows:
@@ -210,67 +232,95 @@ def _take(rows: Rows, key: str, windows: Sequence[Window], now: float) -> float:
     return max(wait, 0.0)
 
 
-def _reserve_all(rows: Rows, claims: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
-    taken: dict[LedgerEntry, int] = {}  # each line is summed up once for all claims on it
-    return [_reserve(rows, claim, taken) for claim in claims]
+def _reserve_all(rows: Connection, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
+    taken: dict[LedgerEntry, int] = {}  # each entry is summed up once for all reservations on it
+    return [_reserve(rows, reservation, taken) for reservation in reservations]
 
 
-def _reserve(rows: Rows, claim: ReservationRecord, taken: dict[LedgerEntry, int]) -> LedgerEntry | None:
-    if rows.execute("SELECT 1 FROM intents WHERE id = ?", (claim.id,)).fetchone():
+def _reserve(rows: Connection, reservation: ReservationRecord, taken: dict[LedgerEntry, int]) -> LedgerEntry | None:
+    if rows.execute("SELECT 1 FROM reservations WHERE id = ?", (reservation.id,)).fetchone():
         return None
-    for line, limit in claim.budgets:
-        if line not in taken:
-            taken[line] = sum(_state(rows, line)[1:])
-        if taken[line] + claim.parts > limit:
-            return line
-    for line, _ in claim.budgets:
-        taken[line] += claim.parts
-        rows.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?)", (*line, claim.id, claim.owner, claim.parts))
-    intent = claim.id, claim.owner, claim.parts, _json(claim.lines)
-    rows.execute("INSERT INTO intents (id, owner, parts, lines) VALUES (?, ?, ?, ?)", intent)
+    for entry, limit in reservation.limits:
+        if entry not in taken:
+            taken[entry] = sum(_usage(rows, entry)[1:])
+        if taken[entry] + reservation.parts > limit:
+            return entry
+    record = reservation.id, reservation.owner, reservation.parts, _json(reservation.entries)
+    rows.execute("INSERT INTO reservations (id, owner, parts, entries) VALUES (?, ?, ?, ?)", record)
+    for entry, _ in reservation.limits:
+        taken[entry] += reservation.parts
+        rows.execute("INSERT INTO reserved VALUES (?, ?, ?, ?)", (*entry, reservation.id, reservation.parts))
     return None
+
+
+def _settle(rows: Connection, settlement: Settlement) -> None:
+    """Book a settlement in as few statements as it needs: between two of them, this thread waits for the interpreter
+    lock, and on a busy worker that takes longer than the statements."""
+    is_new = rows.execute(
+        "INSERT INTO owners VALUES (?, 0, ?) ON CONFLICT (name) DO UPDATE SET settled = excluded.settled "
+        "WHERE settled < excluded.settled",
+        (settlement.owner, settlement.sequence),
+    ).rowcount
+    if not is_new:
+        return
+    if settlement.reservations:
+        released = rows.execute(  # rows of the table `reserved` go with them
+            "DELETE FROM reservations WHERE id IN (SELECT value FROM json_each(?)) RETURNING parts, entries, uncertain",
+            (_json(settlement.reservations),),
+        ).fetchall()
+        for parts, entries, is_uncertain in released:
+            if is_uncertain:  # it was taken for dead, and has come back
+                rows.execute(
+                    "UPDATE ledger SET uncertain = max(0, uncertain - ?) "
+                    "WHERE (account, period) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
+                    (parts, entries),
+                )
+    if settlement.increments:
+        rows.execute(
+            "INSERT INTO ledger "
+            "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true "
+            "ON CONFLICT (account, period) "
+            "DO UPDATE SET used = used + excluded.used, uncertain = uncertain + excluded.uncertain",
+            (_json([(*entry, used, uncertain) for entry, used, uncertain in settlement.increments]),),
+        )
 
 
 def _json(values: Sequence[Any]) -> str:
     return msgspec.json.encode(values).decode()
 
 
-_OVERDUE = """
-INSERT INTO lines SELECT line.value ->> 0, line.value ->> 1, 0, sum(parts)
-    FROM intents, json_each(intents.lines) AS line
-    WHERE NOT uncertain AND owner NOT IN (SELECT name FROM owners WHERE until > ?) GROUP BY 1, 2
-    ON CONFLICT (account, period) DO UPDATE SET doubtful = doubtful + excluded.doubtful
-"""
-
-
-def _alive(rows: Rows, owner: str, now: float, until: float) -> None:
+def _heartbeat(rows: Connection, owner: str, now: float, until: float) -> None:
     rows.execute(
         "INSERT INTO owners VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET until = excluded.until", (owner, until)
     )
-    rows.execute(_OVERDUE, (now,))
+    is_overdue = "owner NOT IN (SELECT name FROM owners WHERE until > ?)"
     rows.execute(
-        "UPDATE intents SET uncertain = 1 WHERE owner NOT IN (SELECT name FROM owners WHERE until > ?)", (now,)
+        "INSERT INTO ledger SELECT entry.value ->> 0, entry.value ->> 1, 0, sum(parts) "  # noqa: S608 - no input
+        f"FROM reservations, json_each(reservations.entries) AS entry WHERE NOT uncertain AND {is_overdue} "
+        "GROUP BY 1, 2 ON CONFLICT (account, period) DO UPDATE SET uncertain = uncertain + excluded.uncertain",
+        (now,),
     )
-    rows.execute("DELETE FROM claims WHERE owner NOT IN (SELECT name FROM owners WHERE until > ?)", (now,))
-    rows.execute("DELETE FROM owners WHERE until <= ? AND until > 0", (now - MARKS_KEPT,))
-    rows.execute("DELETE FROM intents WHERE uncertain AND owner NOT IN (SELECT name FROM owners)")
+    rows.execute(f"UPDATE reservations SET uncertain = 1 WHERE {is_overdue}", (now,))  # noqa: S608 - no input
+    rows.execute("DELETE FROM reserved WHERE id IN (SELECT id FROM reservations WHERE uncertain)")
+    rows.execute("DELETE FROM owners WHERE until <= ? AND until > 0", (now - SEQUENCES_KEPT,))
+    rows.execute("DELETE FROM reservations WHERE uncertain AND owner NOT IN (SELECT name FROM owners)")
 
 
-def _prune(rows: Rows, length: int, kept: int) -> int:
-    """How many lines have gone of those whose periods have this length."""
+def _prune(rows: Connection, length: int, kept: int) -> int:
+    """Delete old entries of those whose periods have this length; return how many."""
     statement = (
-        "DELETE FROM lines WHERE (account, period) IN (SELECT account, period FROM (SELECT account, period, "
-        "row_number() OVER (PARTITION BY account ORDER BY period DESC) AS place FROM lines WHERE length(period) = ?) "
-        "WHERE place > ?) AND (account, period) NOT IN (SELECT account, period FROM claims)"
+        "DELETE FROM ledger WHERE (account, period) IN (SELECT account, period FROM (SELECT account, period, "
+        "row_number() OVER (PARTITION BY account ORDER BY period DESC) AS place FROM ledger WHERE length(period) = ?) "
+        "WHERE place > ?) AND (account, period) NOT IN (SELECT account, period FROM reserved)"
     )
     return rows.execute(statement, (length, kept)).rowcount
 
 
-def _state(rows: Rows, line: LedgerEntry) -> EntryUsage:
-    used, doubtful, reserved = rows.execute(
-        "SELECT coalesce(max(used), 0), coalesce(max(doubtful), 0), "
-        "(SELECT coalesce(sum(parts), 0) FROM claims WHERE account = ?1 AND period = ?2) "
-        "FROM lines WHERE account = ?1 AND period = ?2",
-        (line.account, line.period),
+def _usage(rows: Connection, entry: LedgerEntry) -> EntryUsage:
+    used, uncertain, reserved = rows.execute(
+        "SELECT coalesce(max(used), 0), coalesce(max(uncertain), 0), "
+        "(SELECT coalesce(sum(parts), 0) FROM reserved WHERE account = ?1 AND period = ?2) "
+        "FROM ledger WHERE account = ?1 AND period = ?2",
+        (entry.account, entry.period),
     ).fetchone()
-    return EntryUsage(line, used, doubtful, reserved)
+    return EntryUsage(entry, used, uncertain, reserved)

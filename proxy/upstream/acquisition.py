@@ -99,7 +99,7 @@ class Acquisition:
         pause = pauses.after(error, self._failures[credentials], self._clock.now())
         self._pauses[credentials] = pause
         keys = token_store.keys(self._token_url, self._scope, credentials)
-        await self._store.keep_token(keys.pause, pause.text(), pause.until)
+        await self._store.start_cooldown(keys.pause, pause.text(), pause.until)
         return pause
 
     async def _found(self, credentials: Credentials, keys: token_store.Keys, unwanted: str | None) -> Grant | None:
@@ -108,8 +108,8 @@ class Acquisition:
         if kept is not None and kept[0] != unwanted:
             self._failures.pop(credentials, None)
             return Grant(*kept)
-        written = await self._store.token(keys.pause)
-        pause = pauses.read(written[0]) if written else None
+        reason = await self._store.cooldown(keys.pause)
+        pause = None if reason is None else pauses.read(reason)
         if pause is not None and pause.holds(self._clock.now()):
             self._pauses[credentials] = pause
             self._failures[credentials] = pause.failures

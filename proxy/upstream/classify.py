@@ -11,7 +11,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.kit.wording import counted
-from proxy.upstream import wire
+from proxy.upstream import http_post
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -68,7 +68,7 @@ class Faults(msgspec.Struct, frozen=True):
         """Nothing that could be used."""
 
 
-def read(operation: Operation[T], reply: wire.Reply) -> Envelope[T] | None:
+def read(operation: Operation[T], reply: http_post.HttpResponse) -> Envelope[T] | None:
     """The envelope, or at least its errors, or None for what is not a GraphQL answer (HTML, empty, cut)."""
     try:
         return operation.decode(reply.body)
@@ -80,7 +80,7 @@ def read(operation: Operation[T], reply: wire.Reply) -> Envelope[T] | None:
         return None
 
 
-def token_refusal(reply: wire.Reply, envelope: Envelope[Any] | None) -> str | None:
+def token_refusal(reply: http_post.HttpResponse, envelope: Envelope[Any] | None) -> str | None:
     """The service's word for what is wrong with the token, or None: then the token is not the trouble."""
     for error in _errors(envelope):
         if (code := (error.extensions or {}).get("code")) in TOKEN_CODES:
@@ -94,14 +94,14 @@ def lacks_scope(envelope: Envelope[Any] | None) -> bool:
     return envelope is not None and envelope.data is None and any(map(_is_out_of_scope, _errors(envelope)))
 
 
-def is_failure(reply: wire.Reply, error: errors.BridgeError) -> bool:
+def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool:
     """Whether an error is about the service as a whole, not about this query, this client or an odd record."""
     if isinstance(error, errors.UpstreamUnreadable):
         return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
     return isinstance(error, errors.UpstreamFault)
 
 
-def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
+def data(reply: http_post.HttpResponse, envelope: Envelope[T] | None, now: float) -> T:
     """The data of an answer that is not about the token.
 
     Raises QuotaExhausted, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
@@ -113,19 +113,21 @@ def data(reply: wire.Reply, envelope: Envelope[T] | None, now: float) -> T:
         return envelope.data
     if reply.status == 429:
         raise errors.TooManyRequests(
-            f"{SERVICE} asks for fewer requests", retry_after=wire.seconds(reply.retry_after, now)
+            f"{SERVICE} asks for fewer requests", retry_after=http_post.retry_after_seconds(reply.retry_after, now)
         )
     if _is_in_trouble(reply, _errors(envelope)):
-        raise wire.fault(reply, SERVICE, now) or errors.UpstreamFault(f"{SERVICE} failed: {_cut(messages[0])}")
+        raise http_post.server_error(reply, SERVICE, now) or errors.UpstreamFault(
+            f"{SERVICE} failed: {_cut(messages[0])}"
+        )
     if messages:
         raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
-    if fault := wire.fault(reply, SERVICE, now, may_be_billed=True):  # by whatever stands before the service
+    if fault := http_post.server_error(reply, SERVICE, now, may_be_billed=True):
         raise fault
-    message = wire.strange(reply, SERVICE, "GraphQL", "upstream.graphql_url")
+    message = http_post.wrong_service(reply, SERVICE, "GraphQL", "upstream.graphql_url")
     raise errors.UpstreamUnreadable(
         message
         or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
-        may_be_billed=not (reply.status in wire.ELSEWHERE or 300 <= reply.status < 400),
+        may_be_billed=not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400),
     )
 
 
@@ -141,7 +143,7 @@ def _is_out_of_scope(error: model.GraphQLError) -> bool:
     return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not below
 
 
-def _is_in_trouble(reply: wire.Reply, found: Sequence[model.GraphQLError]) -> bool:
+def _is_in_trouble(reply: http_post.HttpResponse, found: Sequence[model.GraphQLError]) -> bool:
     """Whether errors are about the service as a whole: the same query can be answered a moment later."""
     return bool(found) and (
         reply.status in TROUBLE_STATUSES

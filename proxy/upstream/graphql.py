@@ -15,7 +15,7 @@ from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, identity, policies, stalls, tokens, wire
+from proxy.upstream import classify, http_post, identity, policies, stalls, tokens
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class GraphQLClient:
 
     def __init__(
         self,
-        session: wire.Poster,
+        session: http_post.HttpClient,
         url: str,
         store: tokens.Tokens,
         *,
@@ -140,16 +140,18 @@ class GraphQLClient:
         await self._tokens.refused(credentials, token, error)
         return error
 
-    async def _send(self, operation: classify.Operation[T], token: str, left: float, most: int) -> wire.Reply:
+    async def _send(
+        self, operation: classify.Operation[T], token: str, left: float, most: int
+    ) -> http_post.HttpResponse:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
-        request = wire.Request(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
+        request = http_post.HttpRequest(self._url, classify.SERVICE, operation.payload, headers, True, left, most)
         started = self._clock.monotonic()
         sending = self._stalls.begin(operation.name)
         try:
-            return await wire.post(self._session, request, sending)
+            return await http_post.post(self._session, request, sending)
         except errors.ServerError as error:
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
@@ -161,7 +163,9 @@ class GraphQLClient:
             self._metrics.stage_seconds.observe("upstream", seconds)
             self._stalls.end(operation.name, seconds, sending)
 
-    def _data(self, operation: classify.Operation[T], reply: wire.Reply, envelope: classify.Envelope[T] | None) -> T:
+    def _data(
+        self, operation: classify.Operation[T], reply: http_post.HttpResponse, envelope: classify.Envelope[T] | None
+    ) -> T:
         self.proven = envelope is not None
         try:
             data = classify.data(reply, envelope, self._clock.now())
@@ -177,7 +181,7 @@ class GraphQLClient:
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
 
-    def _judge(self, reply: wire.Reply, error: errors.BridgeError) -> None:
+    def _judge(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> None:
         """Tell the breaker: a service that refuses is there."""
         if classify.is_failure(reply, error):
             self._breaker.failed()

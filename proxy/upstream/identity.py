@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from proxy import config, errors
-from proxy.upstream import lifetimes, wire
+from proxy.upstream import http_post, lifetimes
 
 SERVICE = "the identity service"
 WAIT_SECONDS = 60  # after a 429 without Retry-After
@@ -60,7 +60,9 @@ class _Refusal(msgspec.Struct, frozen=True):
     error: str
 
 
-async def ask(session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials) -> wire.Reply:
+async def ask(
+    session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials
+) -> http_post.HttpResponse:
     """Ask for a token, once. Raises UpstreamUnreachable, UpstreamUnreadable, CredentialsRefused."""
     if not credentials.client_id or not credentials.client_secret:
         raise errors.CredentialsRefused(f"application {credentials.name} has no client id and secret")
@@ -71,41 +73,43 @@ async def ask(session: aiohttp.ClientSession, token_url: str, scope: str, creden
         **({"scope": scope} if scope else {}),
     }
     body = urlencode(form).encode()
-    return await wire.post(session, wire.Request(token_url, SERVICE, body, _HEADERS, False, most=ANSWER_BYTES))
+    return await http_post.post(
+        session, http_post.HttpRequest(token_url, SERVICE, body, _HEADERS, False, max_bytes=ANSWER_BYTES)
+    )
 
 
-def understand(reply: wire.Reply, application: str, now: float) -> Grant:
+def understand(reply: http_post.HttpResponse, application: str, now: float) -> Grant:
     """The grant in an answer. Raises TokenLimit, CredentialsRefused, UpstreamFault or UpstreamUnreadable."""
     if reply.status == 200:
         return _grant(reply, now)
     error = _oauth_error(reply.body)
     if reply.status == 429 or error == "slow_down":
-        wait = wire.seconds(reply.retry_after, now)
+        wait = http_post.retry_after_seconds(reply.retry_after, now)
         raise errors.TokenLimit(
             f"{SERVICE} asks application {application} to wait",
             retry_after=WAIT_SECONDS if wait is None else max(1, wait),
         )
-    if fault := wire.fault(reply, SERVICE, now):
+    if fault := http_post.server_error(reply, SERVICE, now):
         raise fault
     if error in _BROKEN:
         raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
     if error or reply.status == 401:
         advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
         raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}")
-    message = wire.strange(reply, SERVICE, "a token", "upstream.token_url")
+    message = http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url")
     raise errors.UpstreamUnreadable(message or f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
 
 
-def is_failure(reply: wire.Reply) -> bool:
+def is_failure(reply: http_post.HttpResponse) -> bool:
     """Whether an answer is about the service as a whole: who refuses an application, or has no such page, is there."""
     return reply.status >= 500 or (reply.status == 200 and not reply.body.lstrip().startswith(b"{"))
 
 
-def _grant(reply: wire.Reply, now: float) -> Grant:
+def _grant(reply: http_post.HttpResponse, now: float) -> Grant:
     body = reply.body
     if not body.strip():
         raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")
-    if message := wire.strange(reply, SERVICE, "a token", "upstream.token_url"):
+    if message := http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url"):
         raise errors.UpstreamUnreadable(message)
     try:
         answer = msgspec.json.decode(body, type=_Answer, strict=False)

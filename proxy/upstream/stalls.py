@@ -12,9 +12,9 @@ from contextvars import ContextVar
 
 import structlog
 
+from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
-from proxy.upstream import session as sessions
 
 LOOKS = 4  # in the time after which a request has stalled
 FACTOR = 2.0  # times the longest usual duration is far beyond it
@@ -51,7 +51,7 @@ class Sending:
     def __init__(self, name: str, watches: "tuple[Watch, ...]", ask: Callable[[str], bool], now: float) -> None:
         self.name = name
         self.watches = watches
-        self.attempt: sessions.Attempt | None = None
+        self.attempt: connector.Attempt | None = None
         self.since = self.quiet_since = now
         self.received = 0
         self.stalled = False

@@ -14,7 +14,7 @@ import orjson
 
 from proxy import config, errors, model
 from proxy.kit.clock import Clock
-from proxy.upstream import classify, wire
+from proxy.upstream import classify, http_post
 
 _DOCUMENT = (
     "query supplyCounts($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
@@ -73,8 +73,8 @@ class SupplyCounts:
             "Content-Type": "application/json",
             "Accept": "application/json",
         }
-        reply = await wire.post(
-            self._session, wire.Request(self._url, classify.SERVICE, operation.payload, headers, False)
+        reply = await http_post.post(
+            self._session, http_post.HttpRequest(self._url, classify.SERVICE, operation.payload, headers, False)
         )
         if reply.status == 401:
             raise errors.CredentialsRefused(f"{classify.SERVICE} does not take the user's token")

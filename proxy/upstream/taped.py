@@ -12,7 +12,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, graphql, tokens, wire
+from proxy.upstream import classify, graphql, http_post, tokens
 
 T = TypeVar("T")
 
@@ -73,7 +73,9 @@ class NotingGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._tape = tape
 
-    async def _send(self, operation: classify.Operation[T], token: str, left: float, most: int) -> wire.Reply:
+    async def _send(
+        self, operation: classify.Operation[T], token: str, left: float, most: int
+    ) -> http_post.HttpResponse:
         reply = await super()._send(operation, token, left, most)
         document, variables = _read(operation)
         self._tape.note(REQUEST_ID.get(), Noted(operation.name, variables, document, reply.status, reply.body))
@@ -140,7 +142,7 @@ class PlayedGraphQLClient(graphql.GraphQLClient):
     ) -> T:
         """The recorded data. Raises what the service's answer came to then, or UpstreamUnreadable."""
         noted = self._player.find(REQUEST_ID.get(), operation)
-        reply = wire.Reply(noted.status, noted.body)
+        reply = http_post.HttpResponse(noted.status, noted.body)
         try:
             return self._data(operation, reply, classify.read(operation, reply))
         except errors.QuotaExhausted as error:  # was so then: nobody is to be locked out for it now

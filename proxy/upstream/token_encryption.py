@@ -45,6 +45,12 @@ class EncryptedTokens:
         if found is not None and self._decrypted(found[0]) == token:
             await self._store.drop_token(key, found[0])
 
+    async def cooldown(self, key: str) -> str | None:
+        return await self._store.cooldown(key)
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        await self._store.start_cooldown(key, reason, until)
+
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         return await self._store.lock(name, owner, seconds)
 

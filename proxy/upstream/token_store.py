@@ -34,6 +34,12 @@ class TokenStore(Protocol):
     async def drop_token(self, key: str, token: str) -> None:
         """Forget this very text; a newer one stays."""
 
+    async def cooldown(self, key: str) -> str | None:
+        """Return the reason of the cooldown that holds now; None where none does."""
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        """Start a cooldown, or replace the one there is."""
+
     async def lock(self, name: str, owner: str, seconds: float) -> bool:
         """Whether `owner` has the lock now, for so long. Who has it already has it anew."""
 
@@ -109,6 +115,19 @@ class OwnStore:
     async def drop_token(self, key: str, token: str) -> None:
         try:
             await self._store.drop_token(key, token)
+        except errors.StoreUnavailable as error:
+            self._is_away(error)
+
+    async def cooldown(self, key: str) -> str | None:
+        try:
+            return await self._store.cooldown(key)
+        except errors.StoreUnavailable as error:
+            self._is_away(error)
+            return None
+
+    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
+        try:
+            await self._store.start_cooldown(key, reason, until)
         except errors.StoreUnavailable as error:
             self._is_away(error)
 

@@ -1,6 +1,7 @@
-"""Is a token taken? A question that costs no parts, because it returns none: the ids of all categories.
+"""Operation that shows whether the service accepts an access token, at no parts: it returns the ids of all categories.
 
-Asked by web/readiness.py after a refusal, when nobody else may ask: a balancer sends nothing to what is not ready.
+Sent by the readiness check after a refused token: a balancer sends no requests to a service that is not ready, so that
+no request would try the new token.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,11 @@
-"""The composition root: a configuration becomes an application. Here, and only here, all rooms are put together."""
+"""Composition root: builds the aiohttp application from a configuration. No other module knows all packages."""
 
 import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
@@ -23,109 +24,145 @@ from proxy.stores.protocols import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, supply_counts, token_encryption
-from proxy.web import client_address, direct, middleware, ops, outside, quick_refusal, readiness, shadowing, wrong_keys
-from proxy.web.v3 import repeats, routes
+from proxy.web import (
+    authentication,
+    client_address,
+    fast_path,
+    legacy_proxy,
+    middleware,
+    operator_endpoints,
+    quick_refusal,
+    shadowing,
+    upstream_services,
+)
+from proxy.web.v3 import encoded_cache, routes
 from proxy.web.v3.description import openapi
+
+
+@dataclass(frozen=True)
+class _Base:
+    """What most parts are built with. `resources` closes them in reverse order, so that a part is closed before those
+    that it uses."""
+
+    settings: config.Config
+    upstream: config.Upstream
+    clock: clocks.Clock
+    metrics: metering.Metrics
+    resources: AsyncExitStack
 
 
 async def create_app(
     settings: config.Config,
     clock: clocks.Clock,
-    place: merging.WorkerSlot | None = None,
-    client: outside.ClientKind | None = None,
+    slot: merging.WorkerSlot | None = None,
+    client_factory: upstream_services.ClientFactory | None = None,
 ) -> web.Application:
-    """The service as it is configured; `upstream` must name addresses. Runs in the loop it is to serve on.
+    """Build the application, in the event loop that will serve it. `settings.upstream` must hold addresses.
 
-    `place` is that of a worker among others; None: this process is the whole service. `client` is what
-    asks the GraphQL service, where it is not the usual one.
-    Raises MappingError and ConfigError: a service that starts can answer.
+    `slot` is that of a worker among several; None: this process is the whole service. `client_factory` replaces the
+    usual GraphQL client. Raises MappingError and ConfigError.
     """
-    async with AsyncExitStack() as opened:
-        app = await _compose(settings, clock, place, client, opened)
-        app.on_cleanup.append(_closing(opened.pop_all()))
+    if settings.upstream == "sandbox":
+        raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
+    metrics = metering.Metrics(CollectorRegistry(), clock)
+    async with AsyncExitStack() as resources:
+        base = _Base(settings, settings.upstream, clock, metrics, resources)
+        app = await _compose(base, slot, client_factory)
+        app.on_cleanup.append(_closing(resources.pop_all()))
         return app
 
 
 async def _compose(
-    settings: config.Config,
-    clock: clocks.Clock,
-    place: merging.WorkerSlot | None,
-    client: outside.ClientKind | None,
-    opened: AsyncExitStack,
+    base: _Base, slot: merging.WorkerSlot | None, client_factory: upstream_services.ClientFactory | None
 ) -> web.Application:
-    """What is `opened` is closed in the opposite order: who asks before what is asked with."""
-    upstream = settings.upstream
-    if upstream == "sandbox":
-        raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
-    mappings = _mappings(settings, upstream.site)
+    """Build the parts in the order in which they use each other: data, upstream, gateway, web."""
+    settings, clock, metrics = base.settings, base.clock, base.metrics
+    mappings = loader.load(shipped.path("mappings"), base.upstream.site, Path(settings.uids) if settings.uids else None)
     served = applications.Applications(settings.applications)
-    projections = _projections(mappings, served)
-    spans = _tracing(settings.tracing, opened)
-    metrics = metering.Metrics(CollectorRegistry(), clock)
-    load = _shedding(settings.overload, metrics, opened)
+    spans = _open_tracing(base)
+    load = _start_load_shedding(base)
     store = await opening.open_store(settings.store, clock)
-    opened.push_async_callback(store.aclose)
-    spending = await _spending(store, served, clock, metrics, opened)
-    sharing = settings.sharing
-    tokens = token_encryption.EncryptedTokens(store, settings.store_key)
-    services = outside.connect(
-        upstream, sharing, store=tokens, spans=spans, clock=clock, metrics=metrics, opened=opened, kind=client
+    base.resources.push_async_callback(store.aclose)
+    quota = await _start_quota(base, store, served)
+    services = upstream_services.connect(
+        base.upstream,
+        settings.sharing,
+        store=token_encryption.EncryptedTokens(store, settings.store_key),
+        spans=spans,
+        clock=clock,
+        metrics=metrics,
+        resources=base.resources,
+        client_factory=client_factory,
     )
-    limit = upstream.timeouts.total_seconds
-    lists = directory.Directory(projections.list_definitions(), services.client, settings.lists.seconds, limit, clock)
-    opened.push_async_callback(lists.close)
-    calls = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
-    opened.push_async_callback(calls.close)
+    requests = _pipeline(base, mappings, served=served, store=store, quota=quota, services=services, load=load)
+
+    addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
+    authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
+    cache = encoded_cache.EncodedResponseCache(settings.answers.bytes // 4, clock, settings.answers.stale_seconds)
+    request_middleware = middleware.RequestMiddleware(metrics, clock, addresses)
+    outer = [middleware.traced(spans)] if spans else []
+    outer += await shadowing.middlewares(
+        settings, served, store=store, clock=clock, metrics=metrics, resources=base.resources
+    )
+    inner = legacy_proxy.middlewares(settings, authenticator, base.resources)
+    app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
+    fixed_paths = routes.V3Routes(requests, authenticator, mappings, cache, metrics).add_to(app)
+    app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
+    if not (outer or inner):  # the fast path runs no middleware but the request's own
+        app[fast_path.QUICK] = quick_refusal.QuickRefusal(load, cache, metrics)
+        app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
+    openapi.add_to(app, mappings)
+    checks = operator_endpoints.readiness_checks(served, store, services, clock)
+    operator_endpoints.add_to(app, _metrics_text(app, metrics, slot), checks)
+    return app
+
+
+def _pipeline(
+    base: _Base,
+    mappings: loader.Mappings,
+    *,
+    served: applications.Applications,
+    store: Store,
+    quota: reservations.Quota,
+    services: upstream_services.UpstreamServices,
+    load: load_shedding.LoadShedding,
+) -> pipeline.Pipeline:
+    """The pipeline of a request, and what runs beside it: the catalogue lists and the reconciliation of usage."""
+    settings, upstream, clock, metrics = base.settings, base.upstream, base.clock, base.metrics
+    projections = _compile_projections(mappings, served)
+    lists = directory.Directory(
+        projections.list_definitions(), services.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
+    )
+    base.resources.push_async_callback(lists.close)
+    sharing = settings.sharing
+    batches = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
+    base.resources.push_async_callback(batches.close)
     counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
-    _reconcile(reconciliation.Reconciler(store, reconciliation.watched(settings.applications), counts, clock), opened)
-    way = pipeline.Pipeline(
+    reconciler = reconciliation.Reconciler(
+        store, reconciliation.reconciled_applications(settings.applications), counts, clock
+    )
+    base.resources.push_async_callback(reconciler.close)
+    reconciler.start()
+    memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None
+    cache = lookup.Answers(memory, sharing.enabled, load, metrics)
+    base.resources.push_async_callback(cache.close)
+    return pipeline.Pipeline(
         projections=projections,
-        answers=_answers(settings, load, clock, metrics, opened),
-        quota=spending,
+        answers=cache,
+        quota=quota,
         rates=rate_limit.RateLimits(store),
-        upstream=calls,
+        upstream=batches,
         directory=lists,
         tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
-    addresses = client_address.ClientAddresses(settings.listen.trusted_proxies)
-    keys = wrong_keys.WrongKeys(served, settings.listen.wrong_keys, addresses, metrics)
-    around = await shadowing.connect(settings, keys, served, store=store, clock=clock, metrics=metrics, opened=opened)
-    frame = middleware.Frame(metrics, clock, addresses)
-    outermost = (*([middleware.traced(spans)] if spans else []), *around.outside)
-    app = web.Application(middlewares=[*outermost, frame.middleware(), *around.inside])
-    whole = repeats.Repeats(settings.answers.bytes // 4, clock, settings.answers.stale_seconds)
-    fixed = routes.Surface(way, keys, mappings, whole, metrics).add_to(app)
-    app[direct.REFUSED] = frame.of(direct.refuse, "unknown")
-    if not (outermost or around.inside):
-        app[direct.QUICK] = quick_refusal.QuickRefusal(load, whole, metrics)
-        app[direct.DIRECT] = {path: frame.of(handler, path) for path, handler in fixed.items()}
-    openapi.add_to(app, mappings)
-    ops.add_to(app, _metrics_text(app, metrics, place), readiness.checks(served, store, services, clock))
-    return app
 
 
-def _mappings(settings: config.Config, site: str) -> loader.Mappings:
-    """The shipped mappings, with a site's own uids."""
-    return loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
-
-
-async def _spending(
-    store: Store,
-    served: applications.Applications,
-    clock: clocks.Clock,
-    metrics: metering.Metrics,
-    opened: AsyncExitStack,
-) -> reservations.Quota:
-    spending = reservations.Quota(store, [each.accounts for each in served.all], secrets.token_hex(8), clock, metrics)
-    opened.push_async_callback(spending.close)
-    await spending.start()
-    return spending
-
-
-def _projections(mappings: loader.Mappings, served: applications.Applications) -> projection_cache.ProjectionCache:
-    """What is asked for most is compiled before anybody asks, and a mistake is found in whatever can be."""
+def _compile_projections(
+    mappings: loader.Mappings, served: applications.Applications
+) -> projection_cache.ProjectionCache:
+    """Compile the default projection of every application. A mistake in any mapping rule raises MappingError here."""
     projections = projection_cache.ProjectionCache(mappings)
     projections.check(config.FEATURES)
     for application in served.applications.values():
@@ -133,69 +170,58 @@ def _projections(mappings: loader.Mappings, served: applications.Applications) -
     return projections
 
 
-def _answers(
-    settings: config.Config,
-    load: load_shedding.LoadShedding,
-    clock: clocks.Clock,
-    metrics: metering.Metrics,
-    opened: AsyncExitStack,
-) -> lookup.Answers:
-    """Answers that are kept and shared as the configuration says."""
-    memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None
-    made = lookup.Answers(memory, settings.sharing.enabled, load, metrics)
-    opened.push_async_callback(made.close)
-    return made
+async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
+    started = reservations.Quota(
+        store, [each.accounts for each in served.all], secrets.token_hex(8), base.clock, base.metrics
+    )
+    base.resources.push_async_callback(started.close)
+    await started.start()
+    return started
 
 
-def _tracing(settings: config.Tracing, opened: AsyncExitStack) -> tracing.Tracing | None:
-    """Spans, where the configuration says where to."""
+def _open_tracing(base: _Base) -> tracing.Tracing | None:
+    """Tracing, if the configuration names a collector."""
+    settings = base.settings.tracing
     if not settings.otlp_url:
         return None
     spans = tracing.open_tracing(settings.otlp_url, settings.share)
-    opened.push_async_callback(spans.close)
+    base.resources.push_async_callback(spans.close)
     return spans
 
 
-def _reconcile(comparing: reconciliation.Reconciler, opened: AsyncExitStack) -> None:
-    opened.push_async_callback(comparing.close)
-    comparing.start()
-
-
-def _shedding(
-    settings: config.Overload, metrics: metering.Metrics, opened: AsyncExitStack
-) -> load_shedding.LoadShedding:
-    load = load_shedding.LoadShedding(settings, metrics)
-    opened.push_async_callback(load.close)
+def _start_load_shedding(base: _Base) -> load_shedding.LoadShedding:
+    load = load_shedding.LoadShedding(base.settings.overload, base.metrics)
+    base.resources.push_async_callback(load.close)
     load.start()
     return load
 
 
 def _metrics_text(
-    app: web.Application, metrics: metering.Metrics, place: merging.WorkerSlot | None
+    app: web.Application, metrics: metering.Metrics, slot: merging.WorkerSlot | None
 ) -> Callable[[], bytes]:
-    """What `/metrics` shows: this process's numbers, or with fellow workers everybody's."""
-    if place is None:
+    """Return the function that renders `/metrics`: of this process, or merged with those of the other workers."""
+    if slot is None:
 
-        def alone() -> bytes:
+        def of_this_process() -> bytes:
             metrics.sample()
             return metrics.text()
 
-        return alone
-    merged = merging.MergedMetrics(metrics, place)
+        return of_this_process
+    merged = merging.MergedMetrics(metrics, slot)
 
-    async def keeping(_: web.Application) -> AsyncIterator[None]:
+    async def writing(_: web.Application) -> AsyncIterator[None]:
         task = asyncio.create_task(merged.write_regularly(), name="metrics of this worker")
         yield
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    app.cleanup_ctx.append(keeping)
+    app.cleanup_ctx.append(writing)
     return merged.text
 
 
-def _closing(opened: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:
+def _closing(resources: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:
     async def close(_: web.Application) -> None:
-        await opened.aclose()
+        await resources.aclose()
 
     return close

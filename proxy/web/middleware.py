@@ -1,6 +1,6 @@
-"""The frame around every request: its id, its line in the log, its metrics, and errors as v3 replies.
+"""Middleware around every request: request id, log line, metrics, and conversion of exceptions into v3 error responses.
 
-Whatever goes wrong inside, a client gets JSON with a message; what it may not see goes to the log by type and place.
+A client always gets JSON with a message. What it must not see is logged, by type and place.
 """
 
 import logging
@@ -18,36 +18,35 @@ from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, RequestIds
 from proxy.telemetry.tracing import Tracing
-from proxy.web import ops
-from proxy.web.client_address import ClientAddresses
+from proxy.web import operator_endpoints
+from proxy.web.client_address import ClientAddressResolver
 from proxy.web.server import PLAIN
-from proxy.web.v3 import near_misses, replies
-from proxy.web.v3.parameters import Parameters, Style
-from proxy.web.v3.routes import BILL, CLIENT, RECEIPT
+from proxy.web.v3 import path_suggestions, responses
+from proxy.web.v3.parameters import Parameters, ResponseFormat
+from proxy.web.v3.routes import CLIENT, RECEIPT, USAGE
 
 log = structlog.get_logger()
 
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
-X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # an istr is not folded at every look-up
+X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case folding at every look-up
+
+Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-Framed = Callable[[web.Request], Awaitable[web.StreamResponse]]
+class RequestMiddleware:
+    """Wraps the handlers of all requests."""
 
-
-class Frame:
-    """What is around every request."""
-
-    def __init__(self, metrics: Metrics, clock: Clock, addresses: ClientAddresses) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock, addresses: ClientAddressResolver) -> None:
         self._metrics = metrics
         self._addresses = addresses
         self._clock = clock
         self._log = structlog.get_logger().bind()
-        self._informs = self._log.is_enabled_for(logging.INFO)
-        self._debugs = self._log.is_enabled_for(logging.DEBUG)
+        self._logs_info = self._log.is_enabled_for(logging.INFO)
+        self._logs_debug = self._log.is_enabled_for(logging.DEBUG)
         self._ids = RequestIds()
 
     def middleware(self) -> Middleware:
-        """For aiohttp's router, whichever route it finds."""
+        """Return the middleware for requests that aiohttp's router dispatches."""
 
         @web.middleware
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -55,13 +54,13 @@ class Frame:
 
         return around
 
-    def of(self, handler: Handler, route: str) -> Framed:
-        """A handler with its frame, for who has found it without the router."""
+    def wrap(self, handler: Handler, route: str) -> Wrapped:
+        """Wrap a handler that is called without the router. `route` is its name in logs and metrics."""
 
-        def framed(request: web.Request) -> Awaitable[web.StreamResponse]:
+        def wrapped(request: web.Request) -> Awaitable[web.StreamResponse]:
             return self._around(request, handler, route)
 
-        return framed
+        return wrapped
 
     async def _around(self, request: web.Request, handler: Handler, route: str) -> web.StreamResponse:
         started = self._clock.monotonic()
@@ -73,57 +72,59 @@ class Frame:
             try:
                 response = await handler(request)
             except Exception as error:
-                known = self._known(error, request)
-                response, kind = failed(known, request), type(known).__name__
+                shown = self._client_error(error, request)
+                response, kind = error_response(shown, request), type(shown).__name__
             response.headers[X_REQUEST_ID] = request_id
-            self._note(request, response.status, route, kind, self._clock.monotonic() - started)
+            self._record(request, response.status, route, kind, self._clock.monotonic() - started)
             return response
         finally:
-            REQUEST_ID.set("")  # the connection's task goes on to the next request, or to what is none
+            REQUEST_ID.set("")  # the connection's task handles the next request, or logs bytes that are none
 
-    def _note(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
-        """Count the request, and write its line: at debug for the checks of /healthz and the like, else at info."""
+    def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
+        """Count and log the request: operators' endpoints at debug, because balancers poll them, else at info."""
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
-        if route in ops.PATHS:
-            if self._debugs:
-                self._log.debug("request completed", **self._line(request, status, route, kind, seconds))
-        elif self._informs:
-            self._log.info("request completed", **self._line(request, status, route, kind, seconds))
+        if route in operator_endpoints.PATHS:
+            if self._logs_debug:
+                self._log.debug("request completed", **self._log_fields(request, status, route, kind, seconds))
+        elif self._logs_info:
+            self._log.info("request completed", **self._log_fields(request, status, route, kind, seconds))
 
-    def _line(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
-        return _line(request, status, route, kind, seconds) | {"address": self._addresses.of(request).address}
+    def _log_fields(
+        self, request: web.Request, status: int, route: str, kind: str | None, seconds: float
+    ) -> dict[str, Any]:
+        return _log_fields(request, status, route, kind, seconds) | {"address": self._addresses.of(request).address}
 
-    def _known(self, error: Exception, request: web.Request) -> errors.BridgeError:
-        """The error that the client is told."""
+    def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
+        """Log an exception, and convert it to the error that the client gets."""
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError) and not isinstance(error, errors.Overloaded):
                 self._log.warning("request failed", exc_info=error)
             return error
         if isinstance(error, web.HTTPException):
             return _from_http(error, request)
-        # the last resort, so that no client ever sees a trace
+        # a bug: the client gets the request id, the log the exception's type and place
         self._log.error("internal error caught", exc_info=error)
         return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 
-def _line(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
-    """The fields of a request's log line: nothing that a client chose, for that may be its apikey. `parts` and `cache`
-    are there where parts were asked for, `error` where the reply is one."""
+def _log_fields(request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> dict[str, Any]:
+    """Fields of a request's log line. None of them is text from the client, which might be its API key. `parts` and
+    `cache` are present if parts were requested, `error` if the response is one."""
     method = request.method if request.method in hdrs.METH_ALL else "other"
-    line = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
+    fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
     client, receipt = request.get(CLIENT), request.get(RECEIPT)
     if client is not None:
-        line |= {"application": client.application.name, "key": client.key}
+        fields |= {"application": client.application.name, "key": client.key}
     if receipt is not None and (receipt.source or receipt.cost):
-        line |= {"parts": receipt.cost, "cache": receipt.source}
+        fields |= {"parts": receipt.cost, "cache": receipt.source}
     if kind is not None:
-        line["error"] = kind
-    return line
+        fields["error"] = kind
+    return fields
 
 
 def traced(tracing: Tracing) -> Middleware:
-    """A span around all of that, for where tracing is on. What a request cost and saved is in its reply's headers."""
+    """Middleware with a span for each request, outside of the request middleware: it reads the response headers."""
 
     @web.middleware
     async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -148,29 +149,30 @@ def traced(tracing: Tracing) -> Middleware:
 
 
 def _route(request: web.Request) -> str:
-    """The path's pattern: nothing that a client chose."""
+    """The pattern of the path, such as `/v3/parts/{uid}`: it holds no text from the client."""
     resource = request.match_info.route.resource
     return resource.canonical if resource else "unknown"
 
 
-def failed(error: errors.BridgeError, request: web.Request) -> web.Response:
-    """An error as v3's reply, written as the request asks for."""
+def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
+    """Error response in the format that the request asks for."""
     try:
-        style = Parameters(request.raw_path).style()
+        response_format = Parameters(request.raw_path).response_format()
     except errors.BridgeError:
-        style = Style()
-    response, bill = replies.failed(error, style, request), request.get(BILL)
-    return replies.account(response, *bill) if bill else response
+        response_format = ResponseFormat()
+    response, usage = responses.error_response(error, response_format, request), request.get(USAGE)
+    return responses.add_usage_headers(response, *usage) if usage else response
 
 
 def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeError:
-    """aiohttp's own refusals."""
+    """Convert an error of aiohttp's router."""
     if request.method == "CONNECT":
-        target = request.raw_path if AUTHORITY.fullmatch(request.raw_path) else None  # nothing else: it could be a key
+        # Only host:port is logged: any other target might hold an API key.
+        target = request.raw_path if AUTHORITY.fullmatch(request.raw_path) else None
         log.warning("CONNECT refused", target=target)
         return errors.MethodNotAllowed("CONNECT is refused: this is no proxy for https; " + PLAIN)
     if error.status == 405:
         return errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")
     if error.status == 404:
-        return errors.NotFound(near_misses.message(request.path))
+        return errors.NotFound(path_suggestions.message(request.path))
     return errors.BadRequest("the request cannot be served") if error.status < 500 else errors.ServerError(error.reason)

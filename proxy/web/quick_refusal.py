@@ -10,7 +10,7 @@ import json
 from proxy.endpoints import ENDPOINTS, PREFIXES
 from proxy.gateway.load_shedding import MESSAGE, RETRY_SECONDS, LoadShedding
 from proxy.telemetry.metrics import Metrics
-from proxy.web.v3.repeats import Repeats
+from proxy.web.v3.encoded_cache import EncodedResponseCache
 
 END = b"\r\n\r\n"
 PATHS = frozenset(
@@ -26,7 +26,7 @@ SPECIAL = (b"content-length", b"transfer-encoding", b"connection: close", b"call
 class QuickRefusal:
     """Gives the response to bytes that are a request of new work, where it is refused."""
 
-    def __init__(self, load: LoadShedding, repeats: Repeats, metrics: Metrics) -> None:
+    def __init__(self, load: LoadShedding, repeats: EncodedResponseCache, metrics: Metrics) -> None:
         self._load = load
         self._repeats = repeats
         self._metrics = metrics
@@ -40,7 +40,7 @@ class QuickRefusal:
         if path not in PATHS or not rest.startswith(b"HTTP/1.1\r\n"):
             return None
         lowered = data.lower()
-        if any(word in lowered for word in SPECIAL) or self._repeats.knows(target.decode("latin-1")):
+        if any(word in lowered for word in SPECIAL) or self._repeats.was_answered(target.decode("latin-1")):
             return None
         if self._load.admits():
             self._load.let_pass()

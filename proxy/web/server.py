@@ -14,10 +14,10 @@ from aiohttp import http_exceptions, web
 from aiohttp.web_protocol import RequestHandler
 
 from proxy import errors
-from proxy.web import direct
+from proxy.web import fast_path
 from proxy.web.connections import Census, LimitedHandler, Limits, Refuse
-from proxy.web.v3 import replies
-from proxy.web.v3.parameters import Style
+from proxy.web.v3 import responses
+from proxy.web.v3.parameters import ResponseFormat
 
 log = structlog.get_logger()
 
@@ -63,7 +63,7 @@ class _Handler(LimitedHandler):
     @staticmethod
     def _closing(error: errors.BridgeError) -> web.Response:
         response = web.Response(
-            body=replies.error_body(error, Style()), status=error.status, content_type="application/json"
+            body=responses.error_body(error, ResponseFormat()), status=error.status, content_type="application/json"
         )
         response.force_close()
         return response
@@ -90,12 +90,12 @@ class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         return _Server(
-            direct.handler(self.app, made.request_handler),
+            fast_path.handler(self.app, made.request_handler),
             request_factory=made.request_factory,
             handler_cancellation=made.handler_cancellation,
             loop=made._loop,
             limits=self._limits,
-            refuse=self.app.get(direct.QUICK),
+            refuse=self.app.get(fast_path.QUICK),
             **made._kwargs,
         )
 

@@ -1,6 +1,6 @@
-"""Where the shadow meets the service: what it is made of, and the middleware that offers it what was answered.
+"""Shadowing: builds the shadow as configured, and the middleware that offers requests with their responses to it.
 
-Where nothing is shadowed, nothing of it is on the way of a request.
+Without shadowing no middleware is added.
 """
 
 import gzip
@@ -10,10 +10,7 @@ import secrets
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-import aiohttp
-import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -29,53 +26,39 @@ from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
 from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream import policies, session
-from proxy.web import middleware, relay
-from proxy.web.v3.replies import X_CACHE, X_COST
+from proxy.upstream import policies
+from proxy.web import legacy_proxy, middleware
+from proxy.web.v3.responses import X_CACHE, X_COST
 from proxy.web.v3.routes import CLIENT
-from proxy.web.wrong_keys import WrongKeys
 
-KEPT = ("hit", "stale")  # replies of answers that were asked for a while ago: the data may have moved since
+CACHED = ("hit", "stale")  # X-Cache of responses whose data may have changed since: not comparable
 SERVICE = "the shadow's other side"
 
 log = structlog.get_logger()
 
 
-class Around(NamedTuple):
-    """Middlewares: around the frame of a request, and inside it."""
-
-    outside: tuple[Middleware, ...] = ()
-    inside: tuple[Middleware, ...] = ()
-
-
-async def connect(
+async def middlewares(
     settings: config.Config,
-    keys: WrongKeys,
     served: Applications,
     *,
     store: Store,
     clock: Clock,
     metrics: Metrics,
-    opened: AsyncExitStack,
-) -> Around:
-    """As the configuration has it; what is to be closed is `opened`."""
-    found = Around()
-    applications = settings.applications
-    outside = settings.upstream
-    if settings.shadow.old_url is None or outside == "sandbox":
-        return found
-    if old := frozenset(name for name, each in applications.items() if each.shadow.answer == "old"):
-        http = _session(outside, outside.connections, outside.timeouts, opened)
-        passing = relay.Relay(http, settings.shadow.old_url, outside.timeouts.total_seconds)
-        found = found._replace(inside=(relay.relaying(passing, keys, old),))
-    if settings.shadow.enabled and any(each.shadow.share for each in applications.values()):
-        shadowing = await _shadow(settings, outside, served, store=store, clock=clock, metrics=metrics, opened=opened)
-        found = found._replace(outside=(observed(shadowing, clock),))
-    return found
+    resources: AsyncExitStack,
+) -> list[Middleware]:
+    """The middleware that shadows requests, to stand around the request middleware; none if shadowing is off."""
+    if settings.shadow.old_url is None or settings.upstream == "sandbox" or not settings.shadow.enabled:
+        return []
+    if not any(each.shadow.share for each in settings.applications.values()):
+        return []
+    started = await _start_shadow(
+        settings, settings.upstream, served, store=store, clock=clock, metrics=metrics, resources=resources
+    )
+    return [_observing(started, clock)]
 
 
-def observed(offered: queue.ShadowQueue, clock: Clock) -> Middleware:
-    """Offers a share of the calls with their replies; whatever comes of that, the reply is the same."""
+def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
+    """Offers a share of the requests with their responses to the shadow. Never changes a response, or fails one."""
 
     @web.middleware
     async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -84,79 +67,69 @@ def observed(offered: queue.ShadowQueue, clock: Clock) -> Middleware:
         try:
             client = request.get(CLIENT)
             application = "" if client is None else client.application.name
-            if application and offered.wants(application) and _comparable(request, response):
-                reply = _reply(response, clock.monotonic() - began)
-                new_way = request.get(relay.NEW_WAY)
-                ask_new = None if new_way is None else partial(_ask_new, new_way, request, clock)
-                offered.offer(ComparisonJob(application, request.raw_path, reply, clock.now(), ask_new))
-        except Exception as error:  # never a reply's business
+            if application and shadow_queue.wants(application) and _comparable(request, response):
+                candidate = _side_response(response, clock.monotonic() - began)
+                new_handler = request.get(legacy_proxy.NEW_HANDLER)
+                ask_candidate = None if new_handler is None else partial(_new_response, new_handler, request, clock)
+                shadow_queue.offer(ComparisonJob(application, request.raw_path, candidate, clock.now(), ask_candidate))
+        except Exception as error:  # the client has its response: shadowing must not fail it
             log.error("shadow enqueue failed", exc_info=error)
         return response
 
     return around
 
 
-async def _shadow(
+async def _start_shadow(
     settings: config.Config,
-    outside: config.Upstream,
+    upstream: config.Upstream,
     served: Applications,
     *,
     store: Store,
     clock: Clock,
     metrics: Metrics,
-    opened: AsyncExitStack,
+    resources: AsyncExitStack,
 ) -> queue.ShadowQueue:
     own = settings.shadow
     owner = f"shadow-{secrets.token_hex(8)}"
     rng = random.SystemRandom()
     breaker = policies.Breaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
-    place = results.ResultSlot(store, owner)
+    slot = results.ResultSlot(store, owner)
 
     file = None if own.rules is None else Path(own.rules)
     uids = tuple(mapping.known_uids(Path(settings.uids))) if settings.uids else ()
-    known = loader.load(file, os.environ)  # here, so that a mistake stops the start; the process does anew
+    known = loader.load(file, os.environ)  # a mistake stops the start; the judging process loads it again
 
-    async def order() -> messages.JudgeSetup:
-        return messages.JudgeSetup(None if file is None else str(file), outside.site, await place.resume(), uids)
+    async def setup() -> messages.JudgeSetup:
+        return messages.JudgeSetup(None if file is None else str(file), upstream.site, await slot.resume(), uids)
 
-    judging = judge_client.JudgeClient(order)
+    judge = judge_client.JudgeClient(setup)
     limit = own.parts if isinstance(own.parts, int) else None
     budget = daily_budget.DailyBudget(store, owner, limit, estimate.worst_case_parts, clock)
-    http = _session(outside, own.connections, own.timeouts, opened)
-    errands = job.JobRunner(
+    http = legacy_proxy.open_session(upstream, own.connections, own.timeouts, resources)
+    jobs = job.JobRunner(
         served=served,
         keys={key.source: key for key in known.keys if key.source is not None},
         baseline=baseline_client.BaselineClient(http, str(own.old_url), own.timeouts.total_seconds, clock),
         budget=budget,
-        judge=judging,
+        judge=judge,
         breaker=breaker,
         metrics=metrics,
     )
     shares = {name: each.shadow.share for name, each in settings.applications.items()}
-    chosen = queue.ShadowQueue(own, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
-    watching = controller.ShadowController(chosen, judging, place, budget, clock)
-    opened.push_async_callback(watching.close)
-    await watching.start()
-    return chosen
-
-
-def _session(
-    outside: config.Upstream, connections: int, timeouts: config.Timeouts, opened: AsyncExitStack
-) -> aiohttp.ClientSession:
-    """Connections to the old service: the ways out of the network are the same, our certificate is not for it."""
-    tls = config.Tls(ca_file=outside.tls.ca_file)
-    http = session.open_session(msgspec.structs.replace(outside, connections=connections, timeouts=timeouts, tls=tls))
-    opened.push_async_callback(http.close)
-    return http
+    shadow_queue = queue.ShadowQueue(own, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
+    shadow_controller = controller.ShadowController(shadow_queue, judge, slot, budget, clock)
+    resources.push_async_callback(shadow_controller.close)
+    await shadow_controller.start()
+    return shadow_queue
 
 
 def _comparable(request: web.Request, response: web.StreamResponse) -> bool:
-    """Whether there is a whole reply that is an answer of this moment."""
+    """Whether the response is complete and its data current."""
     whole = isinstance(response, web.Response) and isinstance(response.body, bytes) and request.method == "GET"
-    return whole and response.status != 304 and response.headers.get(X_CACHE) not in KEPT
+    return whole and response.status != 304 and response.headers.get(X_CACHE) not in CACHED
 
 
-def _reply(response: web.StreamResponse, seconds: float) -> SideResponse:
+def _side_response(response: web.StreamResponse, seconds: float) -> SideResponse:
     body = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
     if response.headers.get("Content-Encoding") == "gzip":
         body = gzip.decompress(body)
@@ -164,14 +137,14 @@ def _reply(response: web.StreamResponse, seconds: float) -> SideResponse:
     return SideResponse(response.status, body, seconds, response.content_type, None if cost is None else int(cost))
 
 
-async def _ask_new(new_way: Handler, request: web.Request, clock: Clock) -> SideResponse | None:
-    """What the client would have been given, had the new way answered."""
+async def _new_response(new_handler: Handler, request: web.Request, clock: Clock) -> SideResponse | None:
+    """The response of this service to a request that the old service answered; None if it came from the cache."""
     began = clock.monotonic()
     again = request.clone()
     try:
-        response = await new_way(again)
+        response = await new_handler(again)
     except errors.BridgeError as error:
-        response = middleware.failed(error, again)
-    if response.headers.get(X_CACHE) in KEPT:
+        response = middleware.error_response(error, again)
+    if response.headers.get(X_CACHE) in CACHED:
         return None
-    return _reply(response, clock.monotonic() - began)
+    return _side_response(response, clock.monotonic() - began)

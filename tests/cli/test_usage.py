@@ -64,7 +64,7 @@ def spent(on_store: Any) -> None:
 
     async def work(store: Any) -> None:
         await store.settle(Settlement("worker", 1, (), bookings))
-        await store.close_account(ExhaustedQuota("trial", FAR, "You have exceeded your part limit of 100."))
+        await store.mark_exhausted(ExhaustedQuota("trial", FAR, "You have exceeded your part limit of 100."))
 
     on_store(work)
 
@@ -125,7 +125,7 @@ def test_an_application_can_be_opened_again(
     done = runs("usage", "--config", str(configured), "--reopen", "trial")
     assert done.stdout.startswith("trial is open: the service is asked again.")
     assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this pace"]
-    assert on_store(lambda store: store.closures()) == []
+    assert on_store(lambda store: store.exhausted_quotas()) == []
 
 
 def test_an_application_that_is_not_there_cannot(

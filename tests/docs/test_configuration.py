@@ -9,7 +9,7 @@ import yaml
 
 from proxy import config, errors
 from proxy.config import mistakes
-from proxy.stores import sqlite_file
+from proxy.stores import sqlite_schema
 
 SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
 
@@ -109,7 +109,7 @@ def test_the_digest_shown_is_that_of_the_key_shown(page: Any, load: Any) -> None
 
 
 def test_the_sqlite_that_is_needed_is_the_stores(page: Any) -> None:
-    assert f"needs SQLite {'.'.join(map(str, sqlite_file.LIBRARY))} or later" in page.text
+    assert f"needs SQLite {'.'.join(map(str, sqlite_schema.LIBRARY))} or later" in page.text
 
 
 def test_every_mistake_gives_the_message_below_it(page: Any, load: Any) -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from proxy import config, errors
 from proxy.kit import clock
+from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics
-from proxy.upstream import acquisition, classify, pauses, policies, session, tokens, wire
+from proxy.upstream import acquisition, classify, http_post, pauses, policies, tokens
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +40,13 @@ def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
         sock_connect=limits["connect_seconds"],
         sock_read=limits["first_byte_seconds"],
     )
-    head = session.Attempt(0.0)
+    head = connector.Attempt(0.0)
     head.answered = True
     said = [
-        wire._limit(aiohttp.ConnectionTimeoutError(), session.Attempt(0.0), timeout),
-        wire._limit(aiohttp.SocketTimeoutError(), session.Attempt(0.0), timeout),
-        wire._limit(aiohttp.SocketTimeoutError(), head, timeout),
-        wire._limit(TimeoutError(), session.Attempt(0.0), timeout),
+        http_post._exceeded_limit(aiohttp.ConnectionTimeoutError(), connector.Attempt(0.0), timeout),
+        http_post._exceeded_limit(aiohttp.SocketTimeoutError(), connector.Attempt(0.0), timeout),
+        http_post._exceeded_limit(aiohttp.SocketTimeoutError(), head, timeout),
+        http_post._exceeded_limit(TimeoutError(), connector.Attempt(0.0), timeout),
     ]
     assert [text for row in rows for text in re.findall(r"`(.+?)`", row[2])] == said
 
@@ -64,7 +65,7 @@ def test_the_numbers_of_repetitions_are_the_codes(words: Any) -> None:
 
 
 def test_the_fair_time_is_the_codes(words: Any) -> None:
-    assert wire.FAIR == 1 / 2
+    assert http_post.FAIR_SHARE == 1 / 2
     assert "half of the shorter of `first_byte_seconds` and `total_seconds`" in words
 
 

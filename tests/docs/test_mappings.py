@@ -27,7 +27,7 @@ def page(pages: Any) -> Any:
 
 
 def _words(page: Any) -> Any:
-    return [row[0].strip("`") for row in page.table("word")]
+    return [row[0].strip("`") for row in page.table("key")]
 
 
 def _names(kind: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from proxy import config
-from proxy.gateway.quota import accounts, budgets, exhaustion, forecast, ledger, reconciliation, reservations
+from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations, usage
 from proxy.telemetry import metrics
 
-REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "replies.py"
+REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "responses.py"
 
 
 @pytest.fixture(scope="module")
@@ -19,18 +19,18 @@ def words(pages: Any) -> Any:
 
 
 def test_the_figures_are_the_codes(words: Any) -> None:
-    thresholds = ", ".join(map(str, budgets.THRESHOLDS[:-1])) + f" and {budgets.THRESHOLDS[-1]} %"
+    thresholds = ", ".join(map(str, usage.THRESHOLDS[:-1])) + f" and {usage.THRESHOLDS[-1]} %"
     assert f"one warning when {thresholds} of a limit" in words
     assert f"when it was not heard for {reservations.LEASE_SECONDS:.0f} seconds" in words
-    assert f"each learns within {reservations.LOOK_SECONDS:.0f} second what" in words
+    assert f"each learns within {reservations.REFRESH_SECONDS:.0f} second what" in words
     assert "settled after a fifth of a second" in words
-    assert ledger.PAUSE == 1 / 5
+    assert ledger.SETTLE_SECONDS == 1 / 5
     assert f"The pace is that of the last {forecast.DAYS} days" in words
     assert (
         f"the last {reservations.DAYS_KEPT} days and {reservations.MONTHS_KEPT} months on which anything was spent"
         in words
     )
-    assert f"Once in {reconciliation.DAILY[0].seconds / 3600:.0f} hours" in words
+    assert f"Once in {reconciliation.INTERVAL_SECONDS / 3600:.0f} hours" in words
     assert exhaustion.WITHOUT_END_SECONDS == accounts.DAY_SECONDS
 
 

@@ -14,7 +14,7 @@ from proxy.kit import shipped
 from proxy.mapping import coverage, loader
 from proxy.planning import match_queries
 from proxy.web.v3 import parameters as readers
-from proxy.web.v3.description import envelopes, fields, markdown, parameters, shapes
+from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas, surface_page
 
 PAGE = Path(__file__).parents[2] / "docs/reference/v3-surface.md"
 RENEW = "v3bridge surface > docs/reference/v3-surface.md"
@@ -29,7 +29,7 @@ def book() -> Any:
 
 
 def test_the_page_is_up_to_date(book: Any) -> None:
-    fresh = markdown.page(book)
+    fresh = surface_page.page(book)
     assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/reference/v3-surface.md is stale; renew it with: {RENEW}"
 
 
@@ -39,7 +39,7 @@ def test_the_page_says_how_it_is_renewed(pages: Any) -> None:
 
 def test_the_command_prints_the_page(book: Any) -> None:
     done = testing.CliRunner().invoke(main.app, ["surface"])
-    assert (done.exit_code, done.stdout) == (0, markdown.page(book))
+    assert (done.exit_code, done.stdout) == (0, surface_page.page(book))
 
 
 def test_every_endpoint_is_on_the_page_with_its_cost(pages: Any) -> None:
@@ -66,15 +66,15 @@ def test_what_has_no_source_says_why_and_what_a_client_sees(pages: Any) -> None:
 
 @pytest.mark.parametrize("name", ["Part", "Brand", "Category", "Seller"])
 def test_what_can_be_shown_hidden_and_cut_are_fields_of_the_object(book: Any, name: str) -> None:
-    known = set(shapes.paths_of(book, name))
-    by_name = {each.name: fields.named(book, name, each) for each in parameters.GLOBALS}
+    known = set(object_schemas.paths_of(book, name))
+    by_name = {each.name: field_names.named(book, name, each) for each in parameters.GLOBALS}
     assert set(by_name["include[]"]) == book.includable(name)
     assert set(by_name[f"slice[{parameters.FIELD}]"]) <= known == set(by_name["show[]"]) == set(by_name["hide[]"])
 
 
 def test_the_keys_of_a_query_are_those_that_are_read_with_their_defaults() -> None:
     assert {key.name: key.default for key in parameters.QUERY} == match_queries.DEFAULTS
-    echo = next(each for each in envelopes.MATCH if each.name == "PartsMatchQuery")
+    echo = next(each for each in response_schemas.MATCH if each.name == "PartsMatchQuery")
     assert [field.name for field in echo.fields] == list(match_queries.DEFAULTS)
 
 

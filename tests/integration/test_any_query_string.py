@@ -76,7 +76,6 @@ async def check(start: Starts, make: Callable[[Callable[[str], RawReply]], Calla
 
 bounded = settings(
     max_examples=200,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -268,7 +268,7 @@ async def test_no_value_in_no_place_makes_anything_but_a_v3_reply(name: str) -> 
         async with running_proxy.running(chosen) as proxy:
             port = int(proxy.url.rpartition(":")[2])
 
-            @settings(max_examples=300, deadline=None, database=None)
+            @settings(max_examples=300, database=None)
             @given(st.lists(st.tuples(st.sampled_from(list(places(good))), wrong), min_size=1, max_size=3))
             def asks(changes: Changes) -> None:
                 upstream.respond_with(broken(good, changes))

@@ -18,7 +18,7 @@ from integration.house import Starts, raw, target
 
 from proxy.kit import event_loop
 from proxy.sandbox import faults
-from proxy.web import connections, direct, server
+from proxy.web import connections, fast_path, server
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -156,7 +156,7 @@ async def test_a_path_longer_than_any_of_v3s_is_refused_before_it_is_routed(star
     async with start() as house:
         reply = await house.raw(b"GET " + path + b" HTTP/1.1")
         assert reply.status == 404
-        assert f"longer than {direct.PATH_MAX} bytes" in reply.json["message"]
+        assert f"longer than {fast_path.PATH_MAX} bytes" in reply.json["message"]
 
 
 async def test_at_the_limit_an_idle_connection_makes_room_and_busy_ones_do_not() -> None:

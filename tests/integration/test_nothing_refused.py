@@ -137,7 +137,7 @@ async def _check_all(house: House, targets: st.SearchStrategy[str], examples: in
     """Ask for examples one after the other; hypothesis runs beside the event loop, in a thread of its own."""
     loop = asyncio.get_running_loop()
 
-    @hypothesis.settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    @hypothesis.settings(max_examples=examples, derandomize=True, database=None)
     @hypothesis.given(targets)
     def check(asked: str) -> None:
         asyncio.run_coroutine_threadsafe(_check(house, asked), loop).result(30)

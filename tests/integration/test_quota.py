@@ -157,6 +157,6 @@ async def test_what_may_have_been_billed_unseen_is_in_doubt(answer: Any, doubtfu
             reply = await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
     assert reply.headers["x-parts-cost"] == str(doubtful)
     store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-    (state,) = await store.states([LedgerEntry("demo", "lifetime")])
+    (state,) = await store.usage([LedgerEntry("demo", "lifetime")])
     await store.aclose()
-    assert (state.used, state.doubtful) == (0, doubtful)
+    assert (state.used, state.uncertain) == (0, doubtful)

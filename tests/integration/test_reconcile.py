@@ -37,8 +37,8 @@ class Bench:
         return reconciliation.Reconciler(self.store, watched, counts, self.house.time)
 
     async def state(self) -> tuple[int, int]:
-        (found,) = await self.store.states([NOVEMBER])
-        return found.used, found.doubtful
+        (found,) = await self.store.usage([NOVEMBER])
+        return found.used, found.uncertain
 
     async def log_in(self) -> None:
         """A token of this moment, where the reconciler looks for it."""
@@ -66,7 +66,7 @@ def said(written: io.StringIO, event: str) -> list[dict[str, Any]]:
 async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench, written: io.StringIO) -> None:
     await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 5),)))
     bench.bill(40)
-    await bench.made().look()
+    await bench.made().reconcile()
     assert await bench.state() == (40, 0)
     (line,) = said(written, "usage reconciled")
     assert {
@@ -85,7 +85,7 @@ async def test_the_services_count_raises_the_ledger_and_ends_doubt(bench: Bench,
 async def test_a_count_that_is_behind_lowers_nothing(bench: Bench) -> None:
     await bench.store.settle(Settlement("worker", 1, (), (UsageIncrement(NOVEMBER, 10, 0),)))
     bench.bill(4)
-    await bench.made().look()
+    await bench.made().reconcile()
     assert await bench.state() == (10, 0)
 
 
@@ -93,41 +93,41 @@ async def test_it_is_asked_once_a_day_whoever_asks(bench: Bench) -> None:
     requests = bench.house.sandbox.request_counts
     before = requests.graphql
     for worker in (bench.made(), bench.made(), bench.made()):
-        await worker.look()
-        await worker.look()
+        await worker.reconcile()
+        await worker.reconcile()
     assert requests.graphql == before + 1
     bench.house.time.advance(DAY - 1)
     await bench.log_in()
-    await bench.made().look()
+    await bench.made().reconcile()
     assert requests.graphql == before + 1
     bench.house.time.advance(1)
-    await bench.made().look()
+    await bench.made().reconcile()
     assert requests.graphql == before + 2
 
 
 async def test_an_application_that_has_room_again_is_opened(bench: Bench) -> None:
-    await bench.store.close_account(ExhaustedQuota("demo", 9e9, "spent"))
+    await bench.store.mark_exhausted(ExhaustedQuota("demo", 9e9, "spent"))
     bench.bill(1_000)
-    await bench.made().look()
-    assert len(await bench.store.closures()) == 1
+    await bench.made().reconcile()
+    assert len(await bench.store.exhausted_quotas()) == 1
     bench.house.time.advance(20 * DAY)  # the sandbox's month has turned
     await bench.log_in()
-    await bench.made().look()
-    assert await bench.store.closures() == []
+    await bench.made().reconcile()
+    assert await bench.store.exhausted_quotas() == []
 
 
 async def test_a_limit_that_differs_is_told_of_and_kept(bench: Bench, written: io.StringIO) -> None:
-    await bench.made(parts=1_000).look()
+    await bench.made(parts=1_000).reconcile()
     assert said(written, "part limit mismatch") == []
     bench.house.time.advance(DAY)
     await bench.log_in()
-    await bench.made(parts=500).look()
+    await bench.made(parts=500).reconcile()
     (line,) = said(written, "part limit mismatch")
     assert (line["configured"], line["upstream"]) == (500, 1000)
 
 
 async def test_an_unknown_application_is_told_of(bench: Bench, written: io.StringIO) -> None:
-    await bench.made(application_id="00000000-0000-4000-8000-000000000000").look()
+    await bench.made(application_id="00000000-0000-4000-8000-000000000000").reconcile()
     (line,) = said(written, "usage reconciliation skipped")
     assert line["reason"] == "the upstream counts no parts for this application_id"
     assert await bench.state() == (0, 0)
@@ -137,18 +137,18 @@ async def test_a_token_that_is_not_there_is_told_of_once_and_waited_for(bench: B
     bench.file.unlink()
     worker = bench.made()
     for _ in range(3):
-        await worker.look()
+        await worker.reconcile()
     (line,) = said(written, "usage reconciliation skipped")
     assert line["reason"].startswith("the token the file")
     bench.bill(7)
     await bench.log_in()
-    await worker.look()
+    await worker.reconcile()
     assert await bench.state() == (7, 0)
 
 
 async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, written: io.StringIO) -> None:
     bench.file.write_text("t0kenPLANTED")
-    await bench.made().look()
+    await bench.made().reconcile()
     (line,) = said(written, "usage reconciliation failed")
     assert line["quota_account"] == "demo"
     assert "t0kenPLANTED" not in written.getvalue()

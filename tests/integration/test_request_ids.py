@@ -67,7 +67,7 @@ async def test_a_failure_inside_tells_the_client_the_id_that_is_in_the_log(
     def break_(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("proxy.web.v3.match.reply", break_)
+    monkeypatch.setattr("proxy.web.v3.routes.match_response", break_)
     reply = await house.get(target(ONE))
     request = reply.headers["x-request-id"]
     assert reply.json["message"] == f"Internal error (request {request})"

@@ -156,7 +156,7 @@ async def test_nor_when_the_program_itself_breaks(
 
     accounts = account(client_id=CLIENT, client_secret=SECRET)
     async with start(sandbox={"applications": accounts}, application=OWN) as house:
-        monkeypatch.setattr("proxy.web.v3.match.reply", break_)
+        monkeypatch.setattr("proxy.web.v3.routes.match_response", break_)
         reply = await house.get(TARGETS[0])
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
     assert "RuntimeError" in written_as.getvalue()

@@ -1,4 +1,4 @@
-"""Live requests asked of the old service too: responses are what they are without it; what comes of it is in the store."""
+"""Shadowing: responses are the same as without it, and the results are in the store."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Where the old service still answers clients: its responses pass as they are, and the new way is compared, for parts."""
+"""Shadowing while the old service answers clients: its responses pass unchanged, and the candidate is compared."""
 
 import asyncio
 import gzip
@@ -165,7 +165,7 @@ async def test_the_candidate_way_is_asked_and_compared_for_parts(
         await found.counted(1, "compared", outcome="different")
         assert (await found.noted(2)).spent == 6
         assert len(baseline.requests) == 2  # never for the comparison's sake: its responses are the clients'
-        day = [state for state in await found.store.usage() if state.line == ("shadow:", TODAY)]
+        day = [state for state in await found.store.all_usage() if state.entry == ("shadow:", TODAY)]
         assert [(state.used, state.reserved) for state in day] == [(6, 0)]
 
 

@@ -81,9 +81,9 @@ def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
             yield made
             house.sandbox.faults.clear()
         store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-        (state,) = await store.states([LedgerEntry("demo", "lifetime")])
+        (state,) = await store.usage([LedgerEntry("demo", "lifetime")])
         await store.aclose()
-        made.used, made.uncertain = state.used, state.doubtful
+        made.used, made.uncertain = state.used, state.uncertain
         assert state.reserved == 0
 
     return opened

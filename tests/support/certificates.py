@@ -11,6 +11,9 @@ from cryptography.x509.oid import NameOID
 
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 END = datetime.datetime(2120, 1, 1, tzinfo=datetime.UTC)
+SIGNS = x509.KeyUsage(
+    False, False, False, False, False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False
+)
 
 
 class CertificateAuthority:
@@ -21,7 +24,7 @@ class CertificateAuthority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "the test's own authority")])
         own = self._builder(self._name, self._key.public_key()).add_extension(x509.BasicConstraints(True, None), True)
-        self.ca_file = self._write("ca.pem", own.sign(self._key, hashes.SHA256()))
+        self.ca_file = self._write("ca.pem", own.add_extension(SIGNS, True).sign(self._key, hashes.SHA256()))
 
     def issue(self, name: str, passphrase: bytes | None = None) -> tuple[Path, Path]:
         """Write a certificate and its key; returns both paths."""
@@ -41,6 +44,9 @@ class CertificateAuthority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(START)
             .not_valid_after(END)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), False)
+            # OpenSSL's strict verification, the default since Python 3.13, asks for it (RFC 5280 §4.2.1.1).
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False)
         )
 
     def _write(self, name: str, cert: x509.Certificate) -> Path:

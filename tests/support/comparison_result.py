@@ -51,7 +51,7 @@ def result(**changes: Any) -> ComparisonResult:
 def ready_result() -> ComparisonResult:
     """Verdict "ready"."""
     rows = tuple(
-        _row(row.client, row.endpoint, row.requests, row.asked, row.requests, 0, "ready")
+        _row(row.client, row.endpoint, row.requests, row.occurrences, row.requests, 0, "ready")
         for row in _rows()
         if row.requests
     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.upstream import classify, policies, wire
+from proxy.upstream import classify, http_post, policies
 
 STATUSES = (200, 301, 400, 401, 403, 404, 429, 500, 502, 503, 504)
 DATA = {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}
@@ -74,7 +74,7 @@ class _Operation:
 
 def row(status: int, body: str) -> ResponseRow:
     """Classify one response."""
-    reply = wire.Reply(status, BODIES[body])
+    reply = http_post.HttpResponse(status, BODIES[body])
     envelope = classify.read(_Operation(), reply)
     if classify.token_refusal(reply, envelope) is not None:
         return ResponseRow(status, body, 502, True, False, False)  # once, with a fresh token

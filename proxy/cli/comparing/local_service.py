@@ -1,9 +1,8 @@
-"""The service that a comparison starts beside itself, on loopback: so that what the GraphQL service says can be noted,
-or be played to it.
+"""Service that a comparison starts on loopback, so that responses of the GraphQL API can be recorded or replayed.
 
-It is the service as configured, but that no answers are kept or shared: every request has its own. Nothing is shadowed:
-also clients that the old service still answers are answered the new way. The keys that clients send go on to work;
-each application has one more, for requests of clients without a key and for what is replayed.
+It is the service as configured, but without cache and coalescing: every request is answered by itself. Nothing is
+shadowed, and clients that the old service still answers are answered by the candidate. The clients' keys keep working;
+each application has one more, for requests of clients without a key and for replays.
 """
 
 import os

@@ -1,5 +1,7 @@
-"""What `compare` and `record` show before and while they run: the plan with its cost, and a bar. On standard error, so
-that reports have the output for themselves."""
+"""Output of `compare` and `record`: plan, cost and progress on standard error, and the reports.
+
+Standard output is left to a report that asks for it.
+"""
 
 import signal
 import sys

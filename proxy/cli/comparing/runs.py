@@ -1,4 +1,7 @@
-"""Running `compare` and `record` so that their exit code never says more than they know."""
+"""Runs of `compare` and `record`, from options to result: resumable, recorded on request.
+
+What is sent when, and what is spent, is decided in proxy/compare. The exit code never says more than is known.
+"""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The requests of a run, from a file of requests or of answers, and what a reader should know of where they came from."""
+"""Set-up of a run: the requests to send, both sides opened, and all keys known before anything is sent."""
 
 import random
 import sys

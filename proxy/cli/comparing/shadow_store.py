@@ -1,4 +1,4 @@
-"""What running services share and commands look at: their store, and in it what shadows have gathered, as a result."""
+"""Store of running services, as commands read it: results of shadowing, and the report of `compare --shadow`."""
 
 import os
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Both sides of a comparison, made ready to be asked: a service that runs, one that is started here, or a file."""
+"""Both sides of a comparison, opened: a running service, one that is started here, or a file."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,4 +1,4 @@
-"""Why a difference comes about, as far as it can be known: by its own kind, and by what the service has for the field.
+"""Causes of differences: by kind, and by what the GraphQL API has for the field.
 
 The list of fields is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is field `id` of
 the object Seller, because Part says what offers are made of, and PartOffer what a seller is. Fields around v3's objects

@@ -1,7 +1,7 @@
-"""What a tally counts, as frozen values that add up: `one + other` is the same in whatever order.
+"""Counts of a tally, as frozen values that add up: `one + other` is the same in any order.
 
-Nothing grows without end, whatever the data brings. Where there are too many of a kind, those with the smallest digests
-stay: which they are does not depend on the order in which they came, so what stays has been counted from the start.
+Every collection is bounded. Where there are too many entries, those with the smallest digests stay: the choice does not
+depend on the order of arrival, so an entry that stays has been counted from the start.
 """
 
 import hashlib

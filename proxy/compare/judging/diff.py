@@ -1,7 +1,7 @@
-"""What differs between two responses, each difference once, at the place where it is. Pure, and quick where little does.
+"""Differences between two JSON documents, each once, at its place. Pure, and fast where little differs.
 
-Stops at what is the same, walks what is not, and matches the elements of lists by what identifies them. Judges nothing:
-which differences count, and why they came about, is for others.
+Equal subtrees are not walked; list elements are matched by what identifies them. Which differences count, and their
+causes, are decided by others.
 """
 
 import re

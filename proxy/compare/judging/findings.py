@@ -1,4 +1,7 @@
-"""What can differ between two responses, and why: two closed sets of words that rules, thresholds and reports share."""
+"""Vocabulary of a comparison: kinds and causes of differences, findings, and the comparison of one request.
+
+Rules, thresholds and reports share these closed sets of words.
+"""
 
 from typing import Any, Literal, get_args
 
@@ -63,14 +66,16 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """`findings` are what is left when rules and data that has moved are out; `moved` is that data, which is shown and
-    counts against nobody, and `unknown_uids` are objects under uids that differ because v3's is on no record, of which
-    the same holds; `hidden` says how many differences each rule took, by the rule's name; `flaky fields` are the paths
-    at which the baseline disagreed with itself, None for a request outside the sample that is asked twice to know that.
+    """Judgement of the two responses to one request.
 
-    `trouble` is why there is nothing to compare, and of which side. Seconds are of each side's first response, None where
-    there was none; `parts` is what the candidate was paid, over all its responses, `price` what its first one alone cost,
-    None where it does not say. `at` is seconds since 1970.
+    `findings` count; `moved` are differences in data that has changed meanwhile, `unknown_uids` objects whose uids
+    differ because v3's is not on record: both are shown and count against nobody. `hidden` is the number of differences
+    that each rule ignored, by its name. `flaky_fields` are the paths at which the baseline differs from itself, None
+    for a request outside the noise sample.
+
+    `failure` is why there is nothing to compare, and of which side. Seconds are of each side's first response, None
+    without one; `parts` is what the candidate cost over all its responses, `price` what its first one cost, None where
+    it does not say. `at` is seconds since 1970.
     """
 
     request: V3Request

@@ -1,7 +1,7 @@
-"""What identifies the elements of v3's lists, so that one which has moved is known again. Used by matching.
+"""Identity of list elements in v3 responses, so that an element that has moved is recognized. Used by matching.
 
-Parts by uid, else by number and maker; offers by seller (uid, else id, else name) and SKU; price breaks by quantity;
-results by reference and position; all else by the first that it has of a row of usual fields. Texts and numbers
+Parts by uid, else by part number and manufacturer; offers by seller (uid, else id, else name) and SKU; price breaks by
+quantity; results by reference and position; all else by the first usual field that is present. Texts and numbers
 identify themselves.
 """
 

@@ -1,7 +1,7 @@
-"""Two responses to one request become a comparison: what differs, what a rule hides, what has moved, and why the rest is so.
+"""Judge: makes a comparison of the two responses to one request.
 
-Pure but for what it is handed: how JSON values are compared, and how keys are taken out of texts. It asks nobody; what
-was asked a second time is handed in with the first.
+It finds the differences, applies the rules, separates data that has changed meanwhile, and names the causes of the
+rest. Pure: how JSON is compared and how keys are redacted is passed in, and so are repeated responses.
 """
 
 from collections.abc import Callable, Sequence
@@ -155,8 +155,8 @@ class Judge:
     ) -> set[tuple[str, str, str]]:
         """The differences that are gone where either side was asked again, and those where both have changed since.
 
-        That the baseline alone says something else now proves nothing of the candidate: it may be wrong about both. What
-        is of the whole response is no data: it has moved where the baseline itself has.
+        A change of the baseline alone proves nothing about the candidate, which may be wrong about both. Status and
+        body are not data: they have changed where the baseline's own have.
         """
         (baseline, candidate), (again, candidate_again) = first, later
         by_baseline, by_candidate = self._changed(baseline, again), self._changed(candidate, candidate_again)

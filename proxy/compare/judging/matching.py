@@ -1,4 +1,4 @@
-"""Which element of one list belongs to which of another. Pure; used by diff. Loses none, pairs none twice."""
+"""Matching of the elements of two lists. Pure; used by diff. Loses no element, pairs none twice."""
 
 import itertools
 from collections import defaultdict

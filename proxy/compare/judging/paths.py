@@ -1,6 +1,8 @@
-"""What paths a rule is for: those of differences, step by step. `results[*].items[*].mpn` is five of them.
+"""Paths in a response: how they are written, matched by rules, and classified by subject.
 
-A path in parentheses, such as `(status)`, is of the whole response. Only a rule that names it so is one for it.
+`results[*].items[*].offers[*].prices.USD[*]`; the whole response is `$`. A key that is not a plain name is quoted as
+JSON: `facet_results.fields["specs.resistance.value"]`, so that no key in client data can pass for a path. A path in
+parentheses, such as `(status)`, is about the whole response; only a rule that names it so matches it.
 """
 
 import hashlib

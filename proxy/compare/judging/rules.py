@@ -1,8 +1,8 @@
-"""The rules of compare.yaml at work: what each hides, which have expired, and which were of no use.
+"""Ignore rules of compare.yaml: what each ignores, which have expired, and which are unused.
 
-The first rule that fits a difference takes it. A rule for what has no source is one for each such field of the list in
-v3_fields.yaml, with the list's own reason, and hides a difference only where the candidate shows what the list says. A
-rule with forms hides only what has one of them.
+The first rule that matches a difference takes it. A rule for the cause "no source" stands for each such field of the
+list in v3_fields.yaml, with the list's own reason, and ignores a difference only where the candidate shows what the
+list says. A rule with forms ignores only values of one of them. The counts of an earlier run can be a limit.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What compare.yaml may say: every setting with its type, default, unit and limits. Read by loader.py.
+"""Settings of compare.yaml: every key with its type, default, unit and limits. Read by loader.py.
 
 A description completes the words "it accepts" of an error message.
 """

@@ -1,6 +1,6 @@
-"""From a tally to the result that reports read: shares with their intervals, groups with their reasons, a verdict.
+"""Summary: makes the result that reports read out of a tally: shares with intervals, groups with reasons, a verdict.
 
-Pure. A run and a shadow hand in what only they know: where the sides are, what the source holds, how it ended.
+Pure. The caller passes what only it knows: where the sides are, what the source holds, how the run ended.
 """
 
 from collections import Counter
@@ -96,7 +96,7 @@ class Summary:
         )
 
     def _counting(self, tally: Tally) -> frozenset[str]:
-        """The groups that count against their requests: not what has moved, what is noise, or uids that are not known."""
+        """Groups that count against their requests: no changed data, no noise, no unknown uids."""
         compared = _compared(tally)
         return frozenset(
             key
@@ -233,7 +233,8 @@ def _notes(tally: Tally, run: RunInfo) -> Iterable[str]:
     if unknown:
         differences, requests = sum(group.differences for group in unknown), max(group.requests for group in unknown)
         yield (
-            f"{differences} uids are not known (in {requests} requests or more): v3bridge sends others for the same objects. "
+            f"{differences} uids are not known (in {requests} requests or more): v3bridge sends others for the same "
+            "objects. "
             "This does not count; programs that store uids need a table of them, which v3bridge uids learn writes"
         )
     if tally.rest:

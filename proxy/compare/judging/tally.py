@@ -1,6 +1,6 @@
-"""What a run, or a shadow over weeks, has come to so far: a value of bounded size that can be kept and added up.
+"""Tally of comparisons: a value of bounded size that can be stored and added up.
 
-Adding is in any order and in any grouping the same, so workers count side by side. summary.py makes a result of it.
+Addition is commutative and associative, so workers count side by side. summary.py makes a result of it.
 """
 
 from bisect import bisect_left

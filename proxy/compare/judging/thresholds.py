@@ -1,6 +1,6 @@
-"""What makes a run fail: `missing-part`, `price>1%`, `latency`. Written in compare.yaml and after `--fail-on`.
+"""Thresholds that fail a run: `missing-part`, `price>1%`, `latency`. Given in compare.yaml and with `--fail-on`.
 
-A threshold is about differences that count: what rules hide, what has moved and what is noise is out before.
+A threshold is about differences that count: ignored ones, changed data and noise are excluded before.
 """
 
 import difflib

@@ -1,6 +1,7 @@
-"""Spellings that a rule may take for the same. Pure; used by rules.py.
+"""Conditions of a rule on values: tolerances, normal forms, and required forms. Pure; used by rules.py.
 
-A function makes of a value what is compared in its place. What it cannot read it leaves as it is.
+A normal form is what is compared in place of a value; a value that cannot be read stays as it is. A required form must
+be met by the candidate's value: an ignored link has to be a link.
 """
 
 import re
@@ -149,9 +150,7 @@ _OWN = re.compile(r"\[([0-9a-f]{16})[\]#]")  # the key that a response of get_mu
 
 
 def has_form(value: Any, forms: tuple[Form, ...], place: str = "", asked: frozenset[str] = frozenset()) -> bool:
-    """Whether a JSON value has one of the forms. `asked` are the uids that the request asks for, `place` is where in the
-    response the value stands.
-    """
+    """Whether a value has one of the forms. `asked` are the uids in the request, `place` is the place of the value."""
     if "other-uid" in forms and _matches(_UID, value):
         own = _OWN.match(place)
         if value not in ({own[1]} if own else asked):

@@ -1,9 +1,9 @@
 """Uids that the sides cannot share: v3's own of companies and categories that nobody recorded. Pure.
 
-Where no v3 uid is on record, v3bridge computes one that says whose it is (docs/reference/uids.md). Two objects at the
-same place, with the same id and name, and such a uid on the candidate are the same object; that their uids differ is a
-kind of difference of its own. So is a request by a uid that only one side can know. The tags and the uids on
-record are this package's own: what mappings/ holds must not decide what counts.
+Where no v3 uid is on record, v3bridge computes one that shows its kind (docs/reference/uids.md). Two objects at the
+same place, with the same id and name, and such a uid in the candidate's response are the same object; their differing
+uids are a kind of difference of its own. So is a request by a uid that only one side can know. The tags and the
+recorded uids are this package's own: what mappings/ holds must not decide what counts.
 """
 
 import re

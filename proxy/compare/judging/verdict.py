@@ -1,7 +1,8 @@
-"""How far a share is to be trusted, and how much of a difference is baseline noise.
+"""Verdicts: ready, not ready or inconclusive, for one client at one endpoint and for a run; confidence and noise.
 
-The baseline costs nothing, so a sample of requests is asked of it twice. A path at which it disagrees with itself is noise
-to that degree, and differences there count only where they are certainly more frequent.
+The baseline costs nothing, so a sample of requests is sent to it twice. A path at which it differs from itself is noise
+to that degree; differences there count only where they are significantly more frequent. The table of verdicts in
+docs/reference/comparison.md is this file in words.
 """
 
 import math
@@ -27,7 +28,7 @@ def wilson_interval(hits: int, of: int) -> Interval:
 
 
 def exceeds_noise(requests: int, of: int, flaky_fields: int, twice: int, least: int) -> bool:
-    """Whether `requests` of `of` that differ at a path are more than its noise: `flaky fields` of `twice` that disagreed.
+    """Whether `requests` of `of` that differ at a path exceed its noise: `flaky_fields` of `twice` that were repeated.
 
     Where fewer than `least` were asked twice, or none disagreed, there is no noise to speak of.
     """
@@ -65,7 +66,7 @@ def run_verdict(
 ) -> Verdict:
     """Of all: as bad as its worst row, and never ready where a threshold is broken or the run was cut short.
 
-    `single` are the rows whose source holds one request and no more: they cannot hold the others back where that request is
+    `single` are the rows with a single request in the source: they cannot hold the others back where that request is
     equivalent, and the run is not ready where it differs.
     """
     alone = [row for row in rows if (row.client, row.endpoint) in single and row.requests == 1]

@@ -1,7 +1,7 @@
-"""Answers out of a file: a recording of this program, or JSON lines of one's own, `{"url": …, "body": …}`.
+"""Responses out of a file: a recording of this program, or JSON lines of the user, `{"url": …, "body": …}`.
 
-`Recorded` gives what a run needs again, request by request; `RecordedSide` stands in for the baseline. A line that cannot be
-read is counted and left out.
+`Recording` finds what was recorded for a request. `RecordedSide` is a baseline made of it; `ReplayedSide` a candidate:
+today's service, which is given the recorded responses of the GraphQL API and so costs no parts.
 """
 
 import hashlib
@@ -42,8 +42,8 @@ class UnreadableLines(msgspec.Struct):
 class Recording:
     """A file of responses, open until it is closed. `header` is None for a file of one's own; `cut`: it ends midway.
 
-    `upstream` counts the responses of the GraphQL service in it; `keys` are the apikeys of a file of one's own, which its
-    answers may hold.
+    `upstream` counts the responses of the GraphQL API in it; `keys` are the API keys of a user's own file, which its
+    responses may hold.
     """
 
     def __init__(self, path: Path) -> None:
@@ -175,8 +175,10 @@ def _key(request: V3Request, client: str) -> str:
 
 
 class ReplayedSide:
-    """Asks `service` with what is recorded for each request loaded. `applications` are those that it has; a request goes to
-    the one that answered it then, or to the only one there is. `service` is asked with the application as client.
+    """Candidate that maps recorded GraphQL responses again: sends each request to `service`, with its recording loaded.
+
+    `applications` are those of the service; a request goes to the one that served it then, or to the only one there is.
+    `service` is called with the application as client.
     """
 
     live = False

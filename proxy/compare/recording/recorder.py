@@ -1,8 +1,8 @@
-"""A recording: what both sides and the GraphQL service said to each request, redacted, as JSON lines in zstd.
+"""Recorder: writes the responses of both sides and of the GraphQL API, redacted, as JSON lines in zstd.
 
-Its first line is a header. Then, each in a line (and a zstd frame) of its own, so that a file that is cut loses
-nothing but its last line: the requests; and, before the first request that needs them, GraphQL documents by their digest and
-answers that are the same for every request. Written by runs; recorded.py reads it.
+The first line is a header. Then follow, each in a line and a zstd frame of its own (a truncated file loses only its
+last line), the requests; and before the first request that needs them, GraphQL documents by digest and responses that
+are the same for every request. recorded.py reads the file.
 """
 
 import base64

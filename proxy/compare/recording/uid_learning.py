@@ -1,8 +1,8 @@
 """v3 uids out of recorded responses, as lines of a table for the setting `uids`. Pure.
 
 An object of the baseline and one of the candidate are the same where they stand at the same place of two responses to
-one request: in the part of the same number and maker, the offer of the same seller and SKU. From the candidate comes the
-service's numeric id. Where only the baseline was recorded, an object is known by its own id, else by its name.
+one request: in the part of the same number and manufacturer, the offer of the same seller and SKU. The candidate's
+object yields the numeric id. Where only the baseline was recorded, an object is known by its own id, else by its name.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What to do next, in sentences: every report ends with it."""
+"""Next steps, in sentences: every report ends with them."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def _whole(result: ComparisonResult) -> Iterator[str]:
     if others:
         first = max(others, key=lambda failure: failure.requests)
         requests = words.count(sum(failure.requests for failure in others), "request")
-        yield f"{requests} could not be compared, most of them because of: {visible.line(first.reason)}. Put that right."
+        yield f"{requests} could not be compared, most because of: {visible.line(first.reason)}. Fix that first."
 
 
 def _differences(result: ComparisonResult) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _few(result: ComparisonResult) -> Iterator[str]:
     few = [
         f"{visible.line(row.client)} at {visible.line(row.endpoint)}"
         for row in result.rows
-        if row.verdict == "inconclusive" and row.not_compared < max(1, row.asked)
+        if row.verdict == "inconclusive" and row.not_compared < max(1, row.occurrences)
     ]
     if few and result.verdict != "ready":
         yield f"Compare more requests of {_named(few)}: there are too few to say."

@@ -1,4 +1,4 @@
-"""JSON text over several lines, for reading. Works on the text alone: no number loses a digit, and cut JSON will do."""
+"""Two JSON texts side by side, laid out over lines, with their differences marked. Bounded work for any text."""
 
 import re
 from difflib import SequenceMatcher

@@ -1,4 +1,4 @@
-"""JUnit's XML, for what shows test results: a suite an endpoint, a case a client, and a suite for the run itself.
+"""JUnit XML report: a suite per endpoint, a case per client, and a suite for the run itself.
 
 A row that is not ready is a failure, an inconclusive one is skipped. Requests that could not be compared are errors of
 the run.

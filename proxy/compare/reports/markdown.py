@@ -1,4 +1,7 @@
-"""Data in Markdown: nothing in it is read as Markdown or HTML, and nothing mentions anybody or becomes a link."""
+"""Markdown report for a pull request: short enough for one comment.
+
+Client data in it is read neither as Markdown nor as HTML, mentions nobody and becomes no link.
+"""
 
 import re
 from collections.abc import Iterable, Iterator

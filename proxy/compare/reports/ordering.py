@@ -1,4 +1,4 @@
-"""What a reader sees first: what stands in the way of switching over, the largest first."""
+"""Order of groups, rows and rules in reports: what stands in the way of switching over first, the largest first."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The report that a terminal shows: the verdict first, what to do next last, and what counts most in between."""
+"""Terminal report: the verdict first, the next steps last, and what counts most in between."""
 
 from collections.abc import Iterable, Iterator
 
@@ -71,7 +71,7 @@ def _cells(row: EndpointResult, wide: bool) -> Iterator[Text]:
     yield Text("–" if row.interval is None else words.interval(row.interval))
     yield Text(words.number(row.requests))
     if wide:
-        yield Text(words.number(row.asked))
+        yield Text(words.number(row.occurrences))
         yield Text(words.number(row.not_compared), style="yellow" if row.not_compared else "dim")
     yield Text(row.verdict, style=COLOURS[row.verdict])
 

@@ -1,4 +1,4 @@
-"""What reports say, in words: one wording for all formats. Figures are sums of what the result holds, no more."""
+"""Wording of reports, the same for all formats. Figures are sums of what the result holds."""
 
 from datetime import UTC, datetime
 
@@ -199,7 +199,7 @@ def per_month(cost: ComparisonCost) -> str:
     """What the source's requests come to in 30 days."""
     if cost.per_month is None:
         return (
-            "what a month will cost is not known: that takes a source that says over what time its requests were asked, "
-            "and a candidate that says at each endpoint what its responses cost"
+            "the cost of a month is not known: that takes a source with timestamps, and a candidate that says at each "
+            "endpoint what its responses cost"
         )
     return f"a month of these requests will cost {count(cost.per_month, 'part')}"

@@ -1,6 +1,6 @@
-"""What requests can cost in parts, at worst, before anything is asked: read and planned by the service's own code.
+"""Estimate of what requests can cost in parts, at worst, before anything is sent. Made by the service's own planner.
 
-A request costs what its plan could return, with no answers kept; what the service would refuse costs nothing.
+A request costs what its plan could return, with an empty cache; what the service would refuse costs nothing.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,9 @@
-"""Parts that a run may spend. The worst case of a request is held before it is asked, its real cost booked afterwards."""
+"""Exchange: one request sent to both sides, within the budget, and repeated where that gives information.
+
+The baseline is asked first: it costs nothing, and where it fails, nothing is spent. Then the candidate; then the
+baseline again, where the request is in the noise sample or the responses differ. Only where the baseline has changed
+meanwhile is the candidate paid once more.
+"""
 
 import asyncio
 import secrets
@@ -63,8 +68,10 @@ class Sides(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """What was said to one request. `cost` is in parts, over all responses of the candidate; `trouble` why there is nothing
-    to compare, and `of` the side that has it; `notes` what the GraphQL service said for the freshest new answer.
+    """Responses to one request.
+
+    `cost` is in parts, over all responses of the candidate; `failure` is why there is nothing to compare, and `of` the
+    side that has it; `notes` are the GraphQL operations behind the candidate's latest response.
     """
 
     baseline: SideResponse | None = None

@@ -1,6 +1,6 @@
-"""Why a side gave no response, in words that complete "the baseline …" and are the same for all requests that have it.
+"""Reasons why a side gave no response, in words that complete "the baseline …" and are the same for all such requests.
 
-They name no address, and hold no key that is not in the side's own words: the libraries' own words would.
+They name no address, and hold no key that is not in the side's own message: the libraries' own messages would.
 """
 
 import os

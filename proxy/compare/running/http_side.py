@@ -1,6 +1,8 @@
-"""How often a side may be asked: one request after another, never closer together than its rate allows.
+"""One side over HTTP: concurrency, rate, time and size limits, retries and redirects.
 
-v3 held its free tier to three requests a second and answered more with 429; a burst would be answered with refusals.
+Every request yields a SideResponse, with the reason of a failure if need be. No reason names an address or holds a key.
+A side that asks for fewer requests is left alone for as long as it says. Redirects stay within the side: its key goes
+to nobody else.
 """
 
 import asyncio
@@ -50,7 +52,7 @@ REDIRECTED = (301, 302, 303, 307, 308)
 
 
 class SideLimits(msgspec.Struct, frozen=True):
-    """Of one side: requests at once, requests per second (0: no limit), seconds for a complete response, bytes of it."""
+    """Limits of one side: concurrency, requests per second (0: no limit), seconds and bytes of a complete response."""
 
     at_once: int = 4
     a_second: float = 0.0

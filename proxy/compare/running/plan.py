@@ -1,4 +1,7 @@
-"""Fewer requests that stand for many: the same asked once, then some of each stratum. Pure, and the same each time."""
+"""Request plan of a run: which requests are sent, how many they stand for, in which order. Pure but for the source.
+
+Equal requests are sent once; a sample takes some of each stratum, and the same ones each time for the same seed.
+"""
 
 import hashlib
 import heapq
@@ -139,9 +142,10 @@ def _shares(sizes: dict[Stratum, int], most: int) -> dict[Stratum, int]:
 
 
 class RequestPlan(NamedTuple):
-    """`requests` in the order in which they are asked, mixed, so that a run that stops early has asked a fair sample.
-    `asked` is what the source holds by client and endpoint; `distinct` are its requests that differ from each other, but
-    for `dropped` requests, of requests that are too many to be held.
+    """`requests` in random order, so that a run that stops early has sent a fair sample.
+
+    `asked` counts the source by client and endpoint; `distinct` is its number of different requests, `dropped` the
+    number of those that are left out because too many would be held in memory.
     """
 
     requests: Sequence[V3Request]
@@ -159,7 +163,7 @@ class RequestPlan(NamedTuple):
 
 
 def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held: int = HELD_MAX) -> RequestPlan:
-    """Each request once, at most so many of all strata, in an order that `rng` decides. No more than `held` are held."""
+    """Each request once, at most `most` over all strata, in an order that `rng` decides. At most `held` are held."""
     distinct = deduplicate(requests, held)
     kept = distinct.requests()
     chosen = kept if most is None else sample(kept, most, rng)

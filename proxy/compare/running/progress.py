@@ -1,8 +1,8 @@
-"""What a run has done so far, so that the same command goes on where it stopped, and pays nothing twice.
+"""Progress file of a run: the same command resumes where it stopped, and pays for nothing twice.
 
-JSON lines: a header that says which run it is, then each comparison when it is made, and before a request that may cost
-parts the most that it can. What was begun and never noted counts as spent: it may have been. For its owner alone; keys
-are not in it. A last line that is cut is left out, and what it held is asked again.
+JSON lines: a header that identifies the run, then each comparison when it is made, and before a request that may cost
+parts its worst case. What was begun and never finished counts as spent: it may have been billed. Readable by its owner
+alone, and without keys. A truncated last line is dropped, and its request is sent again.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _MARK = b'{"v3bridge-progress"'  # how a header begins
 
 
 class ProgressHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run. `settings` and `requests` are digests: of what decides how answers are judged, and of what is asked."""
+    """Identity of a run. `settings` and `requests` are digests: of all that affects judgement, and of what is sent."""
 
     format: int = msgspec.field(default=FORMAT, name="v3bridge-progress")
     baseline: str

@@ -1,7 +1,7 @@
-"""The run itself: request after request asked of both sides, judged, noted and added up, until it is through or stopped.
+"""Comparison run: requests are sent to both sides, judged, saved and added up, until all are done or the run stops.
 
-It stops before its budget is exceeded, when it is told to, and when a side only has trouble; whatever it has done by
-then is noted, and the same run goes on from there. Knows neither files of requests nor reports.
+It stops before the budget is exceeded, when it is told to, and when a side only fails. What was done by then is saved,
+and the same run resumes from there. Knows neither files of requests nor reports.
 """
 
 import asyncio

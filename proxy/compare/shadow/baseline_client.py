@@ -1,4 +1,4 @@
-"""The old v3 service, asked what a client asked, once. What goes wrong is a response too, with its reason."""
+"""Client of the old v3 service: sends a request as a client sent it, once. A failure is a response with its reason."""
 
 import aiohttp
 import yarl

@@ -1,7 +1,7 @@
-"""What asking the new way may cost in a day (UTC), over all workers: held in the ledger before anything is asked.
+"""Daily budget (UTC) of the candidate while the old service answers clients, shared by all workers.
 
-Needed only where the old service answers clients. The application that is asked has its parts counted besides, as for
-any request.
+It is reserved in the usage ledger before a request is sent. The application's own quota is charged besides, as for any
+request.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from proxy.compare.responses import SideResponse
 from proxy.gateway.quota.accounts import BillingCalendar
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.kit.clock import Clock
-from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Store
+from proxy.stores.protocols import EntryGroup, LedgerEntry, QuotaLimit, ReservationRecord, Store
 
 QUOTA_ACCOUNT = "shadow:"  # no application has a colon in its name
 LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
@@ -48,16 +48,16 @@ class DailyBudget:
             return None
 
     async def settle(self, claim: ReservationRecord, response: SideResponse | None, over: bool = True) -> None:
-        """What the request came to; where that is not known, or it was not `over` when it ended, the worst is in doubt."""
+        """Book the real cost; where it is unknown, or the request was cut off, the worst case as uncertain usage."""
         used = response.parts or 0 if response else 0
         unknown = not over or (response is not None and response.parts is None and response.status >= 500)
-        (line,) = claim.lines
-        await self._ledger.book(RequestUsage((line,), used, claim.parts if unknown else 0, claim.id))
+        group = EntryGroup(claim.entries)
+        await self._ledger.book(RequestUsage(group, used, claim.parts if unknown else 0, claim.id))
 
     async def look(self) -> None:
         """Say that this worker lives, and write what could not be written. Raises StoreUnavailable."""
-        await self._store.alive(self._owner, LEASE_SECONDS)
-        await self._ledger.look([self._line()])
+        await self._store.heartbeat(self._owner, LEASE_SECONDS)
+        await self._ledger.refresh([self._line()])
 
     async def close(self) -> None:
         """Write what is left."""

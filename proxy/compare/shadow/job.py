@@ -1,4 +1,4 @@
-"""A request that was answered, as the web hands it over: the client has its response, or is being sent it."""
+"""Comparison job: one answered request, sent to the other side, judged, and repeated where data may have changed."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -20,10 +20,11 @@ from proxy.upstream.policies import Breaker
 
 
 class ComparisonJob(NamedTuple):
-    """`target` is the request target as it came, apikey and all: it is held in memory only, until the request is compared.
+    """A request that was answered, and its response: what the web layer hands over.
 
-    `ask_new` is there where the old service has answered: it asks the new way. It gives None where that has nothing but
-    a response of a while ago, and raises nothing but what a bug does.
+    `target` is the request target as it came, API key included: it is held in memory only, until it is compared.
+    `ask_candidate` is set where the old service has answered: it gets the candidate's response, None where there is
+    only a cached one. It raises nothing but bugs.
     """
 
     application: str

@@ -1,6 +1,6 @@
-"""The process that judges, as a worker has it: started with the first pair, asked one at a time, replaced when gone.
+"""Judge process as seen by a worker: started with the first pair, used one pair at a time, replaced when it is gone.
 
-A comparison takes milliseconds of CPU. In the worker's own interpreter, in whatever thread, responses would wait for it.
+A comparison takes milliseconds of CPU. In the worker's own interpreter, in any thread, responses would wait for it.
 """
 
 import asyncio

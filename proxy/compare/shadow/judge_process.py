@@ -1,6 +1,6 @@
-"""The program that judges beside a worker: takes pairs on its standard input, adds up what it finds, tells when asked.
+"""Judge process: reads pairs from standard input, adds up the comparisons, and reports the tally when asked.
 
-Started by judge.py. It does no I/O but with its worker, runs when nothing more urgent does, and ends with its input.
+Started by judge_client.py. It does no other I/O, runs at low priority, and ends with its input.
 """
 
 import os

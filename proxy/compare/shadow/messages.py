@@ -1,7 +1,7 @@
-"""What passes between a worker and the process that judges for it, over that process's standard input and output.
+"""Messages between a worker and its judge process, over that process's standard input and output.
 
-Each message is its length in four bytes and MessagePack. The order comes first and has no response; then every message
-down has one message up.
+Each message is its length in four bytes and MessagePack. The setup comes first and has no answer; then every message
+to the process has one message back.
 """
 
 from typing import Literal, NamedTuple

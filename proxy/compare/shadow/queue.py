@@ -1,8 +1,7 @@
-"""What is chosen of the requests that were answered, and who compares it. No response ever waits for anything here.
+"""Queue of shadowing: requests are sampled, bounded, and worked off by tasks. No response ever waits for it.
 
-A request that is offered goes into a bounded queue, or is dropped and counted. Some tasks take it from there; where the
-other side or the judge only fails, a breaker has everything dropped for a while. The switch in the store is looked at
-every second: off ends what waits and what is under way.
+A request that does not fit is dropped and counted. Where the other side or the judge only fails, a circuit breaker
+drops everything for a while. Switching off ends what waits and what is under way.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Lists of parts (BOM) as parts/match: up to 20 queries a request, as BOM tools ask, with the row's number as reference.
+"""Parts lists (BOM) as parts/match requests: up to 20 queries each, with the row's number as reference.
 
-A part number is asked with its maker where there is a column for that, a seller's number with the seller. The columns
-are looked for in the first rows: exports begin with titles.
+A part number is sent with its manufacturer where there is a column for that, a seller's number with the seller. The
+columns are looked for in the first rows, because exports begin with titles.
 """
 
 import json
@@ -54,7 +54,7 @@ class _Query(NamedTuple):
 
 
 def read(rows: Iterable[TableRow], named: Names = NONE) -> Iterator[Item]:
-    """Requests for the rows of a table, with their numbers; blank rows say nothing. `named` are columns by v3's keys."""
+    """Requests for the rows of a table; blank rows are skipped. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
     first = list(islice(filled, HEADER_ROWS))
     header = next((n for n, (_, row) in enumerate(first) if columns(row, named)), None)

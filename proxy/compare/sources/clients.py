@@ -1,4 +1,4 @@
-"""Who asked, without their keys: sources name clients here, a run gets the keys to send from here.
+"""Names of clients in place of their keys: sources name clients here, a run gets the keys to send from here.
 
 Keys are in memory only. No repr shows one, no name holds one, nothing is written.
 """

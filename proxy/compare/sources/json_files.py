@@ -1,7 +1,8 @@
-"""JSON lines: one object a line, as log shippers and servers write them (nginx with escape=json, Caddy, Traefik, load
-balancers, ECS), or answers that somebody has kept.
+"""JSON sources: lines as log shippers and servers write them, recordings of v3bridge, and HAR.
 
-Fields are known by many names, whatever their case and punctuation; those inside `request`, `http` and `url` too.
+Fields of a log line (nginx with escape=json, Caddy, Traefik, load balancers, ECS) are known by many names, whatever
+their case and punctuation; those inside `request`, `http` and `url` too. HAR is read entry by entry: responses are
+skipped, and of a truncated file everything before the cut is used.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""One file of requests, read into requests. What is no request is counted, with where it first stands, and never fatal."""
+"""One source file, read into requests: format recognition, and counts of what is no request, which is never fatal.
+
+The format is recognized by the first bytes and lines, then by the file's name; `--kind` overrides both.
+"""
 
 import csv
 import io

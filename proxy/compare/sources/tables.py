@@ -1,4 +1,8 @@
-"""Lists of parts as CSV, whatever stands between the cells and however it is encoded."""
+"""Parts lists as CSV, whatever the delimiter and encoding, and as workbooks (.xlsx, .xlsm).
+
+Of a workbook the first sheet with a column of part numbers is read, row by row: a stray cell in the last row of a sheet
+costs no memory.
+"""
 
 import csv
 import io

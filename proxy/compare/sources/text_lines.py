@@ -1,8 +1,8 @@
-"""Access logs that hold the request line in quotes: nginx and Apache (common, combined and what is made of them), ELB,
-ALB, HAProxy, gunicorn, uvicorn.
+"""Text sources: access logs with the request line in quotes (nginx, Apache, ELB, ALB, HAProxy, …), and lists of URLs.
 
 nginx writes a quote in a request as \\x22, Apache as \\", others as it is, with blanks and all:
-`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`.
+`"GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1"`. A list has `https://host/v3/…`, `/v3/…` or
+`GET /v3/… HTTP/1.1` in each line, perhaps with a count as `sort | uniq -c` writes it; # begins a comment.
 """
 
 import re

@@ -18,7 +18,8 @@ DAY_SECONDS = 86_400
 
 
 class BillingPeriods(NamedTuple):
-    """The periods of a moment: their names, when the day begins, when day and month end, in seconds since 1970."""
+    """Billing periods of a moment: the names of day and month, the start of the day, the ends of day and month (seconds
+    since 1970)."""
 
     day: str
     month: str
@@ -29,50 +30,50 @@ class BillingPeriods(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuotaAccount:
-    """Who is counted, by which period, and the most parts in it (None: unlimited)."""
+    """Quota account: its name, the most parts in a period (None: unlimited), and that period."""
 
     name: str
     limit: int | None
     period: config.Period
 
-    def line(self, dates: BillingPeriods) -> LedgerEntry:
-        """The line that the limit is about."""
-        return LedgerEntry(self.name, dates.month if self.period == "month" else LIFETIME)
+    def entry(self, periods: BillingPeriods) -> LedgerEntry:
+        """Return the ledger entry that the limit applies to."""
+        return LedgerEntry(self.name, periods.month if self.period == "month" else LIFETIME)
 
-    def reset(self, dates: BillingPeriods, now: float) -> int | None:
-        """Whole seconds until it begins anew; None where it never does."""
-        return max(1, math.ceil(dates.month_ends - now)) if self.period == "month" else None
+    def reset(self, periods: BillingPeriods, now: float) -> int | None:
+        """Return whole seconds until the quota is reset; None where it never is."""
+        return max(1, math.ceil(periods.month_ends - now)) if self.period == "month" else None
 
-    def lines(self, dates: BillingPeriods) -> tuple[LedgerEntry, ...]:
-        """Every line that a part counts on."""
-        return tuple(LedgerEntry(self.name, period) for period in (dates.day, dates.month, LIFETIME))
+    def entries(self, periods: BillingPeriods) -> tuple[LedgerEntry, ...]:
+        """Return every ledger entry that usage is booked on."""
+        return tuple(LedgerEntry(self.name, period) for period in (periods.day, periods.month, LIFETIME))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChargedAccounts:
-    """The two accounts of a call. Made once for each apikey, and told apart by being another one."""
+    """The two quota accounts that a request is charged to. Made once for each API key, and compared by identity."""
 
     application: QuotaAccount
     key: QuotaAccount
 
     @property
     def both(self) -> tuple[QuotaAccount, QuotaAccount]:
-        """The application's first."""
+        """The application's account, then the key's."""
         return self.application, self.key
 
     @property
     def limited(self) -> tuple[QuotaAccount, ...]:
-        """Those that have a limit."""
+        """The accounts that have a limit."""
         return tuple(account for account in self.both if account.limit is not None)
 
 
 def application_account(name: str, entry: config.Application) -> QuotaAccount:
-    """The account of a whole application."""
+    """Return the quota account of a whole application."""
     return QuotaAccount(name, _limit(entry.parts), entry.period)
 
 
 def charged_accounts(name: str, entry: config.Application) -> dict[str, ChargedAccounts]:
-    """The accounts of each apikey of an application, by the key's name."""
+    """Return the quota accounts of each API key of an application, by the key's name."""
     whole = application_account(name, entry)
     return {
         key: ChargedAccounts(whole, QuotaAccount(f"{name}/{key}", _limit(apikey.parts), entry.period))
@@ -81,7 +82,7 @@ def charged_accounts(name: str, entry: config.Application) -> dict[str, ChargedA
 
 
 def billing_periods(now: float) -> BillingPeriods:
-    """The dates of a moment in seconds since 1970."""
+    """Return the billing periods of a moment in seconds since 1970."""
     midnight = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     begins = midnight.timestamp()
     return BillingPeriods(
@@ -94,27 +95,27 @@ def billing_periods(now: float) -> BillingPeriods:
 
 
 def last_days(now: float, count: int) -> list[str]:
-    """The names of the last days, today's last."""
+    """Return the names of the last days, today's last."""
     today = datetime.fromtimestamp(now, UTC)
     return [(today - timedelta(days=back)).strftime("%Y-%m-%d") for back in reversed(range(count))]
 
 
 class BillingCalendar:
-    """The dates of this moment, worked out once a day."""
+    """Billing periods of the current moment, computed once a day."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._dates = billing_periods(clock.now())
+        self._periods = billing_periods(clock.now())
 
     def today(self) -> BillingPeriods:
-        """The same object all day long."""
+        """Return the periods of now: the same object all day long."""
         return self.at(self._clock.now())
 
     def at(self, now: float) -> BillingPeriods:
-        """The same, for who has asked the clock already."""
-        if not self._dates.day_begins <= now < self._dates.day_ends:
-            self._dates = billing_periods(now)
-        return self._dates
+        """Return the periods of a moment that was just read from the clock."""
+        if not self._periods.day_begins <= now < self._periods.day_ends:
+            self._periods = billing_periods(now)
+        return self._periods
 
 
 def _limit(parts: int | str) -> int | None:

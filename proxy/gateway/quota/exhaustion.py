@@ -1,8 +1,7 @@
-"""Applications of which the service has said that their parts are used up. It is believed until they begin anew; on the
-1st of a month for a quarter of an hour, lest a service whose month turns a moment later closes the new one.
+"""Quotas that upstream has refused as exhausted. Nothing more is sent for them until they are reset.
 
-Kept in the store, so that no worker and no restart asks in vain; this process learns of the others' within the second
-that quota.py takes between two looks. `v3bridge usage --reopen` takes one back.
+They are kept in the store, so that no worker and no restart sends a request in vain; this process learns of other
+workers' within a second. `v3bridge usage --reopen` clears one.
 """
 
 import math
@@ -15,67 +14,65 @@ from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import ExhaustedQuota, Store
 
-FAR = 253_370_764_800.0  # the year 9999: the end of a closure without an end
-WITHOUT_END_SECONDS = 86_400  # Retry-After where nothing says when
-TURNING_SECONDS = 900.0  # between two requests on the 1st, of which nobody says at what hour it begins there
+FAR = 253_370_764_800.0  # the year 9999: `until` of a quota that is never reset
+WITHOUT_END_SECONDS = 86_400  # Retry-After of a quota that is never reset
+FIRST_DAY_SECONDS = 900.0  # that a refusal on the 1st of a month holds
 
 log = structlog.get_logger()
 
 
 class ExhaustedQuotas:
-    """Who is closed, by account. What could not be stored is tried again with the next look."""
+    """Exhausted quotas by account. One that could not be stored is stored with the next refresh."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._closed: dict[str, ExhaustedQuota] = {}
+        self._exhausted: dict[str, ExhaustedQuota] = {}
         self._unsaved: dict[str, ExhaustedQuota] = {}
 
     def check(self, account: QuotaAccount) -> None:
-        """Raises QuotaExhausted while the account is closed."""
-        if not self._closed:
+        """Raise QuotaExhausted while the account's quota is exhausted."""
+        if not self._exhausted:
             return
-        closure = self._closed.get(account.name)
-        if closure is not None and closure.until > self._clock.now():
-            raise errors.QuotaExhausted(closure.reason, retry_after=self._wait(closure))
+        quota = self._exhausted.get(account.name)
+        if quota is not None and quota.until > self._clock.now():
+            raise errors.QuotaExhausted(quota.reason, retry_after=self._retry_after(quota))
 
-    async def close(self, account: QuotaAccount, dates: BillingPeriods, error: errors.QuotaExhausted) -> None:
-        """The service refuses it: nothing more until its reset date, on any worker. The error learns that date.
-
-        On the 1st the refusal may be about the month before, by the service's clock.
-        """
-        known = self._closed.get(account.name)
+    async def mark(self, account: QuotaAccount, periods: BillingPeriods, error: errors.QuotaExhausted) -> None:
+        """Mark a quota as exhausted, for all workers. Sets the error's retry_after. Raises StoreUnavailable."""
+        known = self._exhausted.get(account.name)
         if known is not None and known.until > self._clock.now():
-            error.retry_after = self._wait(known)
+            error.retry_after = self._retry_after(known)
             return
-        closure = ExhaustedQuota(account.name, self._until(account, dates), error.message)
-        error.retry_after = self._wait(closure)
-        log.warning("quota exhausted", quota_account=account.name, until=_date(closure))
-        self._closed[account.name] = self._unsaved[account.name] = closure
-        await self.save()
+        quota = ExhaustedQuota(account.name, self._until(account, periods), error.message)
+        error.retry_after = self._retry_after(quota)
+        log.warning("quota exhausted", quota_account=account.name, until=_date(quota))
+        self._exhausted[account.name] = self._unsaved[account.name] = quota
+        await self._save()
 
-    async def save(self) -> None:
-        """Store what is not stored yet. Raises StoreUnavailable."""
-        for account, closure in list(self._unsaved.items()):
-            await self._store.close_account(closure)
+    async def refresh(self) -> None:
+        """Store what is not stored yet, and learn what other workers marked or cleared. Raises StoreUnavailable."""
+        await self._save()
+        stored = {quota.account: quota for quota in await self._store.exhausted_quotas()}
+        self._exhausted = stored | self._unsaved
+
+    async def _save(self) -> None:
+        for account, quota in list(self._unsaved.items()):
+            await self._store.mark_exhausted(quota)
             self._unsaved.pop(account, None)
 
-    async def look(self) -> None:
-        """Learn of closures and reopenings elsewhere. Raises StoreUnavailable."""
-        await self.save()
-        found = {closure.account: closure for closure in await self._store.closures()}
-        self._closed = found | self._unsaved
-
-    def _until(self, account: QuotaAccount, dates: BillingPeriods) -> float:
+    def _until(self, account: QuotaAccount, periods: BillingPeriods) -> float:
         if account.period != "month":
             return FAR
-        return self._clock.now() + TURNING_SECONDS if dates.day == f"{dates.month}-01" else dates.month_ends
+        # At what hour a month begins upstream is not documented: a refusal on the 1st may be about the month before.
+        is_first_day = periods.day == f"{periods.month}-01"
+        return self._clock.now() + FIRST_DAY_SECONDS if is_first_day else periods.month_ends
 
-    def _wait(self, closure: ExhaustedQuota) -> int:
-        if closure.until >= FAR:
+    def _retry_after(self, quota: ExhaustedQuota) -> int:
+        if quota.until >= FAR:
             return WITHOUT_END_SECONDS
-        return max(1, math.ceil(closure.until - self._clock.now()))
+        return max(1, math.ceil(quota.until - self._clock.now()))
 
 
-def _date(closure: ExhaustedQuota) -> str:
-    return "for ever" if closure.until >= FAR else datetime.fromtimestamp(closure.until, UTC).strftime("%Y-%m-%d")
+def _date(quota: ExhaustedQuota) -> str:
+    return "for ever" if quota.until >= FAR else datetime.fromtimestamp(quota.until, UTC).strftime("%Y-%m-%d")

@@ -1,7 +1,7 @@
-"""When will the parts run out, if it goes on like this? Pure; used by usage.py.
+"""Forecast of the moment at which a quota will be exhausted, at the pace of the last days. Pure.
 
-The pace is that of the last days, from the first of them on which anything was spent: a service that began on Thursday
-is not slower for its idle Monday. It is taken over one day at least, so that a busy first hour foretells nothing wild.
+The pace is taken from the first of these days with any usage: a service that began on Thursday is not slower for its
+idle Monday. It is taken over one day at least, so that a busy first hour does not predict too much.
 """
 
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ DAY_SECONDS = 86_400.0
 
 
 def runs_out(used: int, limit: int | None, ends: float | None, days: Sequence[int], now: float) -> float | None:
-    """The moment in seconds since 1970 at which `used` reaches `limit`, None where that is not before the period ends.
+    """Return the time (seconds since 1970) at which `used` reaches `limit`; None where the period ends before.
 
-    `ends` is that end, None for a lifetime. `days` are the parts of the last days (UTC), today's last.
+    `ends` is the end of the period, None for a lifetime. `days` are the parts of the last days (UTC), today's last.
     """
     if limit is None:
         return None
     if used >= limit:
         return now
-    spent = sum(days)
-    if not spent:
+    total = sum(days)
+    if not total:
         return None
-    moment = now + (limit - used) * _elapsed(days, now) / spent
+    moment = now + (limit - used) * _elapsed(days, now) / total
     return moment if ends is None or moment < ends else None
 
 
 def _elapsed(days: Sequence[int], now: float) -> float:
-    """Seconds in which they were spent: from midnight before the first of them until now."""
+    """Return the seconds from midnight before the first day with usage until now, at least a day."""
     first = next(position for position, parts in enumerate(days) if parts)
     return max(DAY_SECONDS, (len(days) - 1 - first) * DAY_SECONDS + now % DAY_SECONDS)

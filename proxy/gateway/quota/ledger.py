@@ -1,20 +1,20 @@
-"""What was spent, on its way into the store and as this process knows it. Used by quota.py, which knows the plans.
+"""Way of this process to the usage ledger of the store, and its view of it.
 
-Bookings that arrive while one is being written go together into the next transaction, summed up by line. They are
-numbered, so that one whose answer was lost is sent again and booked once. While the store cannot be reached they are
-kept here, in no more room than there are lines, and written when it can.
+Bookings that arrive while a transaction is running go together into the next one, summed up by entry. Settlements are
+numbered, so that one whose confirmation was lost is sent again and booked once. While the store is unavailable, usage
+is kept in memory, in no more room than there are entries, and written when the store is back.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import structlog
 
 from proxy import errors
-from proxy.kit.group_commit import GroupCommit
 from proxy.stores.protocols import (
+    EntryGroup,
     EntryUsage,
     Journal,
     LedgerEntry,
@@ -24,176 +24,107 @@ from proxy.stores.protocols import (
     UsageIncrement,
 )
 
-PAUSE = 0.2  # seconds from a note beside the store to the settlement that holds it
+SETTLE_SECONDS = 0.2  # from a record in the journal to the settlement that holds it
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 log = structlog.get_logger()
 
 
 class RequestUsage(NamedTuple):
-    """What one call came to, on which lines, the claim that it held ("" for none), and its intent in the journal."""
+    """Usage of one request: the entries it counts on, its reservation ("" for none), and its intent in the journal."""
 
-    lines: tuple[LedgerEntry, ...]
+    group: EntryGroup
     used: int
-    doubtful: int
-    claim: str
+    uncertain: int
+    reservation: str
     intent: int | None = None
 
 
-NOTHING = RequestUsage((), 0, 0, "")  # more than what was noted
+class _Refresh(NamedTuple):
+    """Request to read the usage of entries, after everything that was booked before it."""
+
+    entries: tuple[LedgerEntry, ...]
 
 
-class Look(NamedTuple):
-    """A wish to see how these lines stand, after everything that was wanted before it."""
-
-    lines: tuple[LedgerEntry, ...]
-
-
-class JournaledUsage:
-    """The journal of a worker, if its store has one, and what is only in memory because the journal did not take it."""
-
-    def __init__(self, journal: Journal | None) -> None:
-        self._journal = journal
-        self._writable = True
-        self._intents: list[int] = []
-        self._missed: dict[LedgerEntry, int] = defaultdict(int)
-
-    def open_intent(self, parts: int, lines: tuple[LedgerEntry, ...]) -> int | None:
-        """The number of the intent; None where there is no journal, or it cannot be written."""
-        if self._journal is None:
-            return None
-        try:
-            intent = self._journal.open_intent(parts, lines)
-        except OSError as error:
-            self._refused(error)
-            return None
-        self._writable = True
-        return intent
-
-    def note(self, sequence: int, cost: RequestUsage) -> bool:
-        """Whether the cost is noted for the settlement of that number. Its intent is over then."""
-        if self._journal is None:
-            return False
-        try:
-            if cost.used or cost.doubtful:
-                self._journal.note(sequence, cost.lines, cost.used, cost.doubtful)
-                self._writable = True
-        except OSError as error:
-            self._refused(error)
-            return False
-        if cost.intent is not None:
-            self._journal.close_intent(cost.intent)
-        return True
-
-    def missed(self, cost: RequestUsage) -> None:
-        """A cost is only in memory until the next settlement; its intent stays open until then."""
-        if cost.intent is not None:
-            self._intents.append(cost.intent)
-        for line in cost.lines:
-            self._missed[line] += cost.used + cost.doubtful
-
-    def caught_up(self) -> None:
-        """Everything that was only in memory is in the store."""
-        if self._journal is not None:
-            for intent in self._intents:
-                self._journal.close_intent(intent)
-        self._intents.clear()
-        self._missed.clear()
-
-    def settled(self, sequence: int) -> None:
-        """The store has the settlement of that number."""
-        if self._journal is not None:
-            self._journal.settled(sequence)
-
-    def close(self, *, unsettled: bool) -> None:
-        """Leave what is not settled to whoever opens the store next, and say what nobody will find."""
-        if self._journal is not None:
-            if unsettled:
-                log.warning("unsettled usage left in journal")
-            self._journal.close()
-        if missed := {f"{line.account} {line.period}": parts for line, parts in self._missed.items() if parts}:
-            log.error("usage booking failed", parts=missed)
-
-    def _refused(self, error: OSError) -> None:
-        """Said once, until it can be written."""
-        if self._writable:
-            self._writable = False
-            log.error("journal write failed", exc_info=error)
+_WRITE = RequestUsage(EntryGroup(()), 0, 0, "")  # booked to write what the journal holds
 
 
 class Ledger:
-    """The one way to the store's lines and claims. `owner` is this process, as the store knows it."""
+    """Usage ledger as one process books and sees it. `owner` is this process, as the store knows it."""
 
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._journal = JournaledUsage(store.journal(owner))
+        self._journal = _UsageJournal(store.journal(owner))
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.Task[None] | None = None
-        self._writing: GroupCommit[RequestUsage | Look, None] = GroupCommit("bookings", self._commit)
-        self._claiming: GroupCommit[ReservationRecord, LedgerEntry | None] = GroupCommit("claims", self._hold)
-        self._standing: dict[LedgerEntry, EntryUsage] = {}
-        self._since: dict[int, RequestUsage] = {}
-        self._returned: list[str] = []
-        self._unsure: Settlement | None = None
+        self._writing: GroupCommit[RequestUsage | _Refresh, None] = GroupCommit("bookings", self._commit)
+        self._reserving: GroupCommit[ReservationRecord, LedgerEntry | None] = GroupCommit("reservations", self._reserve)
+        self._known: dict[LedgerEntry, EntryUsage] = {}
+        self._unwritten: dict[EntryGroup, RequestUsage] = {}
+        self._released: list[str] = []
+        self._unconfirmed: Settlement | None = None
         self._sequence = 0
         self._unanswered: set[str] = set()
-        self._reachable = True
+        self._available = True
 
-    def standing(self, line: LedgerEntry) -> EntryUsage:
-        """How a line stands, as far as is known here: a moment old for what others spend, exact for its own."""
-        return self._standing.get(line) or EntryUsage(line, 0, 0, 0)
+    def usage(self, entry: LedgerEntry) -> EntryUsage:
+        """Return the usage of an entry as known here: up to a refresh old for other processes, exact for this one."""
+        return self._known.get(entry) or EntryUsage(entry, 0, 0, 0)
 
-    def spent(self, line: LedgerEntry) -> int:
-        """Parts used or in doubt, as far as is known here."""
-        state = self._standing.get(line)
-        return 0 if state is None else state.used + state.doubtful
+    def counted(self, entry: LedgerEntry) -> int:
+        """Return the parts that count against a limit, used or uncertain, as known here."""
+        known = self._known.get(entry)
+        return 0 if known is None else known.used + known.uncertain
 
-    async def hold(self, claim: ReservationRecord) -> LedgerEntry | None:
-        """None where the claim is held, or the line that has no room for it. Raises StoreUnavailable."""
-        self._unanswered.add(claim.id)
+    async def hold(self, reservation: ReservationRecord) -> LedgerEntry | None:
+        """Hold a reservation: return None, or the entry without room for it. Raises StoreUnavailable."""
+        self._unanswered.add(reservation.id)
         try:
-            return await self._claiming.run(claim)
-        except BaseException:  # nobody will settle it: whether it is held or not, it is given back
-            if claim.id in self._unanswered:
-                self._unanswered.remove(claim.id)
+            return await self._reserving.run(reservation)
+        except BaseException:  # nobody will settle it: whether it is held or not, it is released
+            if reservation.id in self._unanswered:
+                self._unanswered.remove(reservation.id)
             else:
-                self._returned.append(claim.id)
+                self._released.append(reservation.id)
             raise
 
-    def open_intent(self, parts: int, lines: tuple[LedgerEntry, ...]) -> int | None:
-        """Record in the journal what a request may cost, before it is sent; None where that cannot be."""
-        return self._journal.open_intent(parts, lines)
+    def open_intent(self, parts: int, group: EntryGroup) -> int | None:
+        """Record in the journal what a request may cost, before it is sent; return None where that is not possible."""
+        return self._journal.open_intent(parts, group)
 
-    async def record(self, claim: ReservationRecord) -> bool:
-        """Record a claim without budgets, where there is no journal for it. Whether the store has it."""
-        if not self._reachable:
+    async def record(self, reservation: ReservationRecord) -> bool:
+        """Store a reservation without limits, where there is no journal for it. Return whether the store has it."""
+        if not self._available:
             return False
         try:
-            return await self.hold(claim) is None
+            return await self.hold(reservation) is None
         except errors.StoreUnavailable as error:
-            self.lost(error)
+            self.store_failed(error)
             return False
 
-    async def book(self, cost: RequestUsage) -> None:
-        """Lasting when this returns: noted beside the store or written, or kept here until the store can be reached.
+    async def book(self, usage: RequestUsage) -> None:
+        """Book usage durably: in the journal or in the store, or in memory until the store is available.
 
-        What holds a claim is written at once, so that others can have what is left of it.
+        Usage with a reservation is written at once, so that others can use what is left of it.
         """
-        if cost.claim or not self._note(cost):
-            await self._writing.run(cost)
+        if usage.reservation or not self._note(usage):
+            await self._writing.run(usage)
 
-    async def look(self, lines: Sequence[LedgerEntry]) -> None:
-        """Try again to write what could not be written, and see how these lines stand."""
-        await self._writing.run(Look(tuple(lines)))
+    async def refresh(self, entries: Sequence[LedgerEntry]) -> None:
+        """Write what is not written yet, and read the usage of these entries."""
+        await self._writing.run(_Refresh(tuple(entries)))
 
-    async def states(self, lines: Sequence[LedgerEntry]) -> list[EntryUsage]:
-        """How lines stand in the store at this moment. Raises StoreUnavailable."""
-        return await self._store.states(lines)
+    async def stored_usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
+        """Read the usage of entries from the store. Raises StoreUnavailable."""
+        return await self._store.usage(entries)
 
-    def lost(self, error: errors.StoreUnavailable) -> None:
-        """The store cannot be reached. Said once, until it can."""
-        if self._reachable:
-            self._reachable = False
+    def store_failed(self, error: errors.StoreUnavailable) -> None:
+        """Note that the store is unavailable. Logged once, until it is available."""
+        if self._available:
+            self._available = False
             log.error("store became unavailable", exc_info=error)
 
     async def close(self) -> None:
@@ -202,104 +133,229 @@ class Ledger:
             self._timer.cancel()
         if self._flush is not None:
             await asyncio.wait((self._flush,))
-        await self.look(())
-        await self._claiming.close()
+        await self.refresh(())
+        await self._reserving.close()
         await self._writing.close()
-        self._journal.close(unsettled=bool(self._unsure or self._since))
+        self._journal.close(unsettled=bool(self._unconfirmed or self._unwritten))
 
-    def _note(self, cost: RequestUsage) -> bool:
-        """Whether a cost is noted; it is written soon."""
-        if not self._journal.note(self._sequence + 1, cost):
+    def _note(self, usage: RequestUsage) -> bool:
+        """Record usage in the journal, to be settled soon; return whether it is recorded."""
+        if not self._journal.note(self._sequence + 1, usage):
             return False
-        self._count(cost)
+        self._count(usage)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PAUSE, self._write_soon)
+            self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._write_soon)
         return True
 
     def _write_soon(self) -> None:
         self._timer = None
-        self._flush = asyncio.create_task(self._writing.run(NOTHING), name="bookings that were noted")
+        self._flush = asyncio.create_task(self._writing.run(_WRITE), name="settlement of journal")
 
-    async def _hold(self, claims: Sequence[ReservationRecord]) -> Sequence[LedgerEntry | None]:
-        ids = {claim.id for claim in claims}
+    async def _reserve(self, reservations: Sequence[ReservationRecord]) -> Sequence[LedgerEntry | None]:
+        ids = {reservation.id for reservation in reservations}
         try:
-            return await self._store.reserve(claims)
+            return await self._store.reserve(reservations)
         finally:
-            self._returned += ids - self._unanswered  # their callers have gone
+            self._released += ids - self._unanswered  # their callers have gone
             self._unanswered -= ids
 
-    async def _commit(self, pieces: Sequence[RequestUsage | Look]) -> Sequence[None]:
-        """One at a time, so that what is looked up holds exactly what was booked before."""
-        looks = [piece for piece in pieces if isinstance(piece, Look)]
-        for piece in pieces:
-            if isinstance(piece, RequestUsage):
-                self._count(piece)
-                self._journal.missed(piece)
-        if self._reachable or looks:
+    async def _commit(self, group: Sequence[RequestUsage | _Refresh]) -> Sequence[None]:
+        """Run one group after the other, so that a refresh reads exactly what was booked before it."""
+        refreshes = [each for each in group if isinstance(each, _Refresh)]
+        for each in group:
+            if isinstance(each, RequestUsage):
+                self._count(each)
+                self._journal.missed(each)
+        if self._available or refreshes:
             try:
                 await self._write()
                 self._journal.caught_up()
-                for look in looks:
-                    self._standing = {state.line: state for state in await self._store.states(look.lines)}
-                    for cost in self._since.values():  # noted in the meantime
-                        self._add(cost)
+                for refresh in refreshes:
+                    self._known = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
+                    for usage in self._unwritten.values():  # recorded in the journal meanwhile
+                        self._add(usage)
             except errors.StoreUnavailable as error:
-                self.lost(error)
+                self.store_failed(error)
             else:
-                self._found()
-        return [None] * len(pieces)
+                self._store_answered()
+        return [None] * len(group)
 
-    def _count(self, cost: RequestUsage) -> None:
-        if cost.claim:
-            self._returned.append(cost.claim)
-        if not (cost.used or cost.doubtful):
+    def _count(self, usage: RequestUsage) -> None:
+        if usage.reservation:
+            self._released.append(usage.reservation)
+        if not (usage.used or usage.uncertain):
             return
-        place = id(cost.lines)  # callers hand in the same tuple each time; to hash it would cost more than all the rest
-        before = self._since.get(place)
+        before = self._unwritten.get(usage.group)
         if before is None:
-            self._since[place] = cost
+            self._unwritten[usage.group] = usage
         else:
-            self._since[place] = RequestUsage(cost.lines, before.used + cost.used, before.doubtful + cost.doubtful, "")
-        self._add(cost)
+            used, uncertain = before.used + usage.used, before.uncertain + usage.uncertain
+            self._unwritten[usage.group] = RequestUsage(usage.group, used, uncertain, "")
+        self._add(usage)
 
-    def _add(self, cost: RequestUsage) -> None:
-        """To how lines stand here."""
-        for line in cost.lines:
-            if known := self._standing.get(line):
-                self._standing[line] = EntryUsage(
-                    line, known.used + cost.used, known.doubtful + cost.doubtful, known.reserved
-                )
+    def _add(self, usage: RequestUsage) -> None:
+        """Add to the usage that is known here."""
+        for entry in usage.group.entries:
+            if known := self._known.get(entry):
+                used, uncertain = known.used + usage.used, known.uncertain + usage.uncertain
+                self._known[entry] = EntryUsage(entry, used, uncertain, known.reserved)
 
     async def _write(self) -> None:
-        """First what was sent before and not answered, then what has come since; what comes meanwhile is another's."""
-        if self._unsure is not None:
-            await self._settle(self._unsure)
+        """Send first the settlement that was not confirmed, then all usage that has come since."""
+        if self._unconfirmed is not None:
+            await self._settle(self._unconfirmed)
         if settlement := self._collect():
             await self._settle(settlement)
 
     async def _settle(self, settlement: Settlement) -> None:
-        self._unsure = settlement
+        self._unconfirmed = settlement
         await self._store.settle(settlement)
-        self._unsure = None
+        self._unconfirmed = None
         self._journal.settled(settlement.sequence)
 
     def _collect(self) -> Settlement | None:
-        """All that is not yet in the store, summed up by line."""
-        if not (self._since or self._returned):
+        """Make a settlement of all that is not in the store, summed up by entry."""
+        if not (self._unwritten or self._released):
             return None
         sums: dict[LedgerEntry, list[int]] = defaultdict(lambda: [0, 0])
-        for cost in self._since.values():
-            for line in cost.lines:
-                sums[line][0] += cost.used
-                sums[line][1] += cost.doubtful
-        bookings = tuple(UsageIncrement(line, used, doubtful) for line, (used, doubtful) in sums.items())
+        for usage in self._unwritten.values():
+            for entry in usage.group.entries:
+                sums[entry][0] += usage.used
+                sums[entry][1] += usage.uncertain
+        increments = tuple(UsageIncrement(entry, used, uncertain) for entry, (used, uncertain) in sums.items())
         self._sequence += 1
-        settlement = Settlement(self._owner, self._sequence, tuple(self._returned), bookings)
-        self._since.clear()
-        self._returned.clear()
+        settlement = Settlement(self._owner, self._sequence, tuple(self._released), increments)
+        self._unwritten.clear()
+        self._released.clear()
         return settlement
 
-    def _found(self) -> None:
-        if not self._reachable:
-            self._reachable = True
+    def _store_answered(self) -> None:
+        if not self._available:
+            self._available = True
             log.info("store became available")
+
+
+class _UsageJournal:
+    """The journal of the store, if it has one, and what is only in memory because it is not in the journal."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        self._journal = journal
+        self._writable = True
+        self._intents: list[int] = []
+        self._missed: dict[LedgerEntry, int] = defaultdict(int)
+
+    def open_intent(self, parts: int, group: EntryGroup) -> int | None:
+        """Return the number of the intent; None where there is no journal, or it cannot be written."""
+        if self._journal is None:
+            return None
+        try:
+            intent = self._journal.open_intent(parts, group)
+        except OSError as error:
+            self._write_failed(error)
+            return None
+        self._writable = True
+        return intent
+
+    def note(self, sequence: int, usage: RequestUsage) -> bool:
+        """Record usage for settlement `sequence`, and close its intent; return whether it is recorded."""
+        if self._journal is None:
+            return False
+        try:
+            if usage.used or usage.uncertain:
+                self._journal.note(sequence, usage.group, usage.used, usage.uncertain)
+                self._writable = True
+        except OSError as error:
+            self._write_failed(error)
+            return False
+        if usage.intent is not None:
+            self._journal.close_intent(usage.intent)
+        return True
+
+    def missed(self, usage: RequestUsage) -> None:
+        """Note usage that is only in memory until the next settlement; its intent stays open until then."""
+        if usage.intent is not None:
+            self._intents.append(usage.intent)
+        for entry in usage.group.entries:
+            self._missed[entry] += usage.used + usage.uncertain
+
+    def caught_up(self) -> None:
+        """Note that the store has everything that was only in memory."""
+        if self._journal is not None:
+            for intent in self._intents:
+                self._journal.close_intent(intent)
+        self._intents.clear()
+        self._missed.clear()
+
+    def settled(self, sequence: int) -> None:
+        """Remove what was recorded for a settlement: the store has it."""
+        if self._journal is not None:
+            self._journal.settled(sequence)
+
+    def close(self, *, unsettled: bool) -> None:
+        """Leave what is not settled to the next process that opens the store, and log what is lost."""
+        if self._journal is not None:
+            if unsettled:
+                log.warning("unsettled usage left in journal")
+            self._journal.close()
+        if missed := {f"{entry.account} {entry.period}": parts for entry, parts in self._missed.items() if parts}:
+            log.error("usage booking failed", parts=missed)
+
+    def _write_failed(self, error: OSError) -> None:
+        """Logged once, until the journal can be written."""
+        if self._writable:
+            self._writable = False
+            log.error("journal write failed", exc_info=error)
+
+
+class GroupCommit(Generic[T, R]):
+    """Transactions of many callers: items that arrive while one is running go together into the next.
+
+    A lone caller's item is committed at once, in its own task. `commit` is given items in the order they came, and
+    returns a result for each. Its error is the error of all.
+    """
+
+    def __init__(self, name: str, commit: Callable[[Sequence[T]], Awaitable[Sequence[R]]]) -> None:
+        self._name = name
+        self._commit = commit
+        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._busy = False
+
+    async def run(self, item: T) -> R:
+        """Commit an item, and return its result. A caller that is cancelled takes nothing back."""
+        if not self._busy:
+            return await self._run_alone(item)
+        result: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, result))
+        return await result
+
+    async def close(self) -> None:
+        """Wait until every group is committed. A lone item is its caller's to wait for."""
+        while self._task is not None:
+            await asyncio.wait((self._task,))
+
+    async def _run_alone(self, item: T) -> R:
+        self._busy = True
+        try:
+            return (await self._commit([item]))[0]
+        finally:
+            self._next()
+
+    def _next(self) -> None:
+        self._busy = bool(self._waiting)
+        self._task = asyncio.create_task(self._run_group(), name=self._name) if self._busy else None
+
+    async def _run_group(self) -> None:
+        group, self._waiting = self._waiting, []
+        try:
+            results = await self._commit([item for item, _ in group])
+        except Exception as error:  # raised to those who wait
+            for _, waiting in group:
+                if not waiting.done():
+                    waiting.set_exception(error)
+                    waiting.exception()  # retrieved: a caller that has gone is no unhandled error
+        else:
+            for (_, waiting), result in zip(group, results, strict=True):
+                if not waiting.done():
+                    waiting.set_result(result)
+        self._next()

@@ -1,9 +1,8 @@
-"""The ledger beside the service's own count, once a day an application, over all workers.
+"""Reconciliation of the ledger with upstream's own count: once a day for each application, over all workers.
 
-Other programs may spend the same application's parts, and a part in doubt may have been billed or not: the service
-knows. What it has counted is used, at the least; what was in doubt before it was asked is so no longer; an application
-that it had refused and that has room again is opened. The configured limit stays what it is: a plan that says otherwise
-is a line in the log.
+Other programs may use the same application's parts, and uncertain usage may have been billed or not: upstream knows.
+What it has counted is used, at the least; what was uncertain before is so no longer; an exhausted quota that has parts
+left again is cleared. The configured limit is not changed: where upstream's differs, that is logged.
 """
 
 import asyncio
@@ -16,25 +15,24 @@ from proxy import config, errors
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota.accounts import BillingCalendar, QuotaAccount
 from proxy.kit.clock import Clock
-from proxy.kit.windows import Window
-from proxy.stores.protocols import EntryUsage, LedgerEntry, Store
+from proxy.stores.protocols import EntryUsage, Store
 from proxy.upstream.supply_counts import Counts, SupplyCounts
 
-DAILY = (Window(1, 86_400.0),)
-LOOK_SECONDS = 60.0  # between two looks at whether the day is over
+INTERVAL_SECONDS = 86_400.0  # between two reconciliations of an application
+LOOK_SECONDS = 60.0  # between two checks whether they are over
 
 log = structlog.get_logger()
 
 
 class ReconciledApplication(NamedTuple):
-    """An application that can be reconciled: its account, and how the service is asked about it."""
+    """Application that can be reconciled: its quota account, and how to read upstream's count."""
 
     account: QuotaAccount
     source: config.Reconcile
 
 
-def watched(configured: Mapping[str, config.Application]) -> list[ReconciledApplication]:
-    """The applications that have a `reconcile` block."""
+def reconciled_applications(configured: Mapping[str, config.Application]) -> list[ReconciledApplication]:
+    """Return the applications that have a `reconcile` block."""
     return [
         ReconciledApplication(quota_accounts.application_account(name, entry), entry.reconcile)
         for name, entry in configured.items()
@@ -43,19 +41,19 @@ def watched(configured: Mapping[str, config.Application]) -> list[ReconciledAppl
 
 
 class Reconciler:
-    """Compares when a day is over. Where nothing can be reconciled, it has nothing to do and no task."""
+    """Background task of the reconciliation. Without applications to reconcile there is no task."""
 
     def __init__(
         self,
         store: Store,
-        watched: Sequence[ReconciledApplication],
+        applications: Sequence[ReconciledApplication],
         counts: SupplyCounts,
         clock: Clock,
         *,
         every: float = LOOK_SECONDS,
     ) -> None:
         self._store = store
-        self._watched = tuple(watched)
+        self._applications = tuple(applications)
         self._counts = counts
         self._calendar = BillingCalendar(clock)
         self._every = every
@@ -64,40 +62,41 @@ class Reconciler:
 
     def start(self) -> None:
         """Begin at once, in the background."""
-        if self._watched:
-            self._task = asyncio.create_task(self._keep_looking(), name="reconcile")
+        if self._applications:
+            self._task = asyncio.create_task(self._keep_reconciling(), name="reconcile")
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel the task."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
-    async def look(self) -> None:
-        """Compare each application whose day is over. Trouble is logged, and waits for the next day."""
-        for each in self._watched:
-            token = self._token(each)
+    async def reconcile(self) -> None:
+        """Reconcile each application whose day is over. A failure is logged, and waits for the next day."""
+        for application in self._applications:
+            name = application.account.name
+            token = self._token(application)
             try:
-                if token is not None and await self._store.take(f"reconcile:{each.account.name}", DAILY) == 0.0:
-                    await self._compare(each, token)
+                if token is not None and await self._store.claim_once(f"reconcile:{name}", INTERVAL_SECONDS):
+                    await self._compare(application, token)
             except errors.StoreUnavailable:
-                return  # quota.py has told of it
+                return  # the ledger has logged it
             except errors.BridgeError as error:
-                log.warning("usage reconciliation failed", quota_account=each.account.name, exc_info=error)
+                log.warning("usage reconciliation failed", quota_account=name, exc_info=error)
 
-    async def _keep_looking(self) -> None:
+    async def _keep_reconciling(self) -> None:
         while True:
             try:
-                await self.look()
-            except Exception as error:  # a look that fails must not be the last one
+                await self.reconcile()
+            except Exception as error:  # a failure must not be the last one
                 log.error("usage reconciliation failed", exc_info=error)
             await asyncio.sleep(self._every)
 
-    def _token(self, each: ReconciledApplication) -> config.Secret | None:
-        """The user's token of this moment. That there is none is said once."""
-        name = each.account.name
+    def _token(self, application: ReconciledApplication) -> config.Secret | None:
+        """Read the user's token. That there is none is logged once."""
+        name = application.account.name
         try:
-            token = each.source.token.read()
+            token = application.source.token.read()
         except ValueError as error:
             if name not in self._without_token:
                 log.warning("usage reconciliation skipped", quota_account=name, reason=f"the token {error}")
@@ -106,27 +105,28 @@ class Reconciler:
         self._without_token.discard(name)
         return token
 
-    async def _compare(self, each: ReconciledApplication, token: config.Secret) -> None:
-        line = each.account.line(self._calendar.today())
-        (before,) = await self._store.states([line])
-        counts = await self._counts.of(each.source.application_id, token)
+    async def _compare(self, application: ReconciledApplication, token: config.Secret) -> None:
+        account = application.account
+        entry = account.entry(self._calendar.today())
+        (before,) = await self._store.usage([entry])
+        counts = await self._counts.of(application.source.application_id, token)
         if counts is None:
             log.warning(
                 "usage reconciliation skipped",
-                quota_account=each.account.name,
+                quota_account=account.name,
                 reason="the upstream counts no parts for this application_id",
             )
-        elif line == each.account.line(self._calendar.today()):  # else the period has turned meanwhile
-            await self._adjust(each.account, line, before, counts)
+        elif entry == account.entry(self._calendar.today()):  # else another period has begun meanwhile
+            await self._adjust(account, before, counts)
 
-    async def _adjust(self, account: QuotaAccount, line: LedgerEntry, before: EntryUsage, counts: Counts) -> None:
-        await self._store.adjust(line, counts.used, before.doubtful)
+    async def _adjust(self, account: QuotaAccount, before: EntryUsage, counts: Counts) -> None:
+        await self._store.adjust(before.entry, counts.used, before.uncertain)
         log.info(
             "usage reconciled",
             quota_account=account.name,
-            period=line.period,
+            period=before.entry.period,
             ledger=before.used,
-            uncertain=before.doubtful,
+            uncertain=before.uncertain,
             upstream=counts.used,
             difference=counts.used - before.used,
             upstream_limit=counts.limit,
@@ -138,7 +138,7 @@ class Reconciler:
                 configured=account.limit,
                 upstream=counts.limit,
             )
-        closed = {closure.account for closure in await self._store.closures()}
-        if account.name in closed and counts.used < counts.limit:
-            await self._store.reopen(account.name)
+        exhausted = {quota.account for quota in await self._store.exhausted_quotas()}
+        if account.name in exhausted and counts.used < counts.limit:
+            await self._store.clear_exhausted(account.name)
             log.info("exhausted quota cleared", quota_account=account.name)

@@ -1,10 +1,10 @@
-"""May we spend it, and what did it cost? Parts by account and period (contract graphql.md §6).
+"""Quota: reserves parts before a request and settles them after it, per account and period (contract graphql.md §6).
 
-Every call on an account with a limit holds its worst case in the store, so that all workers together stay within it,
-and settles what came back. Of calls on accounts without a limit the worst case is recorded before anything is sent, so
-that it becomes uncertain usage where the worker dies. What may have been billed, but was not
-seen, is booked as doubtful and counts against the limit. When the service says that the parts are used up, it is
-believed: nothing more is asked until they begin anew.
+A request of an account with a limit reserves its worst case in the store, so that all workers together stay within the
+limit, and settles what was returned. For accounts without a limit the worst case is recorded before anything is sent,
+so that it becomes uncertain usage where the worker dies. What may have been billed, though nothing was returned, is
+booked as uncertain and counts against the limit. Where upstream refuses a quota as exhausted, nothing more is sent
+until it is reset.
 """
 
 import asyncio
@@ -17,108 +17,99 @@ import structlog
 from proxy import errors
 from proxy.gateway.quota import forecast
 from proxy.gateway.quota.accounts import BillingCalendar, BillingPeriods, ChargedAccounts, QuotaAccount
-from proxy.gateway.quota.budgets import Watch
 from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
+from proxy.gateway.quota.usage import UsageMonitor
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
-from proxy.stores.protocols import EntryUsage, LedgerEntry, QuotaLimit, ReservationRecord, Store
+from proxy.stores.protocols import EntryGroup, EntryUsage, LedgerEntry, QuotaLimit, ReservationRecord, Store
 from proxy.telemetry.metrics import Metrics
 
-LEASE_SECONDS = 10.0  # that the claims of a worker which is no longer heard are held
+LEASE_SECONDS = 10.0  # that reservations of a worker without heartbeat are held
 DAYS_KEPT = 2 * forecast.DAYS  # of each account; a clock that was ahead for some days takes none from the forecast
 MONTHS_KEPT = 24
-LOOK_SECONDS = 1.0  # between two looks at what others have spent
+REFRESH_SECONDS = 1.0  # between two readings of what other workers have used
 
 log = structlog.get_logger()
 
 
 class QuotaStatus(NamedTuple):
-    """Of the budget with the least left, or of the application where nothing is limited: parts used or in doubt, the
-    limit (None: unlimited), whole seconds until it begins anew (None: never)."""
+    """Status of the limit with the least remaining, or of the application where nothing is limited: parts used or
+    uncertain, the limit (None: unlimited), whole seconds until it is reset (None: never)."""
 
     used: int
     limit: int | None
     reset: int | None
 
 
-class _Lines(NamedTuple):
-    """What a call on two accounts is `booked` on, its `budgets`, and of what its client is `told`: of those, or where
-    nothing is limited of the application."""
-
-    booked: tuple[LedgerEntry, ...]
-    budgets: tuple[QuotaLimit, ...]
-    told: tuple[tuple[QuotaAccount, LedgerEntry], ...]
-
-
 class Reservation:
-    """One call's claim. It ends once, with `settle` or `abandon`; what is said after that changes nothing."""
+    """Parts held for one request. It ends once, with `settle` or `release`; a second call changes nothing."""
 
-    __slots__ = ("_accounts", "_claim", "_intent", "_open", "_parts", "_quota")
+    __slots__ = ("_accounts", "_id", "_intent", "_open", "_parts", "_quota")
 
     def __init__(
-        self, quota: "Quota", accounts: ChargedAccounts, parts: int, claim: str = "", intent: int | None = None
+        self, quota: "Quota", accounts: ChargedAccounts, parts: int, id_: str = "", intent: int | None = None
     ) -> None:
         self._quota = quota
         self._accounts = accounts
         self._parts = parts
-        self._claim = claim
+        self._id = id_
         self._intent = intent
         self._open = True
 
     async def settle(self, returned: int) -> None:
-        """Book the parts that were returned. They are in the store when this returns, or kept until it is back."""
+        """Book the parts that were returned: durably, or in memory until the store is available."""
         if self._open:
             self._open = False
-            await self._quota.book(self._accounts, returned, 0, self._claim, self._intent)
+            await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
 
-    async def abandon(self, error: BaseException) -> int:
-        """Nothing of use came back. Where parts may have been billed all the same, the worst case is in doubt; gives
-        the parts that are."""
+    async def release(self, error: BaseException) -> int:
+        """End a request that failed. Where it may have been billed, its worst case is booked as uncertain; return the
+        parts that are."""
         if not self._open:
             return 0
         self._open = False
-        doubtful = self._parts if may_be_billed(error) else 0
-        await self._quota.book(self._accounts, 0, doubtful, self._claim, self._intent)
+        uncertain = self._parts if may_be_billed(error) else 0
+        await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
         if isinstance(error, errors.QuotaExhausted):
-            await self._quota.used_up(self._accounts, error)
-        return doubtful
+            await self._quota.mark_exhausted(self._accounts, error)
+        return uncertain
 
 
 class Quota:
-    """The accounts of all keys. `owner` is this process in the store: no other, before or after, has the same."""
+    """Quotas of all API keys. `owner` is this process in the store: no other, before or after, has the same."""
 
     def __init__(
         self,
         store: Store,
-        plans: Sequence[ChargedAccounts],
+        charged: Sequence[ChargedAccounts],
         owner: str,
         clock: Clock,
         metrics: Metrics,
         *,
         lease: float = LEASE_SECONDS,
-        every: float = LOOK_SECONDS,
+        every: float = REFRESH_SECONDS,
     ) -> None:
         self._store = store
-        self._accounts = tuple(dict.fromkeys(account for plan in plans for account in plan.both))
+        self._accounts = tuple(dict.fromkeys(account for accounts in charged for account in accounts.both))
         self._owner = owner
         self._clock = clock
         self._lease = lease
         self._every = every
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
-        self._closures = ExhaustedQuotas(store, clock)
-        self._watch = Watch(store, metrics)
+        self._exhausted = ExhaustedQuotas(store, clock)
+        self._monitor = UsageMonitor(store, metrics)
         self._numbers = count(1)
-        self._dates = self._calendar.today()
+        self._periods = self._calendar.today()
         self._pruned: BillingPeriods | None = None
-        self._lines: dict[ChargedAccounts, _Lines] = {}
+        self._charges: dict[ChargedAccounts, _Charge] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Learn how the ledger stands, and go on learning. A store that is away does not hold this up."""
-        await self.look()
-        self._task = asyncio.create_task(self._keep_looking(), name="quota")
+        """Read the ledger, and go on refreshing it. A store that is unavailable does not delay this."""
+        await self.refresh()
+        self._task = asyncio.create_task(self._keep_refreshing(), name="quota")
 
     async def close(self) -> None:
         """Write what is left, and end."""
@@ -129,137 +120,145 @@ class Quota:
         await self._ledger.close()
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
-        """To hold `parts`, the most that a call can cost. Raises QuotaExhausted and StoreUnavailable."""
-        self._closures.check(accounts.application)
-        lines = self._of(accounts, self._calendar.today())
+        """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
+        self._exhausted.check(accounts.application)
+        charge = self._charge(accounts, self._calendar.today())
         if not parts:
             return Reservation(self, accounts, parts)
-        if not lines.budgets:
-            return await self._record(accounts, parts, lines)
-        for account, line in lines.told:  # what is spent is known here: a flood of calls need not ask the store
-            self._check(account, self._ledger.standing(line), parts)
-        claim = self._claim(parts, lines)
-        full = await self._ledger.hold(claim)
+        if not charge.limits:
+            return await self._record(accounts, parts, charge)
+        for account, entry in charge.visible:  # a flood of requests beyond the limit need not ask the store
+            self._check(account, self._ledger.usage(entry), parts)
+        record = self._reservation_record(parts, charge)
+        full = await self._ledger.hold(record)
         if full is not None:
-            await self._refuse(next(account for account, line in lines.told if line == full), full, parts)
-        return Reservation(self, accounts, parts, claim.id)
+            await self._refuse(next(account for account, entry in charge.visible if entry == full), full, parts)
+        return Reservation(self, accounts, parts, record.id)
 
-    def standing(self, accounts: ChargedAccounts) -> QuotaStatus:
-        """What a client is told with each reply. As of the last look, and what was spent here since."""
+    def status(self, accounts: ChargedAccounts) -> QuotaStatus:
+        """Return the status that a response shows: as of the last refresh, exact for what this process used."""
         now = self._clock.now()
-        dates = self._calendar.at(now)
-        told = self._of(accounts, dates).told
-        used, account = self._spent(told[0]) if len(told) == 1 else min(map(self._spent, told), key=_left)
-        return QuotaStatus(used, account.limit, account.reset(dates, now))
+        periods = self._calendar.at(now)
+        visible = self._charge(accounts, periods).visible
+        used, account = self._counted(visible[0]) if len(visible) == 1 else min(map(self._counted, visible), key=_left)
+        return QuotaStatus(used, account.limit, account.reset(periods, now))
 
-    async def book(self, accounts: ChargedAccounts, used: int, doubtful: int, claim: str, intent: int | None) -> None:
-        """Onto the lines of both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
-        if not (used or doubtful or claim or intent is not None):
+    async def book(
+        self, accounts: ChargedAccounts, used: int, uncertain: int, reservation: str, intent: int | None
+    ) -> None:
+        """Book usage on both accounts, for their reservation. Raises nothing: what cannot be written is kept."""
+        if not (used or uncertain or reservation or intent is not None):
             return
-        lines = self._of(accounts, self._calendar.today()).booked
-        await self._ledger.book(RequestUsage(lines, used, doubtful, claim, intent))
+        group = self._charge(accounts, self._calendar.today()).group
+        await self._ledger.book(RequestUsage(group, used, uncertain, reservation, intent))
 
-    async def used_up(self, accounts: ChargedAccounts, error: errors.QuotaExhausted) -> None:
-        """The service's word for an application, for its reservation."""
+    async def mark_exhausted(self, accounts: ChargedAccounts, error: errors.QuotaExhausted) -> None:
+        """Mark an application's quota as exhausted, for its reservation."""
         try:
-            await self._closures.close(accounts.application, self._calendar.today(), error)
-        except errors.StoreUnavailable as trouble:
-            self._ledger.lost(trouble)
+            await self._exhausted.mark(accounts.application, self._calendar.today(), error)
+        except errors.StoreUnavailable as failure:
+            self._ledger.store_failed(failure)
 
-    async def look(self) -> None:
-        """One round: say that this worker lives, forget what is old, write what is left, learn what others did, tell
-        who watches."""
-        dates = self._calendar.today()
-        lines = [account.line(dates) for account in self._accounts]
+    async def refresh(self) -> None:
+        """Send a heartbeat, prune, write what is left, read what other workers did, and report usage."""
+        periods = self._calendar.today()
+        entries = [account.entry(periods) for account in self._accounts]
         try:
-            await self._store.alive(self._owner, self._lease)
-            await self._closures.look()
-            if dates is not self._pruned:  # once a day
+            await self._store.heartbeat(self._owner, self._lease)
+            await self._exhausted.refresh()
+            if periods is not self._pruned:  # once a day
                 await self._store.prune(DAYS_KEPT, MONTHS_KEPT)
-                self._pruned = dates
+                self._pruned = periods
         except errors.StoreUnavailable as error:
-            self._ledger.lost(error)
-        await self._ledger.look(lines)
-        standings = [
-            (account, self._ledger.standing(line)) for account, line in zip(self._accounts, lines, strict=True)
-        ]
-        self._watch.show(standings)
+            self._ledger.store_failed(error)
+        await self._ledger.refresh(entries)
+        usages = [(account, self._ledger.usage(entry)) for account, entry in zip(self._accounts, entries, strict=True)]
+        self._monitor.update_gauges(usages)
         try:
-            await self._watch.warn(standings)
+            await self._monitor.log_thresholds(usages)
         except errors.StoreUnavailable as error:
-            self._ledger.lost(error)
+            self._ledger.store_failed(error)
 
-    async def _keep_looking(self) -> None:
+    async def _keep_refreshing(self) -> None:
         while True:
             await asyncio.sleep(self._every)
             try:
-                await self.look()
-            except Exception as error:  # a look that fails must not be the last one
+                await self.refresh()
+            except Exception as error:  # a refresh that fails must not be the last one
                 log.error("ledger refresh failed", exc_info=error)
 
-    async def _record(self, accounts: ChargedAccounts, parts: int, lines: "_Lines") -> Reservation:
-        """Nothing is held. The journal is the quicker record; a store that is away holds nobody up."""
-        intent = self._ledger.open_intent(parts, lines.booked)
+    async def _record(self, accounts: ChargedAccounts, parts: int, charge: "_Charge") -> Reservation:
+        """Record what a request may cost, without holding quota: in the journal, which is faster, or in the store. A
+        store that is unavailable delays no request."""
+        intent = self._ledger.open_intent(parts, charge.group)
         if intent is not None:
             return Reservation(self, accounts, parts, intent=intent)
-        claim = self._claim(parts, lines)
-        return Reservation(self, accounts, parts, claim.id if await self._ledger.record(claim) else "")
+        record = self._reservation_record(parts, charge)
+        return Reservation(self, accounts, parts, record.id if await self._ledger.record(record) else "")
 
-    def _claim(self, parts: int, lines: "_Lines") -> ReservationRecord:
-        return ReservationRecord(
-            f"{self._owner}-{next(self._numbers)}", self._owner, parts, lines.budgets, lines.booked
-        )
+    def _reservation_record(self, parts: int, charge: "_Charge") -> ReservationRecord:
+        id_ = f"{self._owner}-{next(self._numbers)}"
+        return ReservationRecord(id_, self._owner, parts, charge.limits, charge.group.entries)
 
-    def _of(self, accounts: ChargedAccounts, dates: BillingPeriods) -> "_Lines":
-        """The lines of a call, made once a day."""
-        if dates is not self._dates:
-            self._dates = dates
-            self._lines.clear()
-        lines = self._lines.get(accounts)
-        if lines is None:
-            lines = self._lines[accounts] = _lines(accounts, dates)
-        return lines
+    def _charge(self, accounts: ChargedAccounts, periods: BillingPeriods) -> "_Charge":
+        """Return what requests of these accounts are charged to, computed once a day."""
+        if periods is not self._periods:
+            self._periods = periods
+            self._charges.clear()
+        charge = self._charges.get(accounts)
+        if charge is None:
+            charge = self._charges[accounts] = _charge(accounts, periods)
+        return charge
 
-    def _spent(self, told: tuple[QuotaAccount, LedgerEntry]) -> tuple[int, QuotaAccount]:
-        account, line = told
-        return self._ledger.spent(line), account
+    def _counted(self, visible: tuple[QuotaAccount, LedgerEntry]) -> tuple[int, QuotaAccount]:
+        account, entry = visible
+        return self._ledger.counted(entry), account
 
-    def _check(self, account: QuotaAccount, state: EntryUsage, parts: int) -> None:
-        """Raises QuotaExhausted where the parts are more than is left, whatever calls under way give back."""
-        left = max(0, (account.limit or 0) - state.used - state.doubtful)
+    def _check(self, account: QuotaAccount, usage: EntryUsage, parts: int) -> None:
+        """Raise QuotaExhausted where the parts exceed what remains, whatever open requests release."""
+        left = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > left:
             reset = account.reset(self._calendar.today(), self._clock.now())
             raise errors.QuotaExhausted(
-                f"{account.name} has {left} of {counted(account.limit or 0, 'part')} left ({state.line.period}), "
+                f"{account.name} has {left} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "
                 f"and this request may cost {parts}",
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
             )
 
-    async def _refuse(self, account: QuotaAccount, line: LedgerEntry, parts: int) -> None:
-        """The reason why the store has no room: used, or held by calls under way, of which some will give back."""
-        (state,) = await self._ledger.states([line])
-        self._check(account, state, parts)
+    async def _refuse(self, account: QuotaAccount, entry: LedgerEntry, parts: int) -> None:
+        """Raise the reason why the store has no room: used, or held by open requests, which may release some."""
+        (usage,) = await self._ledger.stored_usage([entry])
+        self._check(account, usage, parts)
         raise errors.QuotaExhausted(
-            f"what {account.name} has left of its {counted(account.limit or 0, 'part')} ({line.period}) is held by "
+            f"what {account.name} has left of its {counted(account.limit or 0, 'part')} ({entry.period}) is held by "
             f"requests under way, and this one may cost {parts}",
             retry_after=1,
         )
 
 
 def may_be_billed(error: BaseException) -> bool:
-    """Whether the service may have billed parts for a call that ended so. Of what is not known, the worst."""
+    """Return whether upstream may have billed parts for a request that ended so. Where that is unknown, it may."""
     if isinstance(error, errors.ServerError):
         return error.may_be_billed
     return not isinstance(error, errors.BridgeError)
 
 
-def _lines(accounts: ChargedAccounts, dates: BillingPeriods) -> _Lines:
-    booked = accounts.application.lines(dates) + accounts.key.lines(dates)
-    budgets = tuple(QuotaLimit(account.line(dates), account.limit or 0) for account in accounts.limited)
-    told = accounts.limited or (accounts.application,)
-    return _Lines(booked, budgets, tuple((account, account.line(dates)) for account in told))
+class _Charge(NamedTuple):
+    """What a request is charged to: the entries it is booked on, its limits, and the accounts whose quota its client
+    sees (those with a limit, or where nothing is limited the application)."""
+
+    group: EntryGroup
+    limits: tuple[QuotaLimit, ...]
+    visible: tuple[tuple[QuotaAccount, LedgerEntry], ...]
 
 
-def _left(spent: tuple[int, QuotaAccount]) -> int:
-    used, account = spent
+def _charge(accounts: ChargedAccounts, periods: BillingPeriods) -> _Charge:
+    group = EntryGroup(accounts.application.entries(periods) + accounts.key.entries(periods))
+    limits = tuple(QuotaLimit(account.entry(periods), account.limit or 0) for account in accounts.limited)
+    visible = accounts.limited or (accounts.application,)
+    return _Charge(group, limits, tuple((account, account.entry(periods)) for account in visible))
+
+
+def _left(counted_of: tuple[int, QuotaAccount]) -> int:
+    used, account = counted_of
     return (account.limit or 0) - used

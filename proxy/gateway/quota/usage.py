@@ -1,28 +1,87 @@
-"""How every account stands, as rows: what was used, what is left, when it begins anew, when it runs out. Pure.
+"""Reports of usage: gauges and log events at thresholds while the service runs, rows for `v3bridge usage`.
 
-Used by `v3bridge usage`, which reads the store and shows them. Keys that the configuration no longer has are part of
-their application's figures and have no row.
+API keys that the configuration no longer has are part of their application's figures and have no row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
+import structlog
 
 from proxy import config
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota import forecast
+from proxy.gateway.quota.accounts import LIFETIME, BillingPeriods, QuotaAccount
 from proxy.gateway.quota.exhaustion import FAR
-from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
+from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry, OnceStore
+from proxy.telemetry.metrics import Metrics
+
+THRESHOLDS = (50, 80, 95)  # per cent of a limit, used or uncertain
+
+_MONTH_SECONDS = 62 * 86_400.0  # longer than a month, so that its thresholds are logged once
+_LIFETIME_SECONDS = 36_525 * 86_400.0
+
+log = structlog.get_logger()
+
+
+class UsageMonitor:
+    """Reports the usage of quota accounts with each refresh. A threshold is logged once a period, by one of all
+    workers: the store decides which."""
+
+    def __init__(self, store: OnceStore, metrics: Metrics) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._logged: set[tuple[str, str, int]] = set()
+
+    def update_gauges(self, usages: Iterable[tuple[QuotaAccount, EntryUsage]]) -> None:
+        """Set the gauges of each account."""
+        for account, usage in usages:
+            label = (account.name,)
+            self._metrics.parts_used[label] = usage.used
+            self._metrics.parts_uncertain[label] = usage.uncertain
+            self._metrics.parts_reserved[label] = usage.reserved
+            if account.limit is not None:
+                self._metrics.parts_remaining[label] = max(0, account.limit - usage.used - usage.uncertain)
+
+    async def log_thresholds(self, usages: Sequence[tuple[QuotaAccount, EntryUsage]]) -> None:
+        """Log each threshold that was reached and that no worker has logged. Raises StoreUnavailable."""
+        for account, usage in usages:
+            for threshold in reached(usage.used + usage.uncertain, account.limit):
+                await self._log(account, usage, threshold)
+
+    async def _log(self, account: QuotaAccount, usage: EntryUsage, threshold: int) -> None:
+        period = usage.entry.period
+        logged = (account.name, period, threshold)
+        if logged in self._logged:
+            return
+        seconds = _LIFETIME_SECONDS if period == LIFETIME else _MONTH_SECONDS
+        is_first = await self._store.claim_once(f"warned:{account.name} {period} {threshold}", seconds)
+        self._logged.add(logged)
+        if is_first:
+            log.warning(
+                "quota threshold reached",
+                quota_account=account.name,
+                percent=threshold,
+                period=period,
+                used=usage.used,
+                uncertain=usage.uncertain,
+                limit=account.limit,
+            )
+
+
+def reached(used: int, limit: int | None) -> list[int]:
+    """Return the thresholds that so many parts have reached."""
+    return [] if not limit else [threshold for threshold in THRESHOLDS if used * 100 >= threshold * limit]
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """One account in its period. Moments are RFC 3339 in UTC.
+    """Usage of one quota account in its period. Times are RFC 3339 in UTC.
 
-    `key` is null in the application's own row, `limit`, `left` and `percent` are where nothing is limited, `resets` is
-    for a lifetime. `runs_out` is null where the parts last until then, `closed_until` where the service has not refused
-    ("ever": until it is opened again).
+    `key` is null in the application's own row, `limit`, `left` and `percent` where nothing is limited, `resets` for a
+    lifetime. `runs_out` is null where the parts last until then, `closed_until` where upstream has not refused the
+    quota as exhausted ("ever": until it is cleared).
     """
 
     application: str
@@ -41,67 +100,65 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 def rows(
     applications: Mapping[str, config.Application],
-    states: Iterable[EntryUsage],
-    closures: Iterable[ExhaustedQuota],
+    usages: Iterable[EntryUsage],
+    exhausted: Iterable[ExhaustedQuota],
     now: float,
 ) -> list[UsageRow]:
-    """A row for each application and one for each of its keys, in the order of the configuration."""
-    known = _Known(
-        {state.line: state for state in states},
-        {closure.account: closure for closure in closures},
+    """Make a row for each application and one for each of its API keys, in the order of the configuration."""
+    snapshot = _Snapshot(
+        {usage.entry: usage for usage in usages},
+        {quota.account: quota for quota in exhausted},
         quota_accounts.billing_periods(now),
         now,
     )
     found = []
     for name, entry in applications.items():
-        found.append(_row(quota_accounts.application_account(name, entry), name, None, known))
-        found += [
-            _row(accounts.key, name, key, known)
-            for key, accounts in quota_accounts.charged_accounts(name, entry).items()
-        ]
+        found.append(_row(quota_accounts.application_account(name, entry), name, None, snapshot))
+        charged = quota_accounts.charged_accounts(name, entry)
+        found += [_row(accounts.key, name, key, snapshot) for key, accounts in charged.items()]
     return found
 
 
-class _Known(NamedTuple):
-    """What there is to know at one moment."""
+class _Snapshot(NamedTuple):
+    """Ledger and exhausted quotas at one moment."""
 
-    states: Mapping[LedgerEntry, EntryUsage]
-    closures: Mapping[str, ExhaustedQuota]
-    dates: quota_accounts.BillingPeriods
+    usages: Mapping[LedgerEntry, EntryUsage]
+    exhausted: Mapping[str, ExhaustedQuota]
+    periods: BillingPeriods
     now: float
 
-    def state(self, line: LedgerEntry) -> EntryUsage:
-        return self.states.get(line) or EntryUsage(line, 0, 0, 0)
+    def usage(self, entry: LedgerEntry) -> EntryUsage:
+        return self.usages.get(entry) or EntryUsage(entry, 0, 0, 0)
 
-    def spent(self, account: str, day: str) -> int:
-        state = self.state(LedgerEntry(account, day))
-        return state.used + state.doubtful
+    def counted(self, account: str, day: str) -> int:
+        usage = self.usage(LedgerEntry(account, day))
+        return usage.used + usage.uncertain
 
 
-def _row(account: quota_accounts.QuotaAccount, application: str, key: str | None, known: _Known) -> UsageRow:
-    state = known.state(account.line(known.dates))
-    spent = state.used + state.doubtful
-    ends = known.dates.month_ends if account.period == "month" else None
-    days = [known.spent(account.name, day) for day in quota_accounts.last_days(known.now, forecast.DAYS)]
-    closure = known.closures.get(account.name)
+def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Snapshot) -> UsageRow:
+    usage = snapshot.usage(account.entry(snapshot.periods))
+    counted = usage.used + usage.uncertain
+    ends = snapshot.periods.month_ends if account.period == "month" else None
+    days = [snapshot.counted(account.name, day) for day in quota_accounts.last_days(snapshot.now, forecast.DAYS)]
+    exhausted = snapshot.exhausted.get(account.name)
     return UsageRow(
         application=application,
         key=key,
-        period=state.line.period,
-        used=state.used,
-        in_doubt=state.doubtful,
-        reserved=state.reserved,
+        period=usage.entry.period,
+        used=usage.used,
+        in_doubt=usage.uncertain,
+        reserved=usage.reserved,
         limit=account.limit,
-        left=None if account.limit is None else max(0, account.limit - spent),
-        percent=None if not account.limit else round(100 * spent / account.limit, 1),
-        resets=_moment(ends),
-        runs_out=_moment(forecast.runs_out(spent, account.limit, ends, days, known.now)),
-        closed_until=_moment(closure.until if closure else None),
+        left=None if account.limit is None else max(0, account.limit - counted),
+        percent=None if not account.limit else round(100 * counted / account.limit, 1),
+        resets=_time(ends),
+        runs_out=_time(forecast.runs_out(counted, account.limit, ends, days, snapshot.now)),
+        closed_until=_time(exhausted.until if exhausted else None),
     )
 
 
-def _moment(seconds: float | None) -> str | None:
-    """Whole seconds; None stays None. What is too far off for a date is "ever"."""
+def _time(seconds: float | None) -> str | None:
+    """Format a time to whole seconds; None stays None. What is too far off for a date is "ever"."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds < FAR else "ever"

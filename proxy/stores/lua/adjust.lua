@@ -1,4 +1,4 @@
--- KEYS[1]: the prefix of all keys. ARGV: line, parts used at least, parts that are in doubt no longer.
+-- KEYS[1]: the prefix of all keys. ARGV: entry, parts used at least, parts that are no longer uncertain.
 local line = KEYS[1] .. 'line:' .. ARGV[1]
 local before = redis.call('HMGET', line, 'used', 'doubtful')
 local used = math.max(tonumber(before[1] or '0'), tonumber(ARGV[2]))

@@ -1,4 +1,4 @@
--- KEYS[1]: the prefix of all keys. ARGV: pairs of a period's length and how many of such an account's lines stay.
+-- KEYS[1]: the prefix of all keys. ARGV: pairs of a period's length and how many of such an account's entries stay.
 local names, periods = KEYS[1] .. 'lines', {}
 for _, name in ipairs(redis.call('SMEMBERS', names)) do
   local account, period = string.match(name, '^(.*) (%S+)$')

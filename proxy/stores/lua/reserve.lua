@@ -1,8 +1,8 @@
--- KEYS[1]: the prefix of all keys. ARGV[1]: JSON, [[id, owner, parts, [[line, limit], …], [line, …]], …].
--- Gives for each claim 0 where it is held, else the number (from 1) of the first budget that has no room.
+-- KEYS[1]: the prefix of all keys. ARGV[1]: JSON, [[id, owner, parts, [[entry, limit], …], [entry, …]], …].
+-- Gives for each reservation 0 where it is held, else the number (from 1) of the first limit that has no room.
 local answers = {}
 for position, claim in ipairs(cjson.decode(ARGV[1])) do
-  local id, owner, parts, budgets = claim[1], claim[2], claim[3], claim[4] -- claim[5]: lines it is booked on
+  local id, owner, parts, budgets = claim[1], claim[2], claim[3], claim[4] -- claim[5]: entries it is booked on
   local held, full = KEYS[1] .. 'claims:' .. owner, 0
   if redis.call('HEXISTS', held, id) == 0 then
     local lines = {}

@@ -1,5 +1,5 @@
--- KEYS[1]: the prefix of all keys. ARGV: owner, sequence, seconds that an owner's mark is kept,
--- JSON: [[claim, …], [[line, used, doubtful], …]].
+-- KEYS[1]: the prefix of all keys. ARGV: owner, sequence, seconds that an owner's sequence is kept,
+-- JSON: [[reservation, …], [[entry, used, uncertain], …]].
 local mark, held = KEYS[1] .. 'settled:' .. ARGV[1], KEYS[1] .. 'claims:' .. ARGV[1]
 local uncertain = KEYS[1] .. 'uncertain:' .. ARGV[1]
 if tonumber(ARGV[2]) <= tonumber(redis.call('GET', mark) or '0') then return end

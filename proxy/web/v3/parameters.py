@@ -1,6 +1,6 @@
-"""What all of v3's endpoints have in common of a query string: how a reply is written, and what it shows.
+"""Parameters that all v3 endpoints share: the format of a response, and its projection.
 
-Parameters of one endpoint are read in its own module.
+Parameters of one endpoint are parsed where its request is.
 """
 
 import re
@@ -10,45 +10,45 @@ from typing import NamedTuple
 from proxy import bounds, errors, model, parameters
 from proxy.mapping.loader import Mappings
 
-NOTHING = frozenset({("",)})  # show[] with no known name: a projection of no field
+NOTHING = frozenset({("",)})  # show[] with unknown names only: no field is shown
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
 SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
 
-class Style(NamedTuple):
-    """How a reply is written, whatever it says."""
+class ResponseFormat(NamedTuple):
+    """How a response is written."""
 
     pretty_print: bool = False
     callback: str | None = None
     suppress_status_codes: bool = False
 
 
-class Shape(NamedTuple):
-    """What a reply shows: the projection that everything is compiled for, and how far its lists are cut."""
+class RequestProjection(NamedTuple):
+    """Projection of a request: the fields that a mapping is compiled for, and the slices of its lists."""
 
     projection: model.Projection
-    cuts: dict[model.Path, slice]
+    slices: dict[model.Path, slice]
 
 
 class Parameters(parameters.Parameters):
-    """The parameters of one request, with those that shape its reply."""
+    """The parameters of one request."""
 
-    def style(self) -> Style:
+    def response_format(self) -> ResponseFormat:
         """pretty_print, callback and suppress_status_codes."""
         callback = self.text("callback") or None
         if callback:
             bounds.CALLBACK.check(len(callback))
         if callback and not CALLBACK.fullmatch(callback):
             raise errors.BadRequest("callback must be the name of a JavaScript function, like handle or app.handle")
-        return Style(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
+        return ResponseFormat(self.flag("pretty_print"), callback, self.flag("suppress_status_codes"))
 
-    def shape(self, features: frozenset[str], mappings: Mappings, name: str) -> Shape:
-        """include[], show[], hide[] and slice[] for an object. Names it does not have are ignored: projections are
-        kept, and what clients make up must not be what they are kept by. Raises BadRequest for too many."""
+    def projection(self, features: frozenset[str], mappings: Mappings, name: str) -> RequestProjection:
+        """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped here: projections are
+        cache keys, which clients must not be able to make up. Raises BadRequest for too many."""
         bounds.PROJECTION.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(self._slices()))
         include = frozenset(self.texts("include")) & mappings.includable(name)
         if not ("show" in self._values or "hide" in self._values or self._slices()):
-            return Shape(model.Projection(include, features=features), {})
+            return RequestProjection(model.Projection(include, features=features), {})
         slices = ((path, cut) for path, cut in map(_slice, self._slices()) if mappings.knows(name, path))
         cuts = {spelled: cut for path, cut in slices for spelled in mappings.spelled(name, path)}
         emptied = frozenset(path for path, cut in cuts.items() if cut.start is None and cut.stop == 0)
@@ -61,14 +61,14 @@ class Parameters(parameters.Parameters):
             emptied,
             features,
         )
-        return Shape(projection, cuts)
+        return RequestProjection(projection, cuts)
 
     def _slices(self) -> list[tuple[str, str]]:
         return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]
 
 
 def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
-    """The dotted paths among these that lead to a field."""
+    """The paths of those dotted texts that lead to a field."""
     paths = (tuple(text.split(".")) for text in texts)
     return frozenset(
         spelled for path in paths if mappings.knows(name, path) for spelled in mappings.spelled(name, path)

@@ -1,4 +1,4 @@
-"""v3's paths and what answers them. Reads the request, asks the pipeline, writes the reply; decides nothing itself."""
+"""Handlers of all v3 paths: parse the request, call the pipeline, render the response."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from aiohttp import web
 from proxy import bounds, errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
+from proxy.gateway.cache.entries import Answer
 from proxy.gateway.pipeline import Caller, Pipeline
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.receipt import HIT, Receipt
@@ -17,24 +18,25 @@ from proxy.kit.encoding import RawJson
 from proxy.mapping.loader import Mappings
 from proxy.planning import match_queries
 from proxy.telemetry.metrics import Metrics
-from proxy.web.v3 import match, near_misses, replies, search, unsupported
+from proxy.web.authentication import Authenticator
+from proxy.web.v3 import path_suggestions, responses, search, unsupported
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
 from proxy.web.v3.parameters import Parameters
-from proxy.web.v3.repeats import Repeat, Repeats
-from proxy.web.v3.replies import Written
-from proxy.web.wrong_keys import WrongKeys
+from proxy.web.v3.responses import EncodedBody
 
 log = structlog.get_logger()
 
-CLIENT = web.RequestKey("client", Client)  # whose request it is, for the log
-RECEIPT = web.RequestKey("receipt", Receipt)  # what it came to, for the log
-BILL = web.RequestKey("bill", tuple[Receipt, QuotaStatus])  # what came of it, for an error's headers
+# For the log line, the error response and the shadow, which see the request after its handler.
+CLIENT = web.RequestKey("client", Client)
+RECEIPT = web.RequestKey("receipt", Receipt)
+USAGE = web.RequestKey("usage", tuple[Receipt, QuotaStatus])  # of a failed request that has used parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Answer = Callable[[Endpoint, "Asked"], Awaitable[Any]]
+ActionHandler = Callable[[Endpoint, "AuthenticatedRequest"], Awaitable[Any]]
 
 
-class Asked(NamedTuple):
-    """One v3 request, read as far as all endpoints have it in common. `started` is in the clock's monotonic seconds."""
+class AuthenticatedRequest(NamedTuple):
+    """One authenticated v3 request. `started` is in the clock's monotonic seconds."""
 
     request: web.Request
     parameters: Parameters
@@ -43,19 +45,24 @@ class Asked(NamedTuple):
     started: float
 
 
-class Surface:
+class V3Routes:
     """The handlers of all v3 paths."""
 
     def __init__(
-        self, pipeline: Pipeline, keys: WrongKeys, mappings: Mappings, repeats: Repeats, metrics: Metrics
+        self,
+        pipeline: Pipeline,
+        authenticator: Authenticator,
+        mappings: Mappings,
+        cache: EncodedResponseCache,
+        metrics: Metrics,
     ) -> None:
-        self._repeats = repeats
-        self._keys = keys
+        self._cache = cache
+        self._authenticator = authenticator
         self._pipeline = pipeline
         self._mappings = mappings
         self._metrics = metrics
         self._clock = metrics.clock
-        self._answers: dict[str, Answer] = {
+        self._actions: dict[str, ActionHandler] = {
             "match": self._match,
             "search": self._search,
             "get_multi": self._get_multi,
@@ -63,7 +70,8 @@ class Surface:
         }
 
     def add_to(self, app: web.Application) -> dict[str, Handler]:
-        """Register every path under both prefixes, with and without a trailing slash. Gives those that are fixed."""
+        """Register every path under both prefixes, with and without a trailing slash. Returns the handlers of paths
+        without a uid, for the fast path."""
         fixed = {}
         for endpoint in ENDPOINTS:
             handler = self._handler(endpoint)
@@ -76,119 +84,159 @@ class Surface:
         return fixed
 
     def _handler(self, endpoint: Endpoint) -> Handler:
-        answer = self._answers[endpoint.action]
+        action = self._actions[endpoint.action]
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            gzip = replies.takes_gzip(request)
-            repeat = self._repeats.get(request.raw_path, gzip)
-            if repeat is not None:
-                return await self._again(repeat, request)
+            gzip = responses.accepts_gzip(request)
+            cached = self._cache.get(request.raw_path, gzip)
+            if cached is not None:
+                return await self._from_cache(cached, request)
             started = self._clock.monotonic()
             parameters = Parameters(request.raw_path)
-            client = self._keys.client(request, parameters.text("apikey"))
+            client = self._authenticator.client(request, parameters.text("apikey"))
             request[CLIENT] = client
             await self._pipeline.admit(client)
-            style = parameters.style()
+            response_format = parameters.response_format()
             request[RECEIPT] = receipt = Receipt(started)
             try:
-                found = await answer(endpoint, Asked(request, parameters, client, receipt, started))
+                result = await action(endpoint, AuthenticatedRequest(request, parameters, client, receipt, started))
             except errors.BridgeError as error:
                 if receipt.cost or isinstance(error, errors.QuotaExhausted):
-                    request[BILL] = receipt, self._pipeline.standing(client)
+                    request[USAGE] = receipt, self._pipeline.standing(client)
                 raise
-            answered = self._clock.monotonic()
-            written = replies.written(replies.encode(found, style), style, gzip)
+            executed = self._clock.monotonic()
+            body = responses.encode_body(responses.encode_json(result, response_format), response_format, gzip)
             if receipt.unsupported:
-                written = written._replace(headers=written.headers | unsupported.header(receipt.unsupported))
-            if receipt.source == "hit":
-                self._repeats.keep(request.raw_path, gzip, Repeat(written, receipt.answers, client, receipt.until))
-            if receipt.until and receipt.source not in (None, "stale"):
-                self._repeats.note(request.raw_path, receipt.until)
-            response = self._reply(written, client, receipt)
-            self._metrics.observe_stage("reply", answered)
+                body = body._replace(headers=body.headers | unsupported.header(receipt.unsupported))
+            self._store(request.raw_path, gzip, EncodedResponse(body, receipt.answers, client, receipt.until), receipt)
+            response = self._response(body, client, receipt)
+            self._metrics.observe_stage("reply", executed)
             return response
 
         return handle
 
-    async def _again(self, repeat: Repeat, request: web.Request) -> web.Response:
-        """A reply that is known as a whole."""
-        self._keys.check(request, repeat.client)
-        request[CLIENT], request[RECEIPT] = repeat.client, HIT
-        if repeat.client.rate:
-            await self._pipeline.admit(repeat.client)
-        self._metrics.queries["hit",] += repeat.answers
-        return self._reply(repeat.written, repeat.client, HIT)
+    def _store(self, target: str, gzip: bool, response: EncodedResponse, receipt: Receipt) -> None:
+        """Cache a response of which nothing was sent upstream, and remember any with cacheable results."""
+        if receipt.source == "hit":
+            self._cache.store(target, gzip, response)
+        if receipt.until and receipt.source not in (None, "stale"):
+            self._cache.mark_answered(target, receipt.until)
 
-    def _reply(self, written: Written, client: Client, receipt: Receipt) -> web.Response:
-        """A 200; where parts were asked for, with what they cost and how the client stands."""
-        response = replies.sent(written)
-        if unsupported.HEADER in written.headers:
-            log.warning("parameters ignored", parameters=written.headers[unsupported.HEADER])
+    async def _from_cache(self, cached: EncodedResponse, request: web.Request) -> web.Response:
+        """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""
+        self._authenticator.check(request, cached.client)
+        request[CLIENT], request[RECEIPT] = cached.client, HIT
+        if cached.client.rate:
+            await self._pipeline.admit(cached.client)
+        self._metrics.queries["hit",] += cached.results
+        return self._response(cached.body, cached.client, HIT)
+
+    def _response(self, body: EncodedBody, client: Client, receipt: Receipt) -> web.Response:
+        """A 200, with the headers of usage where parts were requested."""
+        response = responses.response(body)
+        if unsupported.HEADER in body.headers:
+            log.warning("parameters ignored", parameters=body.headers[unsupported.HEADER])
         if receipt.source is not None:
-            return replies.account(response, receipt, self._pipeline.standing(client))
+            return responses.add_usage_headers(response, receipt, self._pipeline.standing(client))
         return response
 
-    async def _match(self, endpoint: Endpoint, asked: Asked) -> Any:
-        """contract v3-rest.md §4."""
-        raws = match_queries.decode(asked.parameters.text("queries"))
-        asked.receipt.unsupported = tuple(match_queries.unknown_keys(raws))
-        request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), asked.parameters.flag("exact_only"))
-        answers = await self._pipeline.match_parts(self._caller(endpoint, asked), request)
-        return match.reply(raws, request, answers, self._msec(asked))
+    async def _match(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
+        """/parts/match (contract v3-rest.md §4)."""
+        raws = match_queries.decode(received.parameters.text("queries"))
+        received.receipt.unsupported = tuple(match_queries.unknown_keys(raws))
+        request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), received.parameters.flag("exact_only"))
+        answers = await self._pipeline.match_parts(self._caller(endpoint, received), request)
+        return match_response(raws, request, answers, self._msec(received))
 
-    async def _search(self, endpoint: Endpoint, asked: Asked) -> Any:
-        """contract v3-rest.md §1.1, §3.6; who is asked for where is in the answer to parts only."""
-        request = search.request(asked.parameters)
-        caller = self._caller(endpoint, asked)
+    async def _search(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
+        """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
+        request = search.parse(received.parameters)
+        caller = self._caller(endpoint, received)
         if endpoint.object != "Part":
             items, listed = await self._pipeline.search_listed(caller, endpoint.object, request)
-            return search.response(request, items, listed.hits, listed, self._msec(asked))
+            return search.response(request, items, listed.hits, listed, self._msec(received))
         answer = await self._pipeline.search_parts(caller, request)
         return {
-            **search.parts_response(request, answer, self._msec(asked)),
+            **search.parts_response(request, answer, self._msec(received)),
             "user_country": caller.context.country,
             "user_currency": caller.context.currency,
         }
 
-    async def _get_multi(self, endpoint: Endpoint, asked: Asked) -> Any:
-        """Objects by the uid they were asked for, unknown ones left out (contract v3-rest.md §1)."""
-        uids = [uid for uid in asked.parameters.texts("uid") if uid]
+    async def _get_multi(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
+        """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
+        uids = [uid for uid in received.parameters.texts("uid") if uid]
         if not uids:
-            raise errors.BadRequest("uid[] argument missing: the uids to get, like uid[]=2c3be9310496fffc")
+            raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
         bounds.UIDS.check(len(set(uids)))
-        return await self._objects(endpoint, asked, uids)
+        return await self._objects(endpoint, received, uids)
 
-    async def _get(self, endpoint: Endpoint, asked: Asked) -> Any:
-        """One object, bare."""
-        uid = asked.request.match_info["uid"]
-        if meant := near_misses.instead_of_uid(asked.request.path, uid):
-            raise errors.NotFound(meant)
-        found = await self._objects(endpoint, asked, [uid])
+    async def _get(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
+        """One object, without an envelope."""
+        uid = received.request.match_info["uid"]
+        if suggestion := path_suggestions.instead_of_uid(received.request.path, uid):
+            raise errors.NotFound(suggestion)
+        found = await self._objects(endpoint, received, [uid])
         if uid not in found:
             raise errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
         return found[uid]
 
-    async def _objects(self, endpoint: Endpoint, asked: Asked, uids: list[str]) -> dict[str, Any]:
-        caller = self._caller(endpoint, asked)
+    async def _objects(self, endpoint: Endpoint, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
+        caller = self._caller(endpoint, received)
         if endpoint.object == "Part":
             found = await self._pipeline.parts(caller, uids)
             return {uid: RawJson(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
-    def _caller(self, endpoint: Endpoint, asked: Asked) -> Caller:
-        """Who asks, what is shown, and the request's own cuts of lists: the last that is read of a request."""
-        application = asked.client.application
-        shape = asked.parameters.shape(application.features, self._mappings, endpoint.object)
-        context = msgspec.structs.replace(application.context, cuts=shape.cuts) if shape.cuts else application.context
-        self._metrics.observe_stage("parse", asked.started)
-        return Caller(asked.client, shape.projection, context, asked.receipt)
+    def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Caller:
+        """Client, projection and slices of a request: the last of its parameters to be parsed."""
+        application = received.client.application
+        projection = received.parameters.projection(application.features, self._mappings, endpoint.object)
+        context = application.context
+        if projection.slices:
+            context = msgspec.structs.replace(context, cuts=projection.slices)
+        self._metrics.observe_stage("parse", received.started)
+        return Caller(received.client, projection.projection, context, received.receipt)
 
-    def _msec(self, asked: Asked) -> int:
-        return int((self._clock.monotonic() - asked.started) * 1000)
+    def _msec(self, received: AuthenticatedRequest) -> int:
+        return int((self._clock.monotonic() - received.started) * 1000)
+
+
+def match_response(
+    raws: list[Any], request: model.PartsMatchRequest, answers: list[Answer], msec: int
+) -> dict[str, Any]:
+    """Body of /parts/match (contract v3-rest.md §3.6). `answers` are the results of the queries, in their order."""
+    return {
+        "__class__": "PartsMatchResponse",
+        "msec": msec,
+        "request": {
+            "__class__": "PartsMatchRequest",
+            "queries": [_query_echo(raw) for raw in raws],
+            "exact_only": request.exact_only,
+        },
+        "results": [
+            {
+                "__class__": "PartsMatchResult",
+                "items": RawJson(answer.items),
+                "hits": answer.hits,
+                "reference": query.reference,
+                "error": answer.error,
+            }
+            for query, answer in zip(request.queries, answers, strict=True)
+        ],
+    }
+
+
+def _query_echo(raw: Any) -> dict[str, Any]:
+    """The nine keys of a query as sent, with defaults for the others."""
+    return {
+        "__class__": "PartsMatchQuery",
+        **match_queries.DEFAULTS,
+        **(match_queries.non_null(raw) if isinstance(raw, dict) else {}),
+    }
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:
-    """OPTIONS says what there is; everything else v3 never had."""
+    """OPTIONS lists the allowed methods; any other method is a 405."""
     if request.method == "OPTIONS":
-        return web.Response(status=204, headers={"Allow": replies.ALLOWED})
+        return web.Response(status=204, headers={"Allow": responses.ALLOWED})
     raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")

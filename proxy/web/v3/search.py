@@ -1,4 +1,4 @@
-"""The search set of parameters (contract v3-rest.md §1.1) into a frozen request, and SearchResponse (§3.6)."""
+"""Parse the parameters of a search (contract v3-rest.md §1.1), and render a SearchResponse (§3.6)."""
 
 import re
 from typing import Any
@@ -15,9 +15,9 @@ FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|st
 STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
 
 
-def request(parameters: Parameters) -> model.SearchRequest:
-    """The request. Raises BadRequest, naming the parameter and what it accepts."""
-    _check_numbers(parameters)
+def parse(parameters: Parameters) -> model.SearchRequest:
+    """Parse a search. Raises BadRequest, which names the parameter and what it accepts."""
+    _check_bounds(parameters)
     return model.SearchRequest(
         q=parameters.text("q") or "",
         start=parameters.whole("start", 0, model.SEARCH_START_MAX),
@@ -32,12 +32,12 @@ def request(parameters: Parameters) -> model.SearchRequest:
     )
 
 
-def response(asked: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
-    """A SearchResponse. `counts` has v3's counts; snippets and spec_metadata are of parts only."""
+def response(request: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
+    """Body of a search. `counts` holds facets and statistics; only those of parts have snippets and spec_metadata."""
     snippets = getattr(counts, "snippets", None) or [None] * len(items)
     return {
         "__class__": "SearchResponse",
-        "request": _echo(asked),
+        "request": _echo(request),
         "results": [
             {"__class__": "SearchResult", "item": item, "snippet": snippet}
             for item, snippet in zip(items, snippets, strict=True)
@@ -50,27 +50,27 @@ def response(asked: model.SearchRequest, items: list[Any], hits: int, counts: An
     }
 
 
-def parts_response(asked: model.SearchRequest, answer: Answer, msec: int) -> dict[str, Any]:
-    """The same of an answer that is encoded already: its items are taken apart, not read."""
+def parts_response(request: model.SearchRequest, answer: Answer, msec: int) -> dict[str, Any]:
+    """Body of a search of parts, whose items are JSON already: the list is split, the items are not decoded."""
     items = [RawJson(bytes(item)) for item in msgspec.json.decode(answer.items, type=list[msgspec.Raw])]
-    return response(asked, items, answer.hits, answer.beside, msec)
+    return response(request, items, answer.hits, answer.beside, msec)
 
 
 def _limit(parameters: Parameters) -> int:
-    """`limit`, refused above 100. What v3 did with more is not known (contract v3-rest.md §1.1). A page of 100 would
-    lose results without a word where a client goes on at start + limit; a 400 loses none, and says what to send.
+    """`limit`, a 400 above 100. What v3 did with more is not known (contract v3-rest.md §1.1). A page of 100 would
+    silently lose results of a client that continues at start + limit; a 400 says what to send instead.
     """
     try:
         return parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
     except errors.BadRequest as error:
-        most = model.SEARCH_LIMIT_MAX
+        maximum = model.SEARCH_LIMIT_MAX
         raise errors.BadRequest(
-            f"{error.message}; for more results send limit={most}, then start={most} and so on"
+            f"{error.message}; for more results send limit={maximum}, then start={maximum} and so on"
         ) from None
 
 
-def _check_numbers(parameters: Parameters) -> None:
-    """Raise BadRequest for more than a search may hold."""
+def _check_bounds(parameters: Parameters) -> None:
+    """Raise BadRequest for more fields, queries or counts than the bounds allow."""
     facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
     filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
     bounds.Q.check(len(parameters.text("q") or ""))
@@ -87,15 +87,15 @@ def _queries(parameters: Parameters, kind: str) -> list[str]:
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
-    """`filter[fields][brand.name][]=X`, the last brackets at will. What is spelled another way is refused: without its
-    filter a reply would be another's."""
+    """`filter[fields][brand.name][]=X`, the last brackets optional. Any other spelling is a 400: a response without the
+    filter would be wrong."""
     found = []
     for name in parameters.names("filter["):
         if name == "filter[queries]":
             continue
         field = FILTER.fullmatch(name)
         if field is None:
-            raise errors.BadRequest(f"{name[:60]} must be like filter[fields][brand.name][]")
+            raise errors.BadRequest(f"{name[:60]} must have the form filter[fields][brand.name][]")
         if values := tuple(value for value in parameters.texts(name) if value):
             bounds.FILTER_VALUES.check(len(values), f"{name}[]")
             bounds.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
@@ -104,7 +104,7 @@ def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
-    """The fields that options such as `facet[fields][x][include]` speak of, each once; others are ignored."""
+    """The distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
     found = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
     return list(dict.fromkeys(each[1] for each in found if each))
 
@@ -122,12 +122,12 @@ def _facet(parameters: Parameters, field: str) -> model.FacetField:
 
 def _stats(parameters: Parameters) -> list[tuple[str, bool]]:
     fields = _counted(parameters, "stats", STATS)
-    asked = [field for field in fields if parameters.flag(f"stats[{field}][include]")]
-    return [(field, parameters.flag(f"stats[{field}][exclude_filter]")) for field in asked]
+    included = [field for field in fields if parameters.flag(f"stats[{field}][include]")]
+    return [(field, parameters.flag(f"stats[{field}][exclude_filter]")) for field in included]
 
 
 def _drilldown(parameters: Parameters) -> model.Drilldown | None:
-    """spec_drilldown is in the echo only where it is used (contract v3-rest.md §3.6)."""
+    """None where spec_drilldown is not used: it is not echoed then (contract v3-rest.md §3.6)."""
     if not parameters.names("spec_drilldown["):
         return None
     return model.Drilldown(
@@ -137,26 +137,26 @@ def _drilldown(parameters: Parameters) -> model.Drilldown | None:
     )
 
 
-def _echo(asked: model.SearchRequest) -> dict[str, Any]:
-    """A SearchRequest as v3 repeated it, defaults filled in."""
+def _echo(request: model.SearchRequest) -> dict[str, Any]:
+    """The SearchRequest in a response, with defaults."""
     echo = {
         "__class__": "SearchRequest",
-        "q": asked.q,
-        "start": asked.start,
-        "limit": asked.limit,
-        "sortby": asked.sortby,
+        "q": request.q,
+        "start": request.start,
+        "limit": request.limit,
+        "sortby": request.sortby,
         "filter": {
-            "fields": {field: list(values) for field, values in asked.filters},
-            "queries": list(asked.filter_queries),
+            "fields": {field: list(values) for field, values in request.filters},
+            "queries": list(request.filter_queries),
         },
         "facet": {
-            "fields": {facet.field: _facet_echo(facet) for facet in asked.facets},
-            "queries": list(asked.facet_queries),
+            "fields": {facet.field: _facet_echo(facet) for facet in request.facets},
+            "queries": list(request.facet_queries),
         },
-        "stats": {field: {"include": True, "exclude_filter": apart} for field, apart in asked.stats},
+        "stats": {field: {"include": True, "exclude_filter": exclude} for field, exclude in request.stats},
     }
-    if asked.drilldown is not None:
-        drilldown = asked.drilldown
+    if request.drilldown is not None:
+        drilldown = request.drilldown
         echo["spec_drilldown"] = {
             "include": drilldown.include,
             "exclude_filter": drilldown.exclude_filter,

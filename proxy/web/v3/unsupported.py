@@ -1,8 +1,8 @@
-"""X-V3-Unsupported: which parameters of a request the response leaves out of account.
+"""X-V3-Unsupported: response header with the parameters of a request that were ignored.
 
-A list of names, comma-separated (RFC 9110 §5.6.1), each as in the query string without its last `[]`; a value follows
-after `=` where the name alone would not tell. Everything but letters, digits and `-._~[]=` is percent-encoded, so that
-nothing a client sends can end the header. The list is bounded; `+3` at its end stands for three more names.
+A comma-separated list of names (RFC 9110 §5.6.1), each as in the query string without its last `[]`, with `=value`
+where the name alone is not enough. Everything but letters, digits and `-._~[]=` is percent-encoded, so that a client
+cannot inject a header. The list is bounded; `+3` at its end stands for three more names.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ LENGTH_MAX = 2_000  # characters of the header
 
 
 def header(names: Iterable[str]) -> dict[str, str]:
-    """The header that names these; none where there is nothing to name."""
+    """The header for these names; empty if there are none."""
     distinct = list(dict.fromkeys(name[:NAME_MAX] for name in names))
     shown: list[str] = []
     length = 0
-    for name in distinct:  # what is not shown is counted only: there can be thousands
+    for name in distinct:  # names beyond the bound are not encoded: there can be thousands
         encoded = _encoded(name)
         length += len(encoded) + 2
         if length > LENGTH_MAX:
@@ -32,6 +32,6 @@ def header(names: Iterable[str]) -> dict[str, str]:
 
 
 def _encoded(name: str) -> str:
-    """Percent-encoded UTF-8; a name that is too long ends where a whole character does."""
+    """Percent-encoded UTF-8; a name that is too long is cut after a whole escape."""
     encoded = quote(name, safe=SAFE, errors="replace")
     return encoded if len(encoded) <= NAME_MAX else encoded[:NAME_MAX].rpartition("%")[0]

@@ -56,8 +56,8 @@ async def test_a_curl_line_is_there_only_where_there_is_an_address(
     found = await run("compare", "--old", "old.zst", "--new", two.new_url, *asked, "--html", "report.html")
     assert found.code == 1, found
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count('<p class="curl"><span>New</span><code>curl ') == 3
-    assert '<p class="curl"><span>Old</span>' not in page
+    assert page.count('<p class="curl"><span>Candidate</span><code>curl ') == 3
+    assert '<p class="curl"><span>Baseline</span>' not in page
 
 
 RULES = """

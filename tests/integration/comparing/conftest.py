@@ -78,8 +78,8 @@ def makes(house: House) -> Makes:
 
 @pytest.fixture
 def compares(house: House, learnt: House, tmp_path: Path) -> Compares:
-    """Compares requests while the old service is disturbed; gives the result as JSON, its exit code as `code`. The proxy
-    is one that has learnt all uids, unless another is named.
+    """Compares requests while the old service is disturbed; gives the result as JSON, its exit code as `code`. Unless
+    another is named, the proxy is one that has learnt all uids.
     """
 
     async def comparing(

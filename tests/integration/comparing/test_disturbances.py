@@ -1,4 +1,4 @@
-"""The old service otherwise than the candidate: each thing that differs is found with its cause, and nothing else is."""
+"""A disturbed baseline: each difference is found with its cause, and nothing else is."""
 
 from collections import Counter
 from typing import Any
@@ -64,8 +64,8 @@ async def test_offers_in_another_order_are_found_as_that_and_count(makes: Makes,
 async def test_parts_of_one_side_are_found_as_that_and_count(
     makes: Makes, compares: Compares, disturbance: disturbances.Disturbance, always: Sorts, rarely: Sorts
 ) -> None:
-    """`rarely`: where a request happens to ask for such a part by its uid, or for its facet, or filters by a uid that the
-    candidate cannot know."""
+    """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
+    the candidate cannot know."""
     result = await compares(await makes(120, seed=1, whole=True), disturbance)
     sorts = {(_last(group["path"]), group["kind"], group["cause"]) for group in result["groups"]}
     assert always <= sorts <= always | rarely

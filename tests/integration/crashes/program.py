@@ -33,7 +33,7 @@ async def ledger(store: str) -> dict[str, EntryUsage]:
     """The lifetime of each application, as any reader of the store sees it."""
     opened = await opening.open_store(StoreUrl(store), clock.SystemClock())
     try:
-        states = await opened.states([LedgerEntry(name, "lifetime") for name in APPLICATIONS])
+        states = await opened.usage([LedgerEntry(name, "lifetime") for name in APPLICATIONS])
         return dict(zip(APPLICATIONS, states, strict=True))
     finally:
         await opened.aclose()

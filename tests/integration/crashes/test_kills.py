@@ -112,4 +112,4 @@ async def test_after_any_number_of_kills_usage_is_accounted_for_and_no_limit_is_
         assert await asyncio.to_thread(process.wait, SECONDS) == 0
     for name, state in (await check()).items():
         assert state.reserved == 0
-        assert state.used < sandbox.part_usage.used(name) <= state.used + state.doubtful
+        assert state.used < sandbox.part_usage.used(name) <= state.used + state.uncertain

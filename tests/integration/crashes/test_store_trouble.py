@@ -75,7 +75,7 @@ async def test_a_full_disk_turns_readiness_red_and_loses_nothing(
         assert (await ask(session, url, "limited", "1N4007"))[0] == 200
         await stop(process)
     for name, state in (await ledger(store)).items():
-        assert (state.used, state.doubtful, state.reserved) == (sandbox.part_usage.used(name), 0, 0)
+        assert (state.used, state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0, 0)
 
 
 async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_into_the_next(
@@ -103,4 +103,4 @@ async def test_a_store_that_was_deleted_is_noticed_and_the_journal_is_booked_int
         assert await ready(session, url) == (200, {})
         await stop(process)
     state = (await ledger(store))["unlimited"]
-    assert (state.used, state.doubtful) == (sandbox.part_usage.used("unlimited") - before, 0)
+    assert (state.used, state.uncertain) == (sandbox.part_usage.used("unlimited") - before, 0)

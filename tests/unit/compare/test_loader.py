@@ -27,14 +27,17 @@ def test_everything_that_is_written_arrives(load: Any, tmp_path: Path) -> None:
         f"""\
 shipped_rules: false
 keys:
-  - {{name: erp, source: "sha256:{hashlib.sha256(b"1a2b3c4d").hexdigest()}", baseline: env:OLD, candidate: file:new-key}}
+  - name: erp
+    source: "sha256:{hashlib.sha256(b"1a2b3c4d").hexdigest()}"
+    baseline: env:OLD
+    candidate: file:new-key
 fail_on: [missing-part, price>1%]
 noise: {{share: 0.5, min_requests: 10}}
 ready: {{share: 0.95, min_requests: 20}}
 latency: 1.5
 budget: 500
 """,
-        BASELINE="0ld",
+        OLD="0ld",
     )
     assert found.keys[0].source == digest("1a2b3c4d")
     assert (found.keys[0].baseline.reveal(), found.keys[0].candidate.reveal()) == ("0ld", "n3w")

@@ -16,7 +16,7 @@ LINE = LedgerEntry("demo", "2023-11")
 
 async def main(address: str, name: str, limit: int, calls: int) -> None:
     store = await open_at(address, clock.SystemClock())
-    await store.alive(name, 60)
+    await store.heartbeat(name, 60)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()

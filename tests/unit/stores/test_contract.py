@@ -1,4 +1,4 @@
-"""What a store promises (proxy/stores/base.py), over memory, SQLite and a real Redis."""
+"""What a store promises (proxy/stores/protocols.py), over memory, SQLite and a real Redis."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ SECOND, MINUTE = windows.Window(2, 1.0), windows.Window(3, 60.0)
 
 def claim(name: Any, parts: Any, *budgets: Any, owner: str = "worker", lines: Any = ()) -> Any:
     held = tuple(QuotaLimit(line, limit) for line, limit in budgets or ((NOVEMBER, 100),))
-    return ReservationRecord(name, owner, parts, held, lines or tuple(budget.line for budget in held))
+    return ReservationRecord(name, owner, parts, held, lines or tuple(budget.entry for budget in held))
 
 
 def settlement(sequence: Any, *bookings: Any, claims: Any = (), owner: str = "worker") -> Any:
@@ -33,8 +33,8 @@ def settlement(sequence: Any, *bookings: Any, claims: Any = (), owner: str = "wo
 
 async def counts(store: Any, line: Any = NOVEMBER) -> Any:
     """Used, doubtful, reserved."""
-    (state,) = await store.states([line])
-    assert state.line == line
+    (state,) = await store.usage([line])
+    assert state.entry == line
     return state[1:]
 
 
@@ -55,6 +55,32 @@ async def test_requests_are_counted_by_key(store: Store) -> None:
     one = (windows.Window(1, 60.0),)
     assert [await store.take(key, one) for key in ("a", "b")] == [0.0, 0.0]
     assert await store.take("a", one) == pytest.approx(60.0)
+
+
+async def test_one_caller_acts_once_in_a_period(store: Store, now: clock.ManualClock) -> None:
+    assert [await store.claim_once("a", 60) for _ in range(3)] == [True, False, False]
+    assert await store.claim_once("b", 60)
+    now.advance(60)
+    assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
+
+
+async def test_a_clock_put_back_blocks_no_action_for_longer_than_its_period(
+    store: Store, now: clock.ManualClock
+) -> None:
+    now.advance(86_400)
+    assert await store.claim_once("a", 60)
+    now.advance(-86_400)
+    assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
+
+
+async def test_a_cooldown_holds_until_its_end_and_the_last_one_counts(store: Store, now: clock.ManualClock) -> None:
+    assert await store.cooldown("demo") is None
+    await store.start_cooldown("demo", "refused", now.now() + 30)
+    await store.start_cooldown("demo", "gone", now.now() + 10)
+    assert (await store.cooldown("demo"), await store.cooldown("other")) == ("gone", None)
+    assert await store.token("demo") is None
+    now.advance(10)
+    assert await store.cooldown("demo") is None
 
 
 async def test_many_requests_at_the_same_moment_are_all_counted(store: Store) -> None:
@@ -163,15 +189,15 @@ async def test_the_services_own_count_raises_and_settles_doubt(store: Store) -> 
 async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(
     store: Store, now: clock.ManualClock
 ) -> None:
-    await store.alive("dead", 10)
-    await store.alive("worker", 10)
+    await store.heartbeat("dead", 10)
+    await store.heartbeat("worker", 10)
     await store.reserve([claim("a", 60, owner="dead", lines=(NOVEMBER, ERP)), claim("b", 30)])
     now.advance(9)
-    await store.alive("worker", 10)
+    await store.heartbeat("worker", 10)
     assert await counts(store) == (0, 0, 90)
     now.advance(1)
     for _ in range(2):
-        await store.alive("worker", 10)
+        await store.heartbeat("worker", 10)
         assert (await counts(store), await counts(store, ERP)) == ((0, 60, 30), (0, 60, 0))
     assert await store.reserve([claim("c", 11), claim("d", 10)]) == [NOVEMBER, None]
 
@@ -179,11 +205,11 @@ async def test_claims_of_an_owner_whose_lease_has_ended_become_uncertain_usage(
 async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_billed(
     store: Store, now: clock.ManualClock
 ) -> None:
-    await store.alive("dead", 10)
+    await store.heartbeat("dead", 10)
     await store.reserve([claim("a", 60, owner="dead"), claim("b", 7, owner="dead")])
     now.advance(8 * 86_400)
     for _ in range(2):
-        await store.alive("worker", 10)
+        await store.heartbeat("worker", 10)
         now.advance(8 * 86_400)
     assert await counts(store) == (0, 67, 0)
     await store.adjust(NOVEMBER, 5, 67)
@@ -193,28 +219,28 @@ async def test_uncertain_usage_counts_on_until_the_service_has_said_what_it_bill
 async def test_a_claim_without_budgets_holds_nothing_and_is_uncertain_usage_of_a_dead_owner(
     store: Store, now: clock.ManualClock
 ) -> None:
-    record = claim("a", 200, owner="dead", lines=(NOVEMBER,))._replace(budgets=())
-    await store.alive("dead", 10)
+    record = claim("a", 200, owner="dead", lines=(NOVEMBER,))._replace(limits=())
+    await store.heartbeat("dead", 10)
     assert await store.reserve([record, record, record._replace(id="b", parts=3)]) == [None, None, None]
     assert await counts(store) == (0, 0, 0)
     await store.settle(settlement(1, (NOVEMBER, 2, 0), claims="b", owner="dead"))
     now.advance(10)
-    await store.alive("worker", 10)
+    await store.heartbeat("worker", 10)
     assert await counts(store) == (2, 200, 0)
 
 
 async def test_a_store_says_whether_it_can_be_written(store: Store) -> None:
     await store.check_writable()
-    assert await store.usage() == []
+    assert await store.all_usage() == []
 
 
 async def test_an_owner_that_was_taken_for_dead_still_books_once(store: Store, now: clock.ManualClock) -> None:
-    await store.alive("slow", 10)
+    await store.heartbeat("slow", 10)
     await store.reserve([claim("a", 60, owner="slow")])
     await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
     await store.settle(settlement(1, (NOVEMBER, 0, 8), (ERP, 0, 9)))
     now.advance(60)
-    await store.alive("worker", 10)
+    await store.heartbeat("worker", 10)
     assert await counts(store) == (1, 68, 0)
     for _ in range(2):
         await store.settle(settlement(1, (NOVEMBER, 1, 0), owner="slow"))
@@ -224,16 +250,20 @@ async def test_an_owner_that_was_taken_for_dead_still_books_once(store: Store, n
 
 async def test_states_come_in_the_order_asked_for(store: Store) -> None:
     await store.settle(settlement(1, (ERP, 3, 1)))
-    assert await store.states([NOVEMBER, ERP]) == [EntryUsage(NOVEMBER, 0, 0, 0), EntryUsage(ERP, 3, 1, 0)]
-    assert await store.states([]) == []
+    assert await store.usage([NOVEMBER, ERP]) == [EntryUsage(NOVEMBER, 0, 0, 0), EntryUsage(ERP, 3, 1, 0)]
+    assert await store.usage([]) == []
 
 
 async def test_usage_is_every_line_that_something_was_booked_on(store: Store) -> None:
-    assert await store.usage() == []
+    assert await store.all_usage() == []
     day = LedgerEntry("demo", "2023-11-14")
     await store.settle(settlement(1, (ERP, 3, 0), (NOVEMBER, 3, 1), (day, 3, 1)))
     await store.reserve([claim("a", 5)])
-    assert await store.usage() == [EntryUsage(NOVEMBER, 3, 1, 5), EntryUsage(day, 3, 1, 0), EntryUsage(ERP, 3, 0, 0)]
+    assert await store.all_usage() == [
+        EntryUsage(NOVEMBER, 3, 1, 5),
+        EntryUsage(day, 3, 1, 0),
+        EntryUsage(ERP, 3, 0, 0),
+    ]
 
 
 async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: Store) -> None:
@@ -249,10 +279,10 @@ async def test_old_days_and_months_of_each_account_go_and_nothing_else(store: St
     await store.prune(days=2, months=3)
     kept = [line for line in lines if line.account != "other" and line.period not in ("2021-07", "2023-10-31")]
     kept += [LedgerEntry("other", "2019-02"), LedgerEntry("other", "2019-02-01")]
-    assert await store.usage() == [EntryUsage(line, 7, 1, 0) for line in sorted(kept)]
-    assert await store.states([LedgerEntry("demo", "2021-07")]) == [EntryUsage(LedgerEntry("demo", "2021-07"), 0, 0, 0)]
+    assert await store.all_usage() == [EntryUsage(line, 7, 1, 0) for line in sorted(kept)]
+    assert await store.usage([LedgerEntry("demo", "2021-07")]) == [EntryUsage(LedgerEntry("demo", "2021-07"), 0, 0, 0)]
     await store.prune(days=2, months=3)
-    assert len(await store.usage()) == len(kept)
+    assert len(await store.all_usage()) == len(kept)
 
 
 async def test_a_line_that_calls_under_way_hold_parts_of_is_not_pruned(store: Store) -> None:
@@ -273,13 +303,13 @@ async def test_a_closed_account_is_closed_until_its_moment_or_until_reopened(
     later = first._replace(until=now.now() + 20)
     other = ExhaustedQuota("other", now.now() + 90, "spent")
     for closure in (first, later, other):
-        await store.close_account(closure)
-    assert sorted(await store.closures()) == [later, other]
-    await store.reopen("other")
-    await store.reopen("none such")
-    assert await store.closures() == [later]
+        await store.mark_exhausted(closure)
+    assert sorted(await store.exhausted_quotas()) == [later, other]
+    await store.clear_exhausted("other")
+    await store.clear_exhausted("none such")
+    assert await store.exhausted_quotas() == [later]
     now.advance(20)
-    assert await store.closures() == []
+    assert await store.exhausted_quotas() == []
 
 
 async def test_numbers_beyond_32_bits_are_exact(store: Store) -> None:

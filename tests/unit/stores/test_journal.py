@@ -12,10 +12,11 @@ from support import log_lines
 from proxy.gateway.quota import ledger
 from proxy.kit import clock
 from proxy.stores import journal
-from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
+from proxy.stores.protocols import EntryGroup, LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
 
 LINES = (LedgerEntry("demo", "2023-11"), LedgerEntry("demo/erp", "2023-11"))
+GROUP = EntryGroup(LINES)
 
 
 @pytest.fixture
@@ -37,16 +38,16 @@ def files(file: Path) -> list[str]:
 async def reopened(file: Path) -> list[tuple[int, int]]:
     """Used and doubtful parts, as whoever opens the store next sees them."""
     store = await SqliteStore.open(file, clock.ManualClock())
-    states = await store.states(LINES)
+    states = await store.usage(LINES)
     await store.aclose()
-    return [(state.used, state.doubtful) for state in states]
+    return [(state.used, state.uncertain) for state in states]
 
 
 async def test_what_a_killed_worker_noted_is_booked_by_the_next(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, LINES, 3, 0)
-    noted.note(1, LINES, 4, 2)
+    noted.note(1, GROUP, 3, 0)
+    noted.note(1, GROUP, 4, 2)
     assert files(file) == ["state.sqlite.worker.1.journal"]
     assert (file.parent / files(file)[0]).stat().st_mode & 0o777 == 0o600
     noted.close()  # as the end of the process does
@@ -59,7 +60,7 @@ async def test_what_a_killed_worker_noted_is_booked_by_the_next(file: Path) -> N
 async def test_what_the_store_has_already_is_not_booked_again(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, LINES, 3, 0)
+    noted.note(1, GROUP, 3, 0)
     await store.settle(Settlement("worker", 1, (), tuple(UsageIncrement(line, 3, 0) for line in LINES)))
     noted.close()
     await store.aclose()
@@ -69,7 +70,7 @@ async def test_what_the_store_has_already_is_not_booked_again(file: Path) -> Non
 async def test_the_notes_of_a_worker_that_lives_are_left_alone(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, LINES, 3, 0)
+    noted.note(1, GROUP, 3, 0)
     assert await reopened(file) == [(0, 0), (0, 0)]
     assert files(file) == ["state.sqlite.worker.1.journal"]
     noted.settled(1)
@@ -82,7 +83,7 @@ async def test_the_notes_of_a_worker_that_lives_are_left_alone(file: Path) -> No
 async def test_a_note_that_was_cut_was_never_promised(file: Path, cut: bytes) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(1, LINES, 3, 0)
+    noted.note(1, GROUP, 3, 0)
     noted.close()
     notes = file.parent / files(file)[0]
     whole = notes.read_bytes()
@@ -95,8 +96,8 @@ async def test_notes_beyond_the_first_pages_are_kept_too(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     for _ in range(3000):
-        noted.note(1, LINES, 1, 0)
-    assert (file.parent / files(file)[0]).stat().st_size > journal.PAGES
+        noted.note(1, GROUP, 1, 0)
+    assert (file.parent / files(file)[0]).stat().st_size > journal.GROWTH
     noted.close()
     await store.aclose()
     assert await reopened(file) == [(3000, 0), (3000, 0)]
@@ -105,8 +106,8 @@ async def test_notes_beyond_the_first_pages_are_kept_too(file: Path) -> None:
 async def test_a_workers_settlements_are_booked_in_the_order_of_their_numbers(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.note(9, LINES, 3, 0)  # under way when the worker was killed
-    noted.note(10, LINES, 4, 0)
+    noted.note(9, GROUP, 3, 0)  # under way when the worker was killed
+    noted.note(10, GROUP, 4, 0)
     noted.close()
     await store.aclose()
     assert await reopened(file) == [(7, 0), (7, 0)]
@@ -114,8 +115,8 @@ async def test_a_workers_settlements_are_booked_in_the_order_of_their_numbers(fi
 
 async def test_notes_that_somebody_else_settles_in_the_meantime_hold_nobody_up(file: Path) -> None:
     for owner in ("first", "second", "third"):
-        noted = journal.Journal(file, owner)
-        noted.note(1, LINES, 3, 0)
+        noted = journal.FileJournal(file, owner)
+        noted.note(1, GROUP, 3, 0)
         noted.close()
     found = []
     for notes, settlement in journal.left_behind(file):
@@ -126,9 +127,9 @@ async def test_notes_that_somebody_else_settles_in_the_meantime_hold_nobody_up(f
 
 
 async def test_what_comes_after_a_settlement_that_somebody_else_makes_waits_for_it(file: Path) -> None:
-    noted = journal.Journal(file, "worker")
-    noted.note(9, LINES, 3, 0)
-    noted.note(10, LINES, 4, 0)
+    noted = journal.FileJournal(file, "worker")
+    noted.note(9, GROUP, 3, 0)
+    noted.note(10, GROUP, 4, 0)
     noted.close()
     first = journal.left_behind(file)
     assert next(first)[1].sequence == 9
@@ -139,8 +140,8 @@ async def test_what_comes_after_a_settlement_that_somebody_else_makes_waits_for_
 
 async def test_a_file_of_any_name_finds_its_notes_again(tmp_path: Path) -> None:
     file = tmp_path / "state[1].sqlite"
-    noted = journal.Journal(file, "worker")
-    noted.note(1, LINES, 3, 0)
+    noted = journal.FileJournal(file, "worker")
+    noted.note(1, GROUP, 3, 0)
     noted.close()
     assert await reopened(file) == [(3, 0), (3, 0)]
 
@@ -148,15 +149,15 @@ async def test_a_file_of_any_name_finds_its_notes_again(tmp_path: Path) -> None:
 async def test_a_ledger_notes_first_and_settles_soon(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
-    await book.look(LINES)
+    await book.refresh(LINES)
     for parts in range(10):
-        await book.book(ledger.RequestUsage(LINES, parts, 1, ""))
+        await book.book(ledger.RequestUsage(GROUP, parts, 1, ""))
     assert files(file) == ["state.sqlite.worker.1.journal"]
-    assert book.spent(LINES[0]) == 55
-    await book.look(LINES)
+    assert book.counted(LINES[0]) == 55
+    await book.refresh(LINES)
     assert files(file) == []
-    assert [state[1:3] for state in await store.states(LINES)] == [(45, 10)] * 2
-    await book.book(ledger.RequestUsage(LINES, 1, 0, ""))
+    assert [state[1:3] for state in await store.usage(LINES)] == [(45, 10)] * 2
+    await book.book(ledger.RequestUsage(GROUP, 1, 0, ""))
     await book.close()
     assert files(file) == []
     await store.aclose()
@@ -171,29 +172,29 @@ async def test_where_nothing_can_be_noted_it_is_written_at_once(file: Path, monk
         raise OSError("the disk is full")
 
     monkeypatch.setattr("os.pwrite", full)
-    await book.book(ledger.RequestUsage(LINES, 7, 0, ""))
+    await book.book(ledger.RequestUsage(GROUP, 7, 0, ""))
     monkeypatch.undo()
-    assert [state.used for state in await store.states(LINES)] == [7, 7]
+    assert [state.used for state in await store.usage(LINES)] == [7, 7]
     await book.close()
     await store.aclose()
 
 
 async def test_a_disk_that_is_full_before_the_pages_end_takes_no_note(file: Path) -> None:
-    noted = journal.Journal(file, "worker")
+    noted = journal.FileJournal(file, "worker")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.PAGES // 2, before[1]))  # a write that ends short, as there
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.GROWTH // 2, before[1]))  # a write that ends short, as there
     try:
         with pytest.raises(OSError, match="space"):
-            noted.note(1, LINES, 7, 0)
+            noted.note(1, GROUP, 7, 0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    noted.note(1, LINES, 7, 0)
+    noted.note(1, GROUP, 7, 0)
     noted.close()
     assert await reopened(file) == [(7, 0), (7, 0)]
 
 
 async def test_a_file_that_cannot_be_locked_is_not_left_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = journal.Journal(file, "worker")
+    noted = journal.FileJournal(file, "worker")
 
     def none(*_: object) -> None:
         raise OSError("no locks here")
@@ -202,16 +203,16 @@ async def test_a_file_that_cannot_be_locked_is_not_left_open(file: Path, monkeyp
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with pytest.raises(OSError, match="no locks"):
-            noted.note(1, LINES, 7, 0)
+            noted.note(1, GROUP, 7, 0)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_lines_of_days_that_are_over_are_forgotten(file: Path) -> None:
-    noted = journal.Journal(file, "worker")
+async def test_entries_of_past_days_are_not_kept_in_memory(file: Path) -> None:
+    noted = journal.FileJournal(file, "worker")
     for day in range(1, 100):
-        noted.note(day, (LedgerEntry("demo", f"day {day}"),), 1, 0)
+        noted.note(day, EntryGroup((LedgerEntry("demo", f"day {day}"),)), 1, 0)
         noted.settled(day)
-    assert len(noted._known) == 1
+    assert noted._files == {}
 
 
 async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
@@ -223,9 +224,9 @@ async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
     def refused(*_: object, **__: object) -> None:
         raise PermissionError("not here")
 
-    await book.book(ledger.RequestUsage(LINES, 3, 0, ""))
+    await book.book(ledger.RequestUsage(GROUP, 3, 0, ""))
     monkeypatch.setattr("pathlib.Path.unlink", refused)
-    await book.book(ledger.RequestUsage(LINES, 4, 0, "a claim"))
+    await book.book(ledger.RequestUsage(GROUP, 4, 0, "a claim"))
     monkeypatch.undo()
     await book.close()
     await store.aclose()
@@ -237,10 +238,10 @@ async def test_a_file_that_cannot_be_removed_costs_nobody_an_answer(
 async def test_open_intents_of_a_killed_worker_become_uncertain_usage_once(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    intents = [noted.open_intent(parts, LINES) for parts in (3, 20, 100)]
-    noted.note(1, LINES, 2, 0)
+    intents = [noted.open_intent(parts, GROUP) for parts in (3, 20, 100)]
+    noted.note(1, GROUP, 2, 0)
     noted.close_intent(intents[1])
-    assert noted.open_intent(5, LINES) == intents[1]
+    assert noted.open_intent(5, GROUP) == intents[1]
     noted.close()
     await store.aclose()
     assert await reopened(file) == [(2, 108), (2, 108)]
@@ -251,7 +252,7 @@ async def test_open_intents_of_a_killed_worker_become_uncertain_usage_once(file:
 async def test_intents_of_a_worker_that_lives_are_left_alone_and_go_with_it(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    intent = noted.open_intent(3, LINES)
+    intent = noted.open_intent(3, GROUP)
     assert await reopened(file) == [(0, 0), (0, 0)]
     noted.close_intent(intent)
     noted.close()
@@ -262,7 +263,7 @@ async def test_intents_of_a_worker_that_lives_are_left_alone_and_go_with_it(file
 async def test_a_killed_worker_without_open_intents_leaves_nothing_behind(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
-    noted.close_intent(noted.open_intent(3, LINES))
+    noted.close_intent(noted.open_intent(3, GROUP))
     noted._intents.close()  # as the end of the process does
     assert await reopened(file) == [(0, 0), (0, 0)]
     assert list(file.parent.glob("*.intents")) == []
@@ -273,7 +274,7 @@ async def test_an_intent_that_was_cut_takes_nothing_from_the_others(file: Path) 
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
     for _ in range(100):
-        noted.open_intent(1, LINES)
+        noted.open_intent(1, GROUP)
     noted.close()
     intents = next(file.parent.glob("*.intents"))
     content = bytearray(intents.read_bytes())
@@ -284,24 +285,24 @@ async def test_an_intent_that_was_cut_takes_nothing_from_the_others(file: Path) 
 
 
 async def test_an_intent_that_does_not_fit_is_refused_and_the_next_one_is_taken(file: Path) -> None:
-    noted = journal.Journal(file, "worker")
+    noted = journal.FileJournal(file, "worker")
     with pytest.raises(OSError, match="too long"):
-        noted.open_intent(3, [LedgerEntry("x" * journal.SLOT, "2023-11")])
-    assert noted.open_intent(3, LINES) == 0
+        noted.open_intent(3, EntryGroup((LedgerEntry("x" * journal.SLOT, "2023-11"),)))
+    assert noted.open_intent(3, GROUP) == 0
     noted.close()
 
 
 async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
-    intent = book.open_intent(20, LINES)
+    intent = book.open_intent(20, GROUP)
 
     def full(*_: object) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(journal.Journal, "note", full)
+    monkeypatch.setattr(journal.FileJournal, "note", full)
     await store.aclose()  # it can be reached no longer
-    await book.book(ledger.RequestUsage(LINES, 3, 0, "", intent))
+    await book.book(ledger.RequestUsage(GROUP, 3, 0, "", intent))
     await book.close()
     assert await reopened(file) == [(0, 20), (0, 20)]
 
@@ -309,7 +310,7 @@ async def test_usage_that_only_memory_has_keeps_its_intent_open(file: Path, monk
 async def test_usage_that_is_in_the_journal_is_not_reported_as_lost(file: Path, written: io.StringIO) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
-    await book.book(ledger.RequestUsage(LINES, 3, 0, "", book.open_intent(20, LINES)))
+    await book.book(ledger.RequestUsage(GROUP, 3, 0, "", book.open_intent(20, GROUP)))
     await store.aclose()
     await book.close()
     assert "usage booking failed" not in written.getvalue()

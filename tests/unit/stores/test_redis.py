@@ -32,13 +32,13 @@ def inside(redis_server: RedisServer) -> Any:
 async def test_every_key_has_the_tag_and_what_ends_has_an_expiry(
     store: Any, inside: Any, now: clock.ManualClock
 ) -> None:
-    await store.alive("worker", 10)
+    await store.heartbeat("worker", 10)
     await store.keep_token("demo", "a-token", now.now() + 600)
     await store.lock("token:demo", "worker", 30)
     await store.take("demo", (windows.Window(2, 1.0), windows.Window(9, 900.0)))
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
-    await store.close_account(ExhaustedQuota("demo", now.now() + 99, "spent"))
+    await store.mark_exhausted(ExhaustedQuota("demo", now.now() + 99, "spent"))
     lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
     assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker"}
@@ -59,13 +59,13 @@ async def test_a_log_of_requests_is_no_longer_than_its_largest_window(
 
 
 async def test_a_server_that_has_forgotten_the_scripts_is_told_again(store: Any, inside: Any) -> None:
-    await store.alive("worker", 10)
+    await store.heartbeat("worker", 10)
     inside.script_flush()
     assert await store.reserve([claim("a", 5)]) == [None]
 
 
 async def test_a_connection_that_was_cut_is_made_anew(store: Any, inside: Any) -> None:
-    await store.alive("worker", 10)
+    await store.heartbeat("worker", 10)
     inside.client_kill_filter(_type="normal", skipme=True)
     assert await store.reserve([claim("a", 5)]) == [None]
 
@@ -74,7 +74,7 @@ async def test_a_server_that_is_not_there_is_an_error_without_the_password(
     tmp_path: Path, now: clock.ManualClock
 ) -> None:
     store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", now)
-    for asked in (store.usage(), store.alive("worker", 10), store.token("demo"), store.settle(settlement(1))):
+    for asked in (store.all_usage(), store.heartbeat("worker", 10), store.token("demo"), store.settle(settlement(1))):
         with pytest.raises(errors.StoreUnavailable, match="Redis") as caught:
             await asked
         assert SECRET not in repr((caught.value, caught.value.__cause__))
@@ -85,7 +85,7 @@ async def test_a_server_that_is_not_there_is_an_error_without_the_password(
 async def test_a_server_that_refuses_is_an_error_too(store: Any, inside: Any) -> None:
     inside.set("{v3bridge}:lines", "not a set")
     with pytest.raises(errors.StoreUnavailable, match="ResponseError"):
-        await store.usage()
+        await store.all_usage()
 
 
 async def test_an_address_that_is_none_is_a_mistake_without_the_password(now: clock.ManualClock) -> None:

@@ -13,7 +13,7 @@ from unit.stores.test_contract import NOVEMBER, claim, settlement
 
 from proxy import errors
 from proxy.kit import clock, windows
-from proxy.stores import sqlite_file
+from proxy.stores import sqlite_schema
 from proxy.stores.protocols import EntryUsage
 from proxy.stores.sqlite import SqliteStore
 
@@ -73,15 +73,15 @@ async def test_its_thread_has_a_name_and_an_end(store: Any) -> None:
     await store.aclose()
     assert names() == []
     with pytest.raises(errors.StoreUnavailable, match="closed"):
-        await store.usage()
+        await store.all_usage()
 
 
 async def test_a_newer_schema_is_refused_by_name_and_number(file: Any, now: clock.ManualClock) -> None:
     await (await SqliteStore.open(file, now)).aclose()
     with sqlite3.connect(file) as newer:
-        newer.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
+        newer.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
     newer.close()
-    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 4"):
+    with pytest.raises(errors.ConfigError, match=r"state\.sqlite: was made by a newer v3bridge \(its schema is 5"):
         await SqliteStore.open(file, now)
 
 
@@ -112,21 +112,21 @@ async def test_a_place_that_cannot_be_is_refused_by_name(tmp_path: Path, now: cl
 
 async def test_many_can_open_a_new_file_at_once(file: Any, now: clock.ManualClock) -> None:
     stores = await asyncio.gather(*(SqliteStore.open(file, now) for _ in range(8)))
-    await asyncio.gather(*(store.alive(str(number), 10) for number, store in enumerate(stores)))
+    await asyncio.gather(*(store.heartbeat(str(number), 10) for number, store in enumerate(stores)))
     for store in stores:
         await store.aclose()
 
 
 async def test_an_operation_that_fails_leaves_nothing_behind_and_the_next_one_works(store: Any, file: Any) -> None:
     with sqlite3.connect(file) as broken:
-        broken.execute("CREATE TRIGGER fails BEFORE INSERT ON lines BEGIN SELECT RAISE(ABORT, 'it broke'); END")
+        broken.execute("CREATE TRIGGER fails BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'it broke'); END")
     with pytest.raises(errors.StoreUnavailable, match="SQLite"):
         await store.settle(settlement(1, (NOVEMBER, 7, 0), claims="a"))
     with broken:
         broken.execute("DROP TRIGGER fails")
     broken.close()
     await store.settle(settlement(1, (NOVEMBER, 7, 0), claims="a"))
-    assert [state[1:] for state in await store.states([NOVEMBER])] == [(7, 0, 0)]
+    assert [state[1:] for state in await store.usage([NOVEMBER])] == [(7, 0, 0)]
 
 
 async def test_a_file_that_another_holds_for_too_long_is_an_error_of_ours(store: Any, file: Any) -> None:
@@ -165,7 +165,7 @@ async def test_requests_that_no_window_needs_are_forgotten(file: Any, store: Any
 def test_the_files_mode_does_not_hang_on_the_callers_mask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        sqlite_file.connect(tmp_path / "deep" / "state.sqlite").close()
+        sqlite_schema.connect(tmp_path / "deep" / "state.sqlite").close()
     finally:
         os.umask(before)
     assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
@@ -176,18 +176,52 @@ async def test_a_file_of_an_older_version_keeps_what_it_holds_and_learns_the_res
 ) -> None:
     file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
-        older.executescript(f"{sqlite_file._STEPS[0]}; PRAGMA user_version = 1;")
+        older.executescript(f"{sqlite_schema._MIGRATIONS[0]}; PRAGMA user_version = 1;")
         older.execute("INSERT INTO lines VALUES (?, ?, 7, 0)", NOVEMBER)
         older.execute("INSERT INTO claims VALUES (?, ?, 'a', 'dead', 5)", NOVEMBER)
     older.close()
     for _ in range(2):
         store = await SqliteStore.open(file, now)
         await store.put_note("a kind", "an owner", "a text")
-        assert (await store.states([NOVEMBER]))[0].used == 7
+        assert (await store.usage([NOVEMBER]))[0].used == 7
         assert await store.notes("a kind") == {"an owner": "a text"}
-        await store.alive("worker", 10)
-        assert (await store.states([NOVEMBER]))[0][1:] == (7, 5, 0)
+        await store.heartbeat("worker", 10)
+        assert (await store.usage([NOVEMBER]))[0][1:] == (7, 5, 0)
         await store.aclose()
+
+
+async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhausted_quotas(
+    file: Any, now: clock.ManualClock
+) -> None:
+    file.parent.mkdir(parents=True)
+    with sqlite3.connect(file) as older:
+        older.executescript(f"{''.join(sqlite_schema._MIGRATIONS[:3])}; PRAGMA user_version = 3;")
+        older.execute("INSERT INTO lines VALUES (?, ?, 7, 2)", NOVEMBER)
+        older.execute("INSERT INTO claims VALUES (?, ?, 'held', 'alive', 5)", NOVEMBER)
+        older.execute("INSERT INTO intents VALUES ('held', 'alive', 5, '[[\"demo\",\"2023-11\"]]', 0)")
+        older.execute("INSERT INTO intents VALUES ('late', 'alive', 2, '[[\"demo\",\"2023-11\"]]', 1)")
+        older.execute("INSERT INTO owners VALUES ('alive', ?, 4)", (now.now() + 60,))
+        older.execute("INSERT INTO closures VALUES ('demo', 9e9, 'spent')")
+        until = now.now() + 60
+        for key in ("warned:demo 2023-11 50", "reconcile:demo", "rate:demo/erp"):
+            older.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, now.now(), until))
+        older.execute("INSERT INTO tokens VALUES ('pause:a', 'refused', ?)", (until,))
+        older.execute("INSERT INTO tokens VALUES ('token:a', 'a-token', ?)", (until,))
+    older.close()
+    for _ in range(2):
+        store = await SqliteStore.open(file, now)
+        assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 7, 2, 5)]
+        assert [quota.account for quota in await store.exhausted_quotas()] == ["demo"]
+        assert not await store.claim_once("warned:demo 2023-11 50", 60)
+        assert not await store.claim_once("reconcile:demo", 60)
+        assert await store.take("rate:demo/erp", (windows.Window(1, 60.0),)) == pytest.approx(60.0)
+        assert (await store.cooldown("pause:a"), await store.token("pause:a")) == ("refused", None)
+        assert await store.token("token:a") == ("a-token", until)
+        await store.aclose()
+    store = await SqliteStore.open(file, now)
+    await store.settle(settlement(5, (NOVEMBER, 3, 0), claims=("held", "late"), owner="alive"))
+    assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 10, 0, 0)]
+    await store.aclose()
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -195,7 +229,7 @@ async def test_a_file_that_vanishes_is_noticed(store: Any, file: Any, replaced: 
     file.unlink()
     if replaced:
         file.touch()
-    for work in (store.check_writable(), store.states([NOVEMBER]), store.settle(settlement(1, (NOVEMBER, 7, 0)))):
+    for work in (store.check_writable(), store.usage([NOVEMBER]), store.settle(settlement(1, (NOVEMBER, 7, 0)))):
         with pytest.raises(errors.StoreUnavailable, match=r"state\.sqlite was deleted or replaced; restart"):
             await work
 
@@ -204,4 +238,4 @@ async def test_a_file_that_cannot_be_written_is_noticed(store: Any) -> None:
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
         await store.check_writable()
-    assert await store.states([NOVEMBER]) == [EntryUsage(NOVEMBER, 0, 0, 0)]
+    assert await store.usage([NOVEMBER]) == [EntryUsage(NOVEMBER, 0, 0, 0)]

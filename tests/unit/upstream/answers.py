@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from proxy import model
-from proxy.upstream import wire
+from proxy.upstream import http_post
 
 
 class Data(msgspec.Struct):
@@ -43,6 +43,6 @@ def coded(code: str) -> dict[str, Any]:
     return fault("…", locations="...", path="...", extensions=extensions)
 
 
-def reply(status: int = 200, body: Any = b"", retry_after: str | None = None) -> wire.Reply:
+def reply(status: int = 200, body: Any = b"", retry_after: str | None = None) -> http_post.HttpResponse:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return wire.Reply(status, raw, retry_after)
+    return http_post.HttpResponse(status, raw, retry_after)

@@ -19,10 +19,11 @@ from unit.upstream import identity_service
 
 from proxy import config
 from proxy.kit import clock as clocks
+from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.stores import memory
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
-from proxy.upstream import acquisition, exchange, policies, tokens, wire
+from proxy.upstream import acquisition, http_post, policies, tokens
 from proxy.upstream import session as sessions
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
@@ -73,10 +74,10 @@ def make_jwt() -> Callable[..., str]:
     return lambda **claims: jwt.encode(claims, SIGNING_KEY, algorithm="HS256")
 
 
-@pytest.fixture(params=["session", "exchange"])
-def through(request: pytest.FixtureRequest) -> Callable[[aiohttp.ClientSession, str], wire.Poster]:
-    """Both ways of sending: aiohttp's session itself, and the shorter way over its connections."""
-    return (lambda session, _: session) if request.param == "session" else exchange.Exchanges
+@pytest.fixture(params=["session", "pool client"])
+def through(request: pytest.FixtureRequest) -> Callable[[aiohttp.ClientSession, str], http_post.HttpClient]:
+    """Both HTTP clients: an aiohttp session, and a PoolClient over its connection pool."""
+    return (lambda session, _: session) if request.param == "session" else pool_client.PoolClient
 
 
 @pytest.fixture

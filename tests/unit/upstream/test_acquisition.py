@@ -13,7 +13,7 @@ from unit.upstream.identity_service import DAY, URL, background, until
 
 from proxy import config, errors
 from proxy.kit import clock as clocks
-from proxy.upstream import acquisition, pauses, token_store, tokens, wire
+from proxy.upstream import acquisition, http_post, pauses, token_store, tokens
 
 
 async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(
@@ -350,7 +350,7 @@ async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
     async def crowded(*_: Any) -> None:
         raise errors.DeadlineExceeded("the identity service did not answer in time")
 
-    monkeypatch.setattr(wire, "post", crowded)
+    monkeypatch.setattr(http_post, "post", crowded)
     breaker = make_breaker(failures=1)
     worker = start(breaker=breaker)
     for _ in range(2):  # the second time in the pause that the first has brought

@@ -6,13 +6,13 @@ import pytest
 from unit.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
 
 from proxy import errors
-from proxy.upstream import classify, wire
+from proxy.upstream import classify, http_post
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z; the 1st is 1 388 800 s away
 TO_THE_FIRST = 1_388_800
 
 
-def judged(answer: wire.Reply) -> Data:
+def judged(answer: http_post.HttpResponse) -> Data:
     return classify.data(answer, classify.read(Operation(), answer), NOW)
 
 

@@ -16,7 +16,7 @@ from unit.upstream import answers
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.upstream import graphql, policies, tokens, wire
+from proxy.upstream import graphql, http_post, policies, tokens
 
 
 class Store(tokens.Tokens):
@@ -147,7 +147,7 @@ async def test_a_fresh_token_brings_no_fresh_time(
         allowed.append(request.seconds)
         return replies.pop(0)
 
-    monkeypatch.setattr(wire, "post", slowly)
+    monkeypatch.setattr(http_post, "post", slowly)
     await ask(Upstream(GOOD).answer)
     assert allowed == store.allowed == [30, 18]
 
@@ -310,7 +310,7 @@ async def test_only_what_had_its_time_is_held_against_the_service(
     async def late(*_: Any) -> None:
         raise kind("the service did not answer in time", may_be_billed=True)
 
-    monkeypatch.setattr(wire, "post", late)
+    monkeypatch.setattr(http_post, "post", late)
     breaker = make_breaker(failures=1)
     with pytest.raises(kind):
         await ask(Upstream(GOOD).answer, retries=2, breaker=breaker)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.upstream import identity, wire
+from proxy.upstream import http_post, identity
 
 NOW = 1_700_000_000.0
 
 
-def ok(token: str, rest: str = "") -> wire.Reply:
-    return wire.Reply(200, f'{{"access_token":"{token}"{rest}}}'.encode())
+def ok(token: str, rest: str = "") -> http_post.HttpResponse:
+    return http_post.HttpResponse(200, f'{{"access_token":"{token}"{rest}}}'.encode())
 
 
 def test_the_end_is_the_tokens_own(make_jwt: Callable[..., str]) -> None:
@@ -47,7 +47,7 @@ def test_a_grant_does_not_show_its_token() -> None:
 )
 def test_a_200_without_a_usable_token_is_unreadable(body: bytes, message: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=message):
-        identity.understand(wire.Reply(200, body), "demo", NOW)
+        identity.understand(http_post.HttpResponse(200, body), "demo", NOW)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_a_200_without_a_usable_token_is_unreadable(body: bytes, message: str) -
 )
 def test_a_refusal_is_told_apart(status: int, body: bytes, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
-        identity.understand(wire.Reply(status, body), "demo", NOW)
+        identity.understand(http_post.HttpResponse(status, body), "demo", NOW)
 
 
 @pytest.mark.parametrize("header, seconds", [("7", 7), ("0", 1), (None, 60), ("soon", 60)])
 def test_how_long_to_wait_after_a_429(header: str | None, seconds: int) -> None:
     with pytest.raises(errors.TokenLimit) as found:
-        identity.understand(wire.Reply(429, b"", header), "demo", NOW)
+        identity.understand(http_post.HttpResponse(429, b"", header), "demo", NOW)
     assert found.value.retry_after == seconds
 
 

@@ -14,8 +14,11 @@ from aiohttp import web
 from support.certificates import CertificateAuthority
 
 from proxy import config, errors
+from proxy.upstream import http_post
 from proxy.upstream import session as sessions
-from proxy.upstream import wire
+
+OpenSession = Callable[..., aiohttp.ClientSession]
+Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +60,18 @@ def tls(**files: Path) -> config.Tls:
     return config.Tls(**{name: config.File(file) for name, file in files.items()})
 
 
-def request(url: str) -> wire.Request:
-    return wire.Request(url, "the service", b"body", {}, True)
+def request(url: str) -> http_post.HttpRequest:
+    return http_post.HttpRequest(url, "the service", b"body", {}, True)
 
 
-async def ask(session: Any, url: str, through: Callable[..., wire.Poster] = lambda session, _: session) -> str:
-    return (await wire.post(through(session, url), request(url))).body.decode()
+async def ask(session: Any, url: str, through: Through = lambda session, _: session) -> str:
+    return (await http_post.post(through(session, url), request(url))).body.decode()
 
 
 async def test_a_certificate_of_an_unknown_authority_is_not_trusted(
     serve_tls: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    open_session: OpenSession,
+    through: Through,
 ) -> None:
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
@@ -78,9 +81,9 @@ async def test_a_certificate_of_an_unknown_authority_is_not_trusted(
 
 async def test_ca_file_makes_it_trusted(
     serve_tls: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         assert await ask(session, url, through) == "ok"
@@ -88,9 +91,9 @@ async def test_ca_file_makes_it_trusted(
 
 async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(
     serve_tls: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
@@ -99,9 +102,9 @@ async def test_a_name_that_is_not_in_the_certificate_is_not_trusted(
 
 async def test_a_service_that_asks_for_a_certificate_is_shown_it(
     serve_tls: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
@@ -111,10 +114,10 @@ async def test_a_service_that_asks_for_a_certificate_is_shown_it(
 
 async def test_one_file_can_hold_certificate_and_key(
     serve_tls: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     authority: CertificateAuthority,
     tmp_path: Path,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
@@ -126,9 +129,9 @@ async def test_one_file_can_hold_certificate_and_key(
 
 async def test_without_one_it_breaks_off(
     serve_tls: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
     authority: CertificateAuthority,
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Through,
 ) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
@@ -206,7 +209,7 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(
-    serve_tls: Any, open_session: Callable[..., aiohttp.ClientSession], authority: CertificateAuthority
+    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
     proxy = Proxy()
     async with serve_tls() as url, proxy.running() as address:
@@ -219,7 +222,7 @@ async def test_a_proxy_is_asked_for_a_tunnel_and_sees_nothing_inside(
 
 
 async def test_the_name_and_password_of_a_proxy_are_shown_to_it(
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
 ) -> None:
     proxy = Proxy()
     async with proxy.running() as address:
@@ -232,7 +235,7 @@ async def test_the_name_and_password_of_a_proxy_are_shown_to_it(
 
 
 async def test_a_proxy_that_refuses_is_named_with_its_status(
-    open_session: Callable[..., aiohttp.ClientSession],
+    open_session: OpenSession,
 ) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     async with (
@@ -245,9 +248,7 @@ async def test_a_proxy_that_refuses_is_named_with_its_status(
     assert "hidden" not in found.value.message
 
 
-async def test_a_proxy_that_is_not_there_is_named(
-    open_session: Callable[..., aiohttp.ClientSession], closed_port: int
-) -> None:
+async def test_a_proxy_that_is_not_there_is_named(open_session: OpenSession, closed_port: int) -> None:
     through = config.ProxyAddress(f"http://127.0.0.1:{closed_port}")
     async with open_session(proxy=through) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="no connection to the proxy on the way") as found:
@@ -256,7 +257,7 @@ async def test_a_proxy_that_is_not_there_is_named(
 
 
 async def test_the_environment_names_no_proxy(
-    open_session: Callable[..., aiohttp.ClientSession], serve: Any, monkeypatch: pytest.MonkeyPatch
+    open_session: OpenSession, serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
 

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics as metering
-from proxy.upstream import policies, stalls, wire
-from proxy.upstream import session as sessions
+from proxy.upstream import http_post, policies, stalls
 
 
 class Watcher:
@@ -43,7 +43,7 @@ def begin(requests: stalls.Stalls, *watchers: Watcher) -> stalls.Sending:
     context.run(stalls.WATCHES.set, tuple(each.watch for each in watchers))
     sending = context.run(requests.begin, "op")
     assert sending is not None
-    sending.attempt = sessions.Attempt(0.0)
+    sending.attempt = connector.Attempt(0.0)
     return sending
 
 
@@ -202,7 +202,7 @@ async def test_the_timer_runs_only_while_there_are_requests(metrics: metering.Me
 async def test_it_is_seen_how_much_of_a_response_has_come(
     serve: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    through: Callable[[aiohttp.ClientSession, str], wire.Poster],
+    through: Callable[[aiohttp.ClientSession, str], http_post.HttpClient],
 ) -> None:
     go_on = asyncio.Event()
 
@@ -216,8 +216,8 @@ async def test_it_is_seen_how_much_of_a_response_has_come(
 
     sending = stalls.Sending("op", (), lambda _: True, 0.0)
     async with serve(answer) as url, open_session() as session:
-        request = wire.Request(url, "the service", b"{}", {}, True)
-        task = asyncio.create_task(wire.post(through(session, url), request, sending))
+        request = http_post.HttpRequest(url, "the service", b"{}", {}, True)
+        task = asyncio.create_task(http_post.post(through(session, url), request, sending))
         async with asyncio.timeout(10):
             while sending.attempt is None or sending.attempt.received < 4:
                 await asyncio.sleep(0.005)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from proxy import errors, model, parameters
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.web.v3.parameters import Parameters, Shape, Style
+from proxy.web.v3.parameters import Parameters, RequestProjection, ResponseFormat
 
 BOOK = loader.load(shipped.path("mappings"))
 
 
-def shape(query: str, features: frozenset[str] = frozenset()) -> Shape:
-    """What a query string says about the projection of a part."""
-    return of(query).shape(features, BOOK, "Part")
+def shape(query: str, features: frozenset[str] = frozenset()) -> RequestProjection:
+    """What a query string says about the view of a part."""
+    return of(query).projection(features, BOOK, "Part")
 
 
 def of(query: str) -> Parameters:
@@ -114,23 +114,23 @@ def test_what_is_no_boolean_is_an_error_that_names_it(value: str) -> None:
 @pytest.mark.parametrize(
     "query, style",
     [
-        ("", Style()),
-        ("pretty_print=1", Style(pretty_print=True)),
-        ("callback=", Style()),
-        ("callback=cb&suppress_status_codes=True", Style(callback="cb", suppress_status_codes=True)),
-        ("callback=app.handlers[0].done", Style(callback="app.handlers[0].done")),
-        ("callback=$jq_1", Style(callback="$jq_1")),
-        ("callback=jQuery111_222&pretty_print=true", Style(pretty_print=True, callback="jQuery111_222")),
+        ("", ResponseFormat()),
+        ("pretty_print=1", ResponseFormat(pretty_print=True)),
+        ("callback=", ResponseFormat()),
+        ("callback=cb&suppress_status_codes=True", ResponseFormat(callback="cb", suppress_status_codes=True)),
+        ("callback=app.handlers[0].done", ResponseFormat(callback="app.handlers[0].done")),
+        ("callback=$jq_1", ResponseFormat(callback="$jq_1")),
+        ("callback=jQuery111_222&pretty_print=true", ResponseFormat(pretty_print=True, callback="jQuery111_222")),
     ],
 )
-def test_a_style_is_read(query: str, style: Style) -> None:
-    assert of(query).style() == style
+def test_a_style_is_read(query: str, style: ResponseFormat) -> None:
+    assert of(query).response_format() == style
 
 
 @pytest.mark.parametrize("name", ["1a", "a b", "a()", "alert(1)", "a.", ".a", "a[b]", "a;b", "é", "a%0A", "%3C"])
 def test_a_callback_that_is_no_function_name_is_an_error_that_does_not_repeat_it(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=r"^callback must be the name of a JavaScript function") as caught:
-        of(f"callback={name}").style()
+        of(f"callback={name}").response_format()
     assert len(caught.value.message) < 120
 
 
@@ -200,7 +200,7 @@ def test_the_error_of_a_slice_is_short_whatever_was_sent() -> None:
 
 
 def test_slices_of_several_fields_are_kept_apart_and_the_last_of_one_counts() -> None:
-    cuts = shape("slice[offers]=:1&slice%5Bdescriptions%5D=2:&slice[offers]=:2").cuts
+    cuts = shape("slice[offers]=:1&slice%5Bdescriptions%5D=2:&slice[offers]=:2").slices
     assert cuts == {("offers",): slice(None, 2), ("descriptions",): slice(2, None)}
 
 

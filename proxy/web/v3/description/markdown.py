@@ -1,310 +1,88 @@
-"""docs/reference/v3-surface.md as text: every path, parameter, field and error, from the data of openapi.py.
+"""JSON schemas and tables in words, as Markdown: for markdown.py."""
 
-`v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the mappings.
-"""
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
 
-from collections import Counter, defaultdict
-
-from proxy import bounds
-from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
-from proxy.mapping import coverage, loader, tables
-from proxy.parameters import FALSE, TRUE
-from proxy.planning import match, mpn_search, search_filters
-from proxy.web import direct, server
-from proxy.web.v3 import unsupported
-from proxy.web.v3.description import envelopes, fields, parameters, refusals, shapes
 from proxy.web.v3.description.parameters import Parameter
-from proxy.web.v3.description.wording import anchor, code, default, joined, kind, table, value
-
-HEAD = """\
-# The v3 surface
-
-What became of every path, parameter and field of v3. This page is generated from `mappings/` and the route table. A
-test fails while it is stale; this renews it:
-
-```sh
-.venv/bin/v3bridge surface > docs/reference/v3-surface.md
-```
-
-Machines read the same as OpenAPI 3.1 at `/v3/openapi.json`, for which no apikey is needed. § are sections of the
-contract, v3-rest.md.
-
-"""
-COVERAGE = """\
-| coverage | the value is |
-| --- | --- |
-| exact | the service's, in v3's form |
-| derived | made from the service's, and how |
-| constant | always the same, and why |
-| no source | empty: the service has none, and why |
-
-`include[]` marks fields that are there only when asked for. Where a field needs a feature that the application's plan
-lacks, a client sees the field's empty value. "Read from" is the path in the service's schema: `^` is the object around,
-`$asked` the uid that was asked for, and `String` a plain value that the object is made from.
-
-"""
-SEARCHES = f"""\
-The service searches parts. A filter that it cannot apply is a 400 that lists those it can: without it the result would
-be untrue. So is a field that v3 never had. A facet, a statistic or a sort key that v3 had and the service has not is
-served empty or ignored, and named in `{unsupported.HEADER}` (see below); so are those of specs where the application's
-plan lacks the feature TECH_SPECS. The service sorts by one field: the first that it can; `score desc` may follow.
-
-Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {bounds.PATTERNS.maximum}
-names of a request at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
-the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
-[spec-keys.md](spec-keys.md) lists them.
-
-A filter by `mpn` is a supMultiMatch of up to {mpn_search.MPNS_MAX} numbers, whose parts are compared to the letter;
-other filters go with it. Of each number it asks for {match.CANDIDATES} candidates, or for `start` + `limit` if that is
-more, and for {match.PARTS_MAX} in all at most. All that it finds are billed, those of another punctuation too. Where
-there are more, and with `limit=0`, `hits` is the most there can be. Nothing is counted, the table says what sorts it,
-and `q` is empty or the number itself.
-
-"""
-UNSUPPORTED = f"""\
-Parameters that a response cannot honour are named in the header `{unsupported.HEADER}`, also of cached responses,
-and in the log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
-
-| item | what became of it |
-| --- | --- |
-| `facet[fields][<field>]` | the service cannot count it: no values |
-| `facet[queries]=<query>` | the service cannot filter by it: its count is null |
-| `stats[<field>]` | the service has no numbers of it: all null |
-| `spec_drilldown` | the plan has no technical data, or the search is by part number: nothing is suggested |
-| `sortby=<field>` | the service cannot sort by it, or sorts by another already: ignored |
-| `filter[fields][<field>]=<value>` | nothing has this uid or name: it finds nothing |
-| `filter[queries]=<field>:<value>` | the same |
-| `queries[<number>].<key>` | no key of a query in `/parts/match`: ignored; a query with no other key has an `error` |
-
-Everything but letters, digits and `-._~[]=` is percent-encoded as UTF-8. A name is cut at {unsupported.NAME_MAX}
-characters, the list at {unsupported.LENGTH_MAX}; `+3` at its end stands for three more.
-
-"""
-PATHS = """\
-A path that v3 does not have is a 404 that names the one like it: `/v3/part/match`, `/parts/match` and
-`/api/v4/parts/match` lead to `/parts/match`, `/v3/manufacturers/search` to `/brands/search`. Nothing is redirected.
-https:// on this port, and CONNECT, are refused with a message that says so.
-
-"""
-COMPACT = """\
-JSON is written compactly, in no order of keys. Two bodies recorded in 2018 and 2019 without `pretty_print` are indented
-by two and sorted; no JSON reader sees the difference. Written so, three recorded bodies of 16 to 19 kB would grow by 48
-to 112 % (13 to 27 % as gzip) and take 0.5 to 0.7 ms to write instead of 0.01 ms. `pretty_print` writes as v3 did.
-
-"""
-LISTS = """\
-Brands, categories and sellers are searched in the proxy, by every field they have. Names match word by word, each word
-from its beginning; aliases count. `*` stands for anything, in `q` and in filters. They have no specs: `spec_drilldown`
-adds nothing.
-
-"""
-BOUNDS = f"""\
-A request beyond a bound is a 400 that names the parameter, the bound and the number sent. Each bound keeps what one
-request can cost so small that others need not wait for it. The request line has at most {server.MAX_LINE} bytes, and
-{direct.PATH_MAX} before the query.
-
-"""
-ACTIONS: dict[Action, str] = {
-    "match": "Match",
-    "search": "Search",
-    "get_multi": "Several objects by uid",
-    "get": "One object by uid",
-}
-PLURALS = {"Part": "parts", "Brand": "brands", "Category": "categories", "Seller": "sellers"}
-
-Section = tuple[str, str]
-
-
-def page(mappings: loader.Mappings) -> str:
-    """The whole page."""
-    names = _order(mappings)
-    sections: list[Section] = [
-        ("Endpoints", _endpoints()),
-        ("Parameters of every endpoint", _globals(mappings)),
-        *_actions(),
-        ("Bounds of a request", BOUNDS + _bounds()),
-        ("What searches of parts can name", SEARCHES + _parts(mappings)),
-        ("Unsupported parameters", UNSUPPORTED),
-        ("What other searches can name", LISTS + _lists(mappings)),
-        ("Objects", COVERAGE + _counted(mappings)),
-        *((name, _object(mappings, name)) for name in names),
-        ("Replies", "What stands around the objects. `show[]` and `hide[]` leave it as it is.\n\n" + COMPACT),
-        *((each.name, _envelope(each)) for each in envelopes.ALL),
-        ("Errors", _errors() + PATHS),
-    ]
-    below = {*names, *(each.name for each in envelopes.ALL)}
-    contents = "".join(f"- {anchor(title)}\n" for title, _ in sections if title not in below)
-    bodies = "".join(f"{'###' if title in below else '##'} {title}\n\n{body}" for title, body in sections)
-    return f"{HEAD}{contents}\n{bodies}".rstrip("\n") + "\n"
-
-
-def _endpoints() -> str:
-    text = (
-        f"All are read with GET under {joined(code(PREFIXES))}, a slash at the end at will. HEAD and OPTIONS work too."
-    )
-    rows = [(code([each.path]), _answer(each), each.cost) for each in ENDPOINTS]
-    return f"{text}\n\n" + table(("path", "answers", "parts billed"), rows)
-
-
-def _answer(endpoint: Endpoint) -> str:
-    one = kind(envelopes.ref(endpoint.object))
-    alias = f", as {code([endpoint.alias_of])}" if endpoint.alias_of else ""
-    return {
-        "match": kind(envelopes.answer(endpoint)),
-        "search": f"{kind(envelopes.ref('SearchResponse'))} of {one}",
-        "get_multi": f"{one} by uid, without `__class__`",
-        "get": one + alias,
-    }[endpoint.action]
-
-
-def _bounds() -> str:
-    rows = [(code(each.parameters), f"{each.maximum} {each.unit}", each.reason) for each in bounds.ALL]
-    return table(("bounded", "at most", "because"), rows)
-
-
-def _globals(mappings: loader.Mappings) -> str:
-    yes, no = (code(sorted(words - {""})) for words in (TRUE, FALSE))
-    forms = (
-        f"True is {yes}, in any case of letters, or a name without a value; false is {no}. Several texts are sent as "
-        "`name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"
-    )
-    included = {name: mappings.includable(name) for name in PLURALS}
-    rows = [
-        (kind(envelopes.ref(name)), code(_ordered(mappings, name, found))) for name, found in included.items() if found
-    ]
-    known = "What `include[]` knows:\n\n" + table(("object", "fields"), rows)
-    return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + known
-
-
-def _ordered(mappings: loader.Mappings, name: str, some: frozenset[str]) -> list[str]:
-    return [field for field in mappings.rules[name].fields if field in some]
-
-
-def _actions() -> list[Section]:
-    """Endpoints with the same parameters together."""
-    groups: dict[tuple[Action, tuple[Parameter, ...]], list[Endpoint]] = defaultdict(list)
-    for endpoint in ENDPOINTS:
-        groups[endpoint.action, parameters.of(endpoint)].append(endpoint)
-    order = list(ACTIONS)
-    ordered = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
-    return [(_title(action, group), _action(own, group)) for (action, own), group in ordered]
-
-
-def _title(action: Action, group: list[Endpoint]) -> str:
-    plurals = [PLURALS[name] for name in dict.fromkeys(endpoint.object for endpoint in group)]
-    return f"{ACTIONS[action]} of {joined(', '.join(plurals))}" if action == "search" else ACTIONS[action]
-
-
-def _action(own: tuple[Parameter, ...], group: list[Endpoint]) -> str:
-    text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own)}"
-    if group[0].action == "match":
-        text += "A query is an object. What is wrong with one is its own `error`; the others are answered.\n\n"
-        text += _table(parameters.QUERY, "key")
-    return text
-
-
-def _table(some: tuple[Parameter, ...], first: str = "parameter") -> str:
-    rows = [(code([each.name]), value(each), default(each), each.meaning, each.source) for each in some]
-    return table((first, "value", "default", "meaning", "§"), rows)
-
-
-def _parts(mappings: loader.Mappings) -> str:
-    entries = {**mappings.tables.search, fields.SPECS: search_filters.field_support(mappings.tables, fields.A_SPEC)}
-    rows = [
-        (code([name]), _filter(name, can), _yes(can.facet), _yes(name == fields.SPECS), _sort(can))
-        for name, can in entries.items()
-        if can is not None
-    ]
-    return table(("field", "filter", "facet", "stats", "sortby"), rows)
-
-
-def _filter(name: str, can: tables.SearchField) -> str:
-    if can.stock:
-        return "`[1 TO *]`: in stock"
-    if can.number:
-        return "numbers"
-    if can.filter is None:
-        return f"no: {can.instead}" if can.instead else "no"
-    if can.name:
-        return "names"
-    return "uids" if can.uid else "values, `[1 TO 5]`" if name == fields.SPECS else "values"
-
-
-def _sort(can: tables.SearchField) -> str:
-    return "yes, beside `mpn` too" if can.sort and can.path else _yes(can.sort)
-
-
-def _yes(able: object) -> str:
-    return "yes" if able else "no"
-
-
-def _lists(mappings: loader.Mappings) -> str:
-    uses: tuple[fields.Use, ...] = ("filter", "stats")
-    rows = [
-        (kind(envelopes.ref(name)), *(code(fields.usable(mappings, name, use)) or "none" for use in uses))
-        for name in PLURALS
-        if name != "Part"
-    ]
-    return table(("object", "filter, facet, sortby", "stats"), rows)
-
-
-def _order(mappings: loader.Mappings) -> list[str]:
-    """Objects in reading order: a part, then what it holds, then the others."""
-    found: list[str] = []
-    waiting = ["Part", *mappings.rules]
-    while waiting:
-        name = waiting.pop(0)
-        if name not in found:
-            found.append(name)
-            targets = [mappings.rules[name].rule(field).target for field in mappings.rules[name].fields]
-            waiting[:0] = [target for target in targets if target]
-    return found
-
-
-def _counted(mappings: loader.Mappings) -> str:
-    count = Counter(row.kind for row in coverage.of_mappings(mappings))
-    numbers = ", ".join(f"{number} {word}" for word, number in count.most_common())
-    return f"{count.total()} fields: {joined(numbers)}.\n\n"
-
-
-def _object(mappings: loader.Mappings, name: str) -> str:
-    rows = [row for row in coverage.of_mappings(mappings) if row.object == name]
-    class_name = mappings.rules[name].class_
-    said = {None: "", "": "It has no `__class__`. "}.get(class_name, f"Its `__class__` is `{class_name}`. ")
-    lines = [
-        (_field(row), kind(shapes.field(mappings, name, row.field)), row.kind, _read(row), _why(mappings, row))
-        for row in rows
-    ]
-    return f"{said}Source: {rows[0].source}.\n\n" + table(
-        ("field", "type", "coverage", "read from", "how, or why"), lines
-    )
-
-
-def _field(row: coverage.FieldCoverage) -> str:
-    marks = ["`include[]`"] * row.include + [f"feature {row.feature}"] * bool(row.feature)
-    return code([row.field]) + (f" ({', '.join(marks)})" if marks else "")
-
-
-def _read(row: coverage.FieldCoverage) -> str:
-    return code([row.upstream]) if row.upstream else ""
-
-
-def _why(mappings: loader.Mappings, row: coverage.FieldCoverage) -> str:
-    """A constant's value is its type already."""
-    return (mappings.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
-
-
-def _envelope(envelope: envelopes.Envelope) -> str:
-    said = {None: "It has no `__class__`.\n\n", envelope.name: ""}.get(
-        envelope.class_, f"Its `__class__` is `{envelope.class_}`.\n\n"
-    )
-    rows = [(code([each.name]), kind(each.schema), each.meaning) for each in envelope.fields]
-    return said + table(("field", "type", "what is in it"), rows)
-
-
-def _errors() -> str:
-    rows = [
-        (each.status, kind(envelopes.ref(each.v3_class)), (each.__doc__ or "").partition("\n")[0])
-        for each in refusals.kinds()
-    ]
-    return table(("status", "body", "when"), rows)
+from proxy.web.v3.description.response_schemas import Schema
+
+CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
+
+
+def kind(schema: Schema) -> str:
+    """A schema in a few words; objects of the page are links."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'], ensure_ascii=False)}`"
+    if "enum" in schema:
+        return " or ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(kind(choice) for choice in schema["anyOf"]))
+    return _plain(schema)
+
+
+def _plain(schema: Schema) -> str:
+    match schema.get("type"):
+        case "array":
+            return f"list of {kind(schema['items'])}"
+        case "object" if "additionalProperties" in schema:
+            return f"object of {kind(schema['additionalProperties'])}"
+        case list(names):
+            return " or ".join(names)
+        case None:
+            return "any"
+        case name:
+            return "uid" if schema.get("pattern") == "^[0-9a-f]{16}$" else str(name)
+
+
+def value(parameter: Parameter) -> str:
+    """What a parameter takes."""
+    words = {
+        "text": "text",
+        "texts": "texts",
+        "flag": "true or false",
+        "whole": f"0 to {parameter.maximum}",
+        "slice": "range",
+        "queries": "JSON",
+        "any": "any JSON",
+    }
+    return words[parameter.kind]
+
+
+def default(parameter: Parameter) -> str:
+    """What its absence means."""
+    if parameter.required:
+        return "required"
+    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
+    """A Markdown table, a blank line after it."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join("| " + " | ".join(_cell(text) for text in line) + " |\n" for line in lines) + "\n"
+
+
+def code(texts: Iterable[str]) -> str:
+    """Names side by side."""
+    return ", ".join(f"`{text}`" for text in texts)
+
+
+def joined(text: str) -> str:
+    """`a, b, c` as `a, b and c`."""
+    return " and ".join(text.rsplit(", ", 1))
+
+
+def anchor(title: str) -> str:
+    """A link to a heading of the page."""
+    name = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{name})"
+
+
+def _cell(text: Any) -> str:
+    """One line, with nothing that Markdown would take for a column or a tag."""
+    line = str(text).replace("|", "\\|").replace("\n", " ")
+    return CODE_OR_TAG.sub(lambda found: found[1] or "\\<", line)

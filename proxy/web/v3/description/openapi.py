@@ -1,19 +1,22 @@
 """The OpenAPI 3.1 description of v3's surface, made of the route table, the parameters' data and the mappings.
 
-Written once at start and served as it is, to anybody: it holds nothing of the configuration but the site's name.
+EncodedBody once at start and served as it is, to anybody: it holds nothing of the configuration but the site's name.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
 
-from proxy import __version__
+from proxy import __version__, bounds, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.kit import encoding
 from proxy.mapping import loader
+from proxy.web.v3 import parameters as readers
 from proxy.web.v3 import routes, unsupported
-from proxy.web.v3.description import envelopes, inputs, parameters, refusals, shapes
-from proxy.web.v3.description.envelopes import TEXT, Schema, either, ref
+from proxy.web.v3.description import field_names, object_schemas, parameters, response_schemas
+from proxy.web.v3.description.parameters import Parameter
+from proxy.web.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
 
 PATH = "/openapi.json"
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}
@@ -32,7 +35,37 @@ UNSUPPORTED = {
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9\-._~%\[\]=]+(, [A-Za-z0-9\-._~%\[\]=]+)*(, \+\d+)?$"},
     }
 }
-LATER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
+RETRY_AFTER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
+KINDS: dict[parameters.Kind, Schema] = {
+    "text": TEXT,
+    "texts": list_of(TEXT),
+    "flag": FLAG,
+    "whole": {**WHOLE, "minimum": 0},
+    "slice": {"type": "string", "pattern": f"^{readers.SLICE.pattern}$"},
+    "any": ANY,
+}
+LIMITS: dict[str, Schema] = {
+    "callback": {"maxLength": bounds.CALLBACK.maximum, "pattern": f"^({readers.CALLBACK.pattern})?$"},
+    "q": {"maxLength": bounds.Q.maximum},
+    "sortby": {"pattern": f"^[^,]*(,[^,]*){{0,{bounds.SORT_KEYS.maximum - 1}}}$"},
+    "uid[]": {"minItems": 1, "maxItems": bounds.UIDS.maximum},
+    **{name: {"maxItems": bounds.PROJECTION.maximum} for name in ("include[]", "show[]", "hide[]")},
+    "slice": {"maxProperties": bounds.PROJECTION.maximum},
+    "filter[fields]": {"maxProperties": bounds.FILTERS.maximum},
+    "filter[queries][]": {"maxItems": bounds.FILTER_QUERIES.maximum},
+    "facet[queries][]": {"maxItems": bounds.COUNTS.maximum},
+    "facet[fields]": {"maxProperties": bounds.COUNTS.maximum},
+    "stats": {"maxProperties": bounds.COUNTS.maximum},
+}
+# Of the values of a parameter that holds the name of a field.
+ITEMS: dict[str, Schema] = {"filter[fields]": {"maxItems": bounds.FILTER_VALUES.maximum}}
+# Recorded v3 uids, contract v3-rest.md §1 and §3.2.
+UIDS = {
+    "Part": "bd4d768f82c5628a",
+    "Brand": "2239e3330e2df5fe",
+    "Category": "8a1e4714bb3951d9",
+    "Seller": "2c3be9310496fffc",
+}
 
 
 def add_to(app: web.Application, mappings: loader.Mappings) -> None:
@@ -51,7 +84,9 @@ def add_to(app: web.Application, mappings: loader.Mappings) -> None:
 
 def document(mappings: loader.Mappings) -> dict[str, Any]:
     """The description."""
-    refused = {status: _refused(status) for endpoint in ENDPOINTS for status in refusals.of(endpoint)}
+    refused = {
+        status: _refused(status) for endpoint in ENDPOINTS for status in response_schemas.error_statuses(endpoint)
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -66,7 +101,7 @@ def document(mappings: loader.Mappings) -> dict[str, Any]:
         "security": [{"apikey": []}],
         "paths": {endpoint.path: {"get": _operation(mappings, endpoint)} for endpoint in ENDPOINTS},
         "components": {
-            "schemas": shapes.components(mappings) | envelopes.components(),
+            "schemas": object_schemas.components(mappings) | response_schemas.components(),
             "responses": {f"Error{status}": refused[status] for status in sorted(refused)},
             "securitySchemes": {"apikey": _apikey()},
         },
@@ -79,32 +114,35 @@ def _apikey() -> dict[str, Any]:
 
 
 def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
-    failures = {str(status): {"$ref": f"#/components/responses/Error{status}"} for status in refusals.of(endpoint)}
+    failures = {
+        str(status): {"$ref": f"#/components/responses/Error{status}"}
+        for status in response_schemas.error_statuses(endpoint)
+    }
     operation = {
         "operationId": f"{endpoint.path.split('/')[1]}_{endpoint.action}",
         "summary": f"{ACTIONS[endpoint.action]}: {endpoint.object}",
         "description": f"Parts billed: {endpoint.cost}.",
         "tags": [endpoint.object],
-        "parameters": list(inputs.of(mappings, endpoint)),
+        "parameters": list(parameters_of(mappings, endpoint)),
         "responses": {"200": _answered(endpoint), **failures},
     }
     return operation | ({"deprecated": True} if endpoint.alias_of else {})
 
 
 def _answered(endpoint: Endpoint) -> dict[str, Any]:
-    errors = [ref(each.name) for each in envelopes.ERRORS]
+    errors = [ref(each.name) for each in response_schemas.ERRORS]
     return {
         "description": "the answer; with suppress_status_codes also any error",
         "headers": HEADERS | UNSUPPORTED,
-        "content": _content(either(envelopes.answer(endpoint), *errors)),
+        "content": _content(either(response_schemas.answer(endpoint), *errors)),
     }
 
 
 def _refused(status: int) -> dict[str, Any]:
-    kinds = [kind for kind in refusals.kinds() if kind.status == status]
+    kinds = [kind for kind in response_schemas.error_types() if kind.status == status]
     return {
         "description": " ".join((kind.__doc__ or "").partition("\n")[0] for kind in kinds),
-        "headers": HEADERS | (LATER if status in (429, 503) else {}),
+        "headers": HEADERS | (RETRY_AFTER if status in (429, 503) else {}),
         "content": _content(ref(kinds[0].v3_class)),
     }
 
@@ -114,3 +152,83 @@ def _content(schema: Schema) -> dict[str, Any]:
         "application/json": {"schema": schema},
         "application/javascript": {"schema": {"type": "string", "description": "with callback: a call of it"}},
     }
+
+
+def parameters_of(mappings: loader.Mappings, endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    """All parameters of an endpoint but the apikey, which is its security scheme."""
+    wanted = (*parameters.of(endpoint), *parameters.GLOBALS)
+    for parameter in wanted:
+        if parameter.head is None:
+            yield _single(mappings, endpoint, parameter)
+    for head in dict.fromkeys(parameter.head for parameter in wanted if parameter.head):
+        yield _by_field(mappings, endpoint, [parameter for parameter in wanted if parameter.head == head])
+
+
+def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter) -> dict[str, Any]:
+    place = "path" if f"{{{parameter.name}}}" in endpoint.path else "query"
+    made: dict[str, Any] = {
+        "name": parameter.name,
+        "in": place,
+        "required": parameter.required,
+        "description": parameter.meaning,
+    }
+    if parameter.kind == "queries":
+        return made | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
+    made["schema"] = _value_schema(parameter) | LIMITS.get(parameter.name, {})
+    if parameter.kind == "texts" and (known := field_names.named(mappings, endpoint.object, parameter)):
+        made["schema"] |= list_of(either({"enum": known}, TEXT))
+    if parameter.name in ("uid", "uid[]"):
+        made["example"] = UIDS[endpoint.object] if place == "path" else [UIDS[endpoint.object]]
+    return made
+
+
+def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
+    """One object for the parameters that begin alike: field to value, or field to options."""
+    first = group[0]
+    options = {parameter.option: {**_value_schema(parameter), "description": parameter.meaning} for parameter in group}
+    value = options.get("") or {
+        "type": "object",
+        "properties": options,
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    value = value | ITEMS.get(first.head or "", {})
+    schema: Schema = {
+        "type": "object",
+        "properties": dict.fromkeys(field_names.named(mappings, endpoint.object, first), value),
+        "additionalProperties": value if first.kind == "slice" else False,
+    }
+    if field_names.takes_specs(endpoint.object, first):
+        schema["patternProperties"] = {field_names.SPECS_PATTERN: value}
+    schema |= LIMITS.get(first.head or "", {})
+    names = ", ".join(parameter.name for parameter in group)
+    return {
+        "name": first.head,
+        "in": "query",
+        "description": f"{names}: brackets go as deep as the object",
+        "style": "deepObject",
+        "explode": True,
+        "schema": schema,
+    }
+
+
+def _queries() -> Schema:
+    properties = {
+        key.name: {**(either(_value_schema(key), NULL) if key.kind != "any" else ANY), "description": key.meaning}
+        for key in parameters.QUERY
+    }
+    query = {
+        "type": "object",
+        "properties": properties,
+        "description": "unknown keys are ignored and named in X-V3-Unsupported",
+    }
+    return {**list_of(query), "maxItems": model.MATCH_QUERIES_MAX}
+
+
+def _value_schema(parameter: Parameter) -> Schema:
+    schema = dict(KINDS[parameter.kind])
+    if parameter.maximum is not None:
+        schema["maximum"] = parameter.maximum
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    return schema

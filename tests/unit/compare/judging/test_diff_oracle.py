@@ -89,21 +89,20 @@ def change(value: Any, rng: random.Random, times: int) -> Any:
 
 
 @given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 4))
-@settings(deadline=None)
 def test_changes_are_found_where_deepdiff_finds_them(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
     assert ours(value, made) == oracle(value, made)
 
 
 @given(v3_responses.RESPONSES, v3_responses.RESPONSES, v3_responses.RANDOM)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_two_answers_differ_exactly_where_deepdiff_says_so(value: Any, other: Any, rng: Any) -> None:
     for made in (other, copy.deepcopy(value), change(value, rng, 1)):
         assert bool(diff.diff(value, made)) == bool(deep(value, made))
 
 
 @given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 2))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -> None:
     made = change(value, rng, times)
     for each in v3_responses.containers(made, list):
@@ -114,6 +113,6 @@ def test_without_order_the_two_agree_as_well(value: Any, rng: Any, times: Any) -
 
 
 @given(st.lists(v3_responses.PLAIN_JSON, max_size=4), st.lists(v3_responses.PLAIN_JSON, max_size=4))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_of_any_json_the_two_agree(baseline: Any, candidate: Any) -> None:
     assert bool(diff.diff(baseline, candidate)) == bool(deep(baseline, candidate))

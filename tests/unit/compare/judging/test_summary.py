@@ -49,7 +49,7 @@ def requests(number: Any, findings: Any = (), start: int = 0, client: str = "erp
 def test_a_row_says_how_many_of_how_many_are_equivalent(summarise: Any) -> None:
     result = summarise([*requests(995), *requests(5, (MPN,), 1000), *requests(3, (), 2000, failure="old: gone")])
     (row,) = result.rows
-    assert (row.client, row.endpoint, row.requests, row.asked, row.equivalent, row.not_compared) == (
+    assert (row.client, row.endpoint, row.requests, row.occurrences, row.equivalent, row.not_compared) == (
         *("erp", "/parts/match"),
         *(1000, 2000, 995, 3),
     )

@@ -68,14 +68,14 @@ comparisons = st.builds(
 
 
 @given(st.lists(comparisons, max_size=12).flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_order_in_which_requests_are_counted_does_not_matter(both: Any) -> None:
     one, other = both
     assert of(*one) == of(*other)
 
 
 @given(st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5), st.lists(comparisons, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_tallies_add_up_in_any_grouping(one: Any, two: Any, three: Any) -> None:
     a, b, c = of(*one), of(*two), of(*three)
     assert merged(merged(a, b), c) == merged(a, merged(b, c)) == merged(c, b, a) == of(*one, *two, *three)
@@ -91,7 +91,7 @@ def test_adding_leaves_the_other_alone() -> None:
 
 
 @given(st.lists(comparisons, max_size=8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_tally_is_the_same_after_it_was_kept(made: Any) -> None:
     whole = of(*made)
     assert msgspec.json.decode(msgspec.json.encode(whole), type=Tally) == whole

@@ -68,8 +68,8 @@ def test_the_worst_of_texts_takes_no_longer_than_a_moment() -> None:
     assert time.process_time() - began < 5
 
 
-@settings(deadline=None, database=None)
-@given(st.text(), st.text(), st.integers(8, 60))
+@settings(database=None)
+@given(st.text(max_size=highlight.WIDTH), st.text(max_size=highlight.WIDTH), st.integers(8, 60))
 def test_the_pieces_are_the_text(baseline: str, candidate: str, window: int) -> None:
     for side, whole in zip(highlight.highlight_pair(baseline, candidate, window), (baseline, candidate), strict=True):
         assert side is not None
@@ -77,7 +77,7 @@ def test_the_pieces_are_the_text(baseline: str, candidate: str, window: int) -> 
         assert text(side) == whole[side.before : len(whole) - side.after]
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(st.text(), st.text())
 def test_what_two_texts_share_is_found(baseline: str, candidate: str) -> None:
     length = highlight.common_prefix(baseline, candidate)

@@ -35,7 +35,7 @@ def test_a_long_object_has_a_member_a_line_and_short_ones_in_one() -> None:
     ]
 
 
-@settings(deadline=None, database=None)
+@settings(database=None)
 @given(VALUES)
 def test_nothing_is_changed_but_white_space(value: Any) -> None:
     assert json.loads(highlight.spread(json.dumps(value))) == value

@@ -102,5 +102,5 @@ def test_costs_that_are_not_known_are_not_guessed() -> None:
     assert plain(words.spent(ComparisonCost(1, 500, None))) == "this run cost 1 part of a budget of 500"
     assert words.spent(ComparisonCost(0, None, None)).endswith("0 parts")
     assert "is not known" in words.per_month(ComparisonCost(1, 500, None))
-    assert "over what time" in words.per_month(ComparisonCost(1, 500, None))
+    assert "timestamps" in words.per_month(ComparisonCost(1, 500, None))
     assert "what its responses cost" in words.per_month(ComparisonCost(1, 500, None))

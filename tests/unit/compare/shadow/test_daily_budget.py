@@ -30,7 +30,7 @@ def response(parts: Any = None, status: int = 200, failure: Any = None) -> Any:
 
 
 async def state(store: Any) -> Any:
-    (found,) = await store.states([DAY])
+    (found,) = await store.usage([DAY])
     return found[1:]
 
 

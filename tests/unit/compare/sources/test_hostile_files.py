@@ -42,14 +42,14 @@ def attempt(read: Any, content: Any, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, *sources.KINDS])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(content=st.binary(max_size=300))
 def test_any_bytes_are_requests_or_a_clear_error(read: Any, kind: Any, content: Any) -> None:
     attempt(read, content, kind)
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(seed=st.integers(0, 2**32))
 def test_a_good_file_with_something_amiss_is_requests_or_a_clear_error(
     read: Any, kind: Any, good: Any, seed: Any
@@ -62,7 +62,7 @@ def test_a_good_file_with_something_amiss_is_requests_or_a_clear_error(
     attempt(read, bytes(content), random.choice([kind, None]))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(values=st.lists(JSON, min_size=1, max_size=4))
 def test_any_json_is_requests_or_a_clear_error(read: Any, values: Any) -> None:
     text = "\n".join(map(json.dumps, values))

@@ -34,7 +34,7 @@ def test_every_key_has_an_account_beside_the_applications() -> None:
 def test_keys_have_the_period_of_their_application() -> None:
     (pair,) = accounts.charged_accounts("demo", application(apikey("a", parts=5), period="lifetime")).values()
     dates = accounts.billing_periods(at("2026-11-21T12:00:00Z"))
-    assert pair.key.line(dates) == LedgerEntry("demo/1", "lifetime")
+    assert pair.key.entry(dates) == LedgerEntry("demo/1", "lifetime")
     assert pair.key.reset(dates, 0.0) is None
 
 
@@ -54,7 +54,7 @@ def test_dates_are_those_of_utc(now: str, day: str, month: str, left: Any) -> No
     assert dates.day_begins <= at(now) < dates.day_ends
     account = accounts.QuotaAccount("demo", 1, "month")
     assert account.reset(dates, at(now)) == left
-    assert account.lines(dates) == (
+    assert account.entries(dates) == (
         LedgerEntry("demo", day),
         LedgerEntry("demo", month),
         LedgerEntry("demo", "lifetime"),

@@ -20,7 +20,7 @@ USED_UP = "You have exceeded your part limit of 100."
 
 async def state(store: Any, line: Any = NOVEMBER) -> Any:
     """Used, doubtful, reserved, as the store has it."""
-    (found,) = await store.states([line])
+    (found,) = await store.usage([line])
     return found[1:]
 
 
@@ -38,7 +38,7 @@ def small() -> Any:
 @pytest.fixture
 async def worker(quotas: Quotas, small: Any) -> Any:
     made = quotas(small)
-    await made.look()
+    await made.refresh()
     return made
 
 
@@ -48,7 +48,7 @@ async def test_the_services_refusal_closes_the_application_until_the_first(
     plan = accounts()
     worker = quotas(plan)
     error = errors.QuotaExhausted(USED_UP, retry_after=1)
-    await (await worker.reserve(plan, 3)).abandon(error)
+    await (await worker.reserve(plan, 3)).release(error)
     assert error.retry_after == TO_DECEMBER
     time.advance(TO_DECEMBER - 60)
     again = await refused(worker, plan, 0)
@@ -61,9 +61,9 @@ async def test_the_services_refusal_closes_the_application_until_the_first(
 async def test_other_workers_and_later_ones_know_of_it(quotas: Quotas, store: Any) -> None:
     plan, other = accounts(), accounts(name="other")
     first = quotas(plan, other)
-    await (await first.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+    await (await first.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
     second = quotas(plan, other, owner="second")
-    await second.look()
+    await second.refresh()
     await refused(second, plan)
     await second.reserve(other, 3)
 
@@ -72,11 +72,11 @@ async def test_it_can_be_opened_again_and_closed_again(quotas: Quotas, store: An
     plan = accounts()
     worker = quotas(plan)
     for _ in range(2):
-        await (await worker.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
-        await worker.look()
+        await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
+        await worker.refresh()
         await refused(worker, plan)
-        await store.reopen("demo")
-        await worker.look()
+        await store.clear_exhausted("demo")
+        await worker.refresh()
         await worker.reserve(plan, 3)
 
 
@@ -86,9 +86,9 @@ async def test_a_lifetime_that_the_service_refuses_is_closed_for_ever(
     plan = accounts(period="lifetime")
     worker = quotas(plan)
     error = errors.QuotaExhausted(USED_UP, retry_after=1)
-    await (await worker.reserve(plan, 3)).abandon(error)
+    await (await worker.reserve(plan, 3)).release(error)
     time.advance(400 * 86_400)
-    await worker.look()
+    await worker.refresh()
     assert error.retry_after == (await refused(worker, plan)).retry_after == 86_400
 
 
@@ -97,9 +97,9 @@ async def test_the_month_after_a_refusal_can_be_refused_anew(
 ) -> None:
     plan = accounts()
     worker = quotas(plan)
-    await (await worker.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+    await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
     time.advance(TO_DECEMBER + 86_400)
-    await (await worker.reserve(plan, 3)).abandon(errors.QuotaExhausted(USED_UP))
+    await (await worker.reserve(plan, 3)).release(errors.QuotaExhausted(USED_UP))
     assert (await refused(worker, plan)).retry_after == 30 * 86_400
 
 
@@ -112,7 +112,7 @@ async def test_a_refusal_on_the_first_may_be_about_the_month_before(
     time.advance(TO_DECEMBER)  # here; the service's month may turn a moment later, or in another time zone
     for each in under_way:
         error = errors.QuotaExhausted(USED_UP)
-        await each.abandon(error)
+        await each.release(error)
         assert error.retry_after == (await refused(worker, plan)).retry_after <= 900
         time.advance(60)
     time.advance(840)

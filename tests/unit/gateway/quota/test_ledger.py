@@ -14,17 +14,18 @@ from unit.gateway.conftest import accounts
 from proxy import errors
 from proxy.gateway.quota import ledger, reservations
 from proxy.kit import clock
-from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord
+from proxy.stores.protocols import EntryGroup, LedgerEntry, QuotaLimit, ReservationRecord
 from proxy.stores.sqlite import SqliteStore
 
 Quotas = Callable[..., reservations.Quota]
 
 NOVEMBER = LedgerEntry("demo", "2023-11")
 LINES = (NOVEMBER,)
+GROUP = EntryGroup(LINES)
 
 
 def cost(used: Any, doubtful: int = 0, claim: str = "") -> Any:
-    return ledger.RequestUsage(LINES, used, doubtful, claim)
+    return ledger.RequestUsage(GROUP, used, doubtful, claim)
 
 
 def claim(name: Any, parts: int = 10, limit: int = 100) -> Any:
@@ -33,7 +34,7 @@ def claim(name: Any, parts: int = 10, limit: int = 100) -> Any:
 
 async def state(store: Any) -> Any:
     away, deaf, store.away, store.deaf = store.away, store.deaf, False, False
-    (found,) = await store.states(LINES)
+    (found,) = await store.usage(LINES)
     store.away, store.deaf = away, deaf
     return found[1:]
 
@@ -75,28 +76,28 @@ async def test_what_arrives_while_one_is_written_goes_together(
     await asyncio.gather(first, *others)
     settlements = [settlement for (settlement,) in gate.calls]
     assert [settlement.sequence for settlement in settlements] == [1, 2]
-    assert settlements[1].claims == ("c0", "c1", "c2", "c3", "c4")
-    assert [booking.used for booking in settlements[1].bookings] == [10]
+    assert settlements[1].reservations == ("c0", "c1", "c2", "c3", "c4")
+    assert [booking.used for booking in settlements[1].increments] == [10]
     assert await state(store) == (11, 0, 0)
 
 
 async def test_what_is_noted_while_one_is_written_waits_for_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "PAUSE", 60)
+    monkeypatch.setattr(ledger, "SETTLE_SECONDS", 60)
     async with contextlib.aclosing(await SqliteStore.open(tmp_path / "state.sqlite", clock.ManualClock())) as store:
         book, gate = ledger.Ledger(store, "worker"), Gate(store, "settle", monkeypatch)
         await book.book(cost(1))
-        looking = asyncio.create_task(book.look(LINES))
+        looking = asyncio.create_task(book.refresh(LINES))
         await gate.entered.wait()
         await book.book(cost(2))
         gate.open.set()
         await looking
         assert [settlement.sequence for (settlement,) in gate.calls] == [1]
-        assert book.spent(NOVEMBER) == 3
+        assert book.counted(NOVEMBER) == 3
         await book.close()
         assert [settlement.sequence for (settlement,) in gate.calls] == [1, 2]
-        assert (await store.states(LINES))[0].used == 3
+        assert (await store.usage(LINES))[0].used == 3
 
 
 async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
@@ -107,9 +108,9 @@ async def test_a_store_that_is_away_loses_nothing_and_is_told_of_once(
     for _ in range(5):
         await book.book(cost(2, 1))
     assert await state(store) == (1, 0, 0)
-    await book.look(LINES)
+    await book.refresh(LINES)
     store.away = False
-    await book.look(LINES)
+    await book.refresh(LINES)
     assert await state(store) == (11, 5, 0)
     await book.book(cost(3))
     assert await state(store) == (14, 5, 0)
@@ -131,9 +132,9 @@ async def test_an_answer_that_was_lost_is_not_a_second_booking(book: Any, store:
     await book.book(cost(5, claim="a"))
     await book.book(cost(2))
     assert await state(store) == (5, 0, 0)
-    await book.look(LINES)
+    await book.refresh(LINES)
     store.deaf = False
-    await book.look(LINES)
+    await book.refresh(LINES)
     assert await state(store) == (7, 0, 0)
 
 
@@ -141,8 +142,8 @@ async def test_bookings_wait_in_no_more_room_than_there_are_lines(book: Any, sto
     store.away = True
     for _ in range(1_000):
         await book.book(cost(1))
-    assert len(book._since) == 1
-    assert len(book._unsure.bookings) == 1
+    assert len(book._unwritten) == 1
+    assert len(book._unconfirmed.increments) == 1
 
 
 async def test_a_caller_that_goes_away_is_booked_all_the_same(
@@ -157,7 +158,7 @@ async def test_a_caller_that_goes_away_is_booked_all_the_same(
         task.cancel()
     gate.open.set()
     await asyncio.wait(tasks)
-    await book.look(LINES)
+    await book.refresh(LINES)
     assert await state(store) == (3, 0, 0)
 
 
@@ -178,7 +179,7 @@ async def test_a_caller_that_goes_away_leaves_no_claim_behind(
     gone.cancel()
     gate.open.set()
     await asyncio.wait((leader, follower))
-    await book.look(LINES)
+    await book.refresh(LINES)
     held = [task for task in (leader, follower) if not task.cancelled()]
     assert await state(store) == (0, 0, 10 * len(held))
     assert book._unanswered == set()
@@ -190,19 +191,19 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(book: Any, store: Any
         await book.hold(claim("a"))
     assert await state(store) == (0, 0, 10)
     store.deaf = False
-    await book.look(LINES)
+    await book.refresh(LINES)
     assert await state(store) == (0, 0, 0)
 
 
 async def test_the_standing_holds_what_was_booked_here_and_what_was_looked_up(book: Any, store: Any) -> None:
-    await book.look(LINES)
+    await book.refresh(LINES)
     await book.book(cost(5, 2))
-    assert book.standing(NOVEMBER)[1:] == (5, 2, 0)
+    assert book.usage(NOVEMBER)[1:] == (5, 2, 0)
     store.away = True
     await book.book(cost(1))
-    assert book.standing(NOVEMBER)[1:] == (6, 2, 0)
-    await book.look(LINES)
-    assert book.standing(NOVEMBER)[1:] == (6, 2, 0)
+    assert book.usage(NOVEMBER)[1:] == (6, 2, 0)
+    await book.refresh(LINES)
+    assert book.usage(NOVEMBER)[1:] == (6, 2, 0)
 
 
 async def test_what_is_left_is_written_at_the_end(book: Any, store: Any) -> None:
@@ -227,16 +228,16 @@ async def test_what_cannot_be_written_at_the_end_is_told_of_with_figures(
 async def test_a_limited_account_is_not_served_while_the_store_is_away(quotas: Quotas, store: Any) -> None:
     limited, free = accounts(parts=100), accounts(name="free")
     worker = quotas(limited, free)
-    await worker.look()
+    await worker.refresh()
     store.away = True
     with pytest.raises(errors.StoreUnavailable):
         await worker.reserve(limited, 3)
     await (await worker.reserve(free, 3)).settle(3)
-    await worker.look()
+    await worker.refresh()
     store.away = False
-    await worker.look()
+    await worker.refresh()
     assert await state(store) == (0, 0, 0)
-    assert (await store.states([LedgerEntry("free", "2023-11")]))[0].used == 3
+    assert (await store.usage([LedgerEntry("free", "2023-11")]))[0].used == 3
     await worker.reserve(limited, 100)
 
 
@@ -245,12 +246,12 @@ async def test_a_closure_that_could_not_be_stored_is_believed_here_and_stored_la
     worker = quotas(plan)
     held = await worker.reserve(plan, 3)
     store.away = True
-    await held.abandon(errors.QuotaExhausted("used up"))
+    await held.release(errors.QuotaExhausted("used up"))
     with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
     store.away = False
-    await worker.look()
-    assert [closure.account for closure in await store.closures()] == ["demo"]
+    await worker.refresh()
+    assert [closure.account for closure in await store.exhausted_quotas()] == ["demo"]
     with pytest.raises(errors.QuotaExhausted):
         await worker.reserve(plan, 3)
 
@@ -263,7 +264,7 @@ async def test_a_worker_can_start_before_its_store(quotas: Quotas, store: Any, w
     with pytest.raises(errors.StoreUnavailable):
         await worker.reserve(plan, 3)
     store.away = False
-    await worker.look()
+    await worker.refresh()
     await (await worker.reserve(plan, 3)).settle(3)
     await worker.close()
     assert await state(store) == (3, 0, 0)

@@ -23,7 +23,7 @@ USED_UP = "You have exceeded your part limit of 100."
 
 async def state(store: Any, line: Any = NOVEMBER) -> Any:
     """Used, doubtful, reserved, as the store has it."""
-    (found,) = await store.states([line])
+    (found,) = await store.usage([line])
     return found[1:]
 
 
@@ -41,7 +41,7 @@ def small() -> Any:
 @pytest.fixture
 async def worker(quotas: Quotas, small: Any) -> Any:
     made = quotas(small)
-    await made.look()
+    await made.refresh()
     return made
 
 
@@ -56,7 +56,7 @@ async def test_a_call_holds_its_worst_case_and_settles_what_came_back(worker: An
 async def test_parts_go_onto_day_month_and_lifetime_of_application_and_key(worker: Any, small: Any, store: Any) -> None:
     await (await worker.reserve(small, 60)).settle(7)
     periods = ("2023-11", "2023-11-14", "lifetime")
-    assert [(each.line, each.used) for each in await store.usage()] == [
+    assert [(each.entry, each.used) for each in await store.all_usage()] == [
         (LedgerEntry(account, period), 7) for account in ("demo", "demo/erp") for period in periods
     ]
 
@@ -111,11 +111,11 @@ async def test_a_lifetime_does_not_begin_anew(quotas: Quotas, store: Any, time: 
     worker = quotas(plan)
     await (await worker.reserve(plan, 100)).settle(100)
     time.advance(TO_DECEMBER)
-    await worker.look()
+    await worker.refresh()
     error = await refused(worker, plan)
     assert error.retry_after == 86_400
     assert "(lifetime)" in error.message
-    assert worker.standing(plan) == reservations.QuotaStatus(100, 100, None)
+    assert worker.status(plan) == reservations.QuotaStatus(100, 100, None)
 
 
 async def test_a_key_has_a_share_of_its_own(quotas: Quotas, store: Any) -> None:
@@ -168,20 +168,20 @@ async def test_what_can_cost_nothing_is_never_held_nor_booked(worker: Any, small
 async def test_a_call_that_fails_gives_its_claim_back_and_doubts_what_may_be_billed(
     worker: Any, small: Any, store: Any, error: Any, doubtful: int
 ) -> None:
-    await (await worker.reserve(small, 60)).abandon(error)
+    await (await worker.reserve(small, 60)).release(error)
     assert await state(store) == (0, doubtful, 0)
 
 
 async def test_what_is_in_doubt_counts_against_the_limit(worker: Any, small: Any) -> None:
-    await (await worker.reserve(small, 60)).abandon(TimeoutError())
+    await (await worker.reserve(small, 60)).release(TimeoutError())
     assert (await refused(worker, small, 41)).message.startswith("demo has 40 of 100 parts left")
-    assert worker.standing(small).used == 60
+    assert worker.status(small).used == 60
 
 
 async def test_a_reservation_ends_once(worker: Any, small: Any, store: Any) -> None:
     held = await worker.reserve(small, 60)
     await held.settle(7)
-    await held.abandon(TimeoutError())
+    await held.release(TimeoutError())
     await held.settle(7)
     assert await state(store) == (7, 0, 0)
 
@@ -189,7 +189,7 @@ async def test_a_reservation_ends_once(worker: Any, small: Any, store: Any) -> N
 async def test_workers_together_stay_within_the_limit(quotas: Quotas, small: Any, store: Any) -> None:
     workers = [quotas(small, owner=name) for name in ("one", "other")]
     for each in workers:
-        await each.look()
+        await each.refresh()
 
     async def spend(each: Any) -> Any:
         try:
@@ -210,15 +210,18 @@ async def test_claims_of_a_worker_that_died_become_uncertain_usage(
     quotas: Quotas, small: Any, store: Any, time: clock.ManualClock
 ) -> None:
     dead, other = quotas(small, owner="dead"), quotas(small, owner="other")
-    await dead.look()
+    await dead.refresh()
     await dead.reserve(small, 60)
     time.advance(reservations.LEASE_SECONDS - 1)
-    await other.look()
+    await other.refresh()
     assert await state(store) == (0, 0, 60)
     time.advance(1)
-    await other.look()
+    await other.refresh()
     assert await state(store) == (0, 60, 0)
-    assert {(each.line.account, each.doubtful) for each in await store.usage()} == {("demo", 60), ("demo/erp", 60)}
+    assert {(each.entry.account, each.uncertain) for each in await store.all_usage()} == {
+        ("demo", 60),
+        ("demo/erp", 60),
+    }
     assert (await refused(other, small, 41)).message.startswith("demo has 40 of 100 parts left")
 
 
@@ -227,11 +230,11 @@ async def test_requests_of_a_worker_that_died_are_uncertain_usage_where_nothing_
 ) -> None:
     plan = accounts()
     dead, other = quotas(plan, owner="dead"), quotas(plan, owner="other")
-    await dead.look()
+    await dead.refresh()
     await dead.reserve(plan, 60)
     await (await dead.reserve(plan, 60)).settle(7)
     time.advance(reservations.LEASE_SECONDS)
-    await other.look()
+    await other.refresh()
     assert await state(store) == (7, 60, 0)
 
 
@@ -244,38 +247,38 @@ async def test_a_store_that_is_away_holds_up_no_request_of_an_unlimited_account(
     await one.settle(7)
     await other.settle(5)
     store.away = False
-    await worker.look()
+    await worker.refresh()
     assert await state(store) == (12, 0, 0)
 
 
 async def test_the_standing_is_of_the_budget_with_the_least_left(quotas: Quotas) -> None:
     plan, free = accounts(parts=100, own=20), accounts(key="free")
     worker = quotas(plan, free)
-    await worker.look()
-    assert worker.standing(plan) == reservations.QuotaStatus(0, 20, TO_DECEMBER)
+    await worker.refresh()
+    assert worker.status(plan) == reservations.QuotaStatus(0, 20, TO_DECEMBER)
     await (await worker.reserve(plan, 9)).settle(5)
-    assert worker.standing(plan) == reservations.QuotaStatus(5, 20, TO_DECEMBER)
-    assert worker.standing(free) == reservations.QuotaStatus(5, None, TO_DECEMBER)
+    assert worker.status(plan) == reservations.QuotaStatus(5, 20, TO_DECEMBER)
+    assert worker.status(free) == reservations.QuotaStatus(5, None, TO_DECEMBER)
     await (await worker.reserve(free, 9)).settle(85)
-    assert worker.standing(plan) == reservations.QuotaStatus(90, 100, TO_DECEMBER)
+    assert worker.status(plan) == reservations.QuotaStatus(90, 100, TO_DECEMBER)
 
 
 async def test_the_standing_learns_with_each_look_what_other_workers_spent(quotas: Quotas, small: Any) -> None:
     one, other = quotas(small, owner="one"), quotas(small, owner="other")
-    await one.look()
+    await one.refresh()
     await (await other.reserve(small, 9)).settle(5)
-    assert one.standing(small).used == 0
-    await one.look()
-    assert one.standing(small).used == 5
+    assert one.status(small).used == 0
+    await one.refresh()
+    assert one.status(small).used == 5
 
 
 async def test_gauges_show_every_account_by_name(quotas: Quotas, counted: metrics.Metrics) -> None:
     plan = accounts(parts=100, own=20)
     worker = quotas(plan)
     await (await worker.reserve(plan, 9)).settle(5)
-    await (await worker.reserve(plan, 3)).abandon(TimeoutError())
+    await (await worker.reserve(plan, 3)).release(TimeoutError())
     await worker.reserve(plan, 2)
-    await worker.look()
+    await worker.refresh()
     for account, left in (("demo", 92.0), ("demo/erp", 12.0)):
         figures = (counted.parts_used, counted.parts_uncertain, counted.parts_reserved, counted.parts_remaining)
         assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
@@ -283,7 +286,7 @@ async def test_gauges_show_every_account_by_name(quotas: Quotas, counted: metric
 
 async def test_an_account_without_a_limit_has_nothing_left_to_show(quotas: Quotas, counted: metrics.Metrics) -> None:
     worker = quotas(accounts())
-    await worker.look()
+    await worker.refresh()
     assert ("demo",) in counted.parts_used
     assert ("demo",) not in counted.parts_remaining
 
@@ -296,25 +299,25 @@ async def test_once_a_day_what_nobody_asks_for_is_forgotten_and_usage_shows_the_
     applications = {"demo": config.Application(apikeys=(config.Apikey("a", name="erp"),), parts=90)}
 
     async def shown() -> Any:
-        return usage.rows(applications, await store.usage(), await store.closures(), time.now())
+        return usage.rows(applications, await store.all_usage(), await store.exhausted_quotas(), time.now())
 
     for _ in range(40):
         await (await worker.reserve(plan, 5)).settle(3)
         time.advance(86_400)
     await (await worker.reserve(plan, 5)).settle(3)
     before = await shown()
-    await worker.look()
+    await worker.refresh()
     assert await shown() == before
     assert (before[0].used, before[0].runs_out[:10]) == (72, "2023-12-30")
-    assert len(await store.usage()) == 2 * (reservations.DAYS_KEPT + 2 + 1)
+    assert len(await store.all_usage()) == 2 * (reservations.DAYS_KEPT + 2 + 1)
     store.asked.clear()
-    await worker.look()
+    await worker.refresh()
     assert "prune" not in store.asked
     time.advance(86_400)
     store.away = True
-    await worker.look()
+    await worker.refresh()
     store.away = False
-    await worker.look()
+    await worker.refresh()
     assert store.asked.count("prune") == 1
 
 
@@ -323,7 +326,7 @@ async def test_it_goes_on_looking_until_it_is_closed(
 ) -> None:
     worker = reservations.Quota(store, [small], "worker", time, counted, every=0.0)
     await worker.start()
-    while store.asked.count("states") < 3:
+    while store.asked.count("usage") < 3:
         await asyncio.sleep(0)
     await (await worker.reserve(small, 9)).settle(5)
     await worker.close()

@@ -1,0 +1,133 @@
+"""File and schema of the SQLite store: readable by its owner only, and migrated to this version's schema at start."""
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from proxy import errors
+
+VERSION = 4
+LIBRARY = (3, 38)  # of SQLite: the first with ->>
+BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
+
+_TRIES = 50  # at switching a new file to WAL mode, which several workers may do at the same moment
+_PAUSE = 0.1  # seconds between two of them
+
+# Version 1.
+_SCHEMA = """
+CREATE TABLE requests (key TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL);
+CREATE INDEX requests_by_key ON requests (key, at);
+CREATE TABLE tokens (key TEXT PRIMARY KEY, token TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE lines (account TEXT NOT NULL, period TEXT NOT NULL, used INTEGER NOT NULL, doubtful INTEGER NOT NULL,
+    PRIMARY KEY (account, period)) WITHOUT ROWID;
+CREATE TABLE claims (account TEXT NOT NULL, period TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL,
+    parts INTEGER NOT NULL, PRIMARY KEY (account, period, id)) WITHOUT ROWID;
+CREATE INDEX claims_by_id ON claims (id);
+CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE closures (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+# Until version 3, `requests` also held flags of what is done once, and `tokens` held cooldowns.
+_ONE_TABLE_A_PURPOSE = """
+CREATE TABLE once (key TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
+INSERT INTO once SELECT key, max(until) FROM requests WHERE key GLOB 'warned:*' OR key GLOB 'reconcile:*' GROUP BY key;
+DELETE FROM requests WHERE key GLOB 'warned:*' OR key GLOB 'reconcile:*';
+CREATE TABLE cooldowns (key TEXT PRIMARY KEY, reason TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+INSERT INTO cooldowns SELECT key, token, expires FROM tokens WHERE key GLOB 'pause:*';
+DELETE FROM tokens WHERE key GLOB 'pause:*';
+ALTER TABLE lines RENAME TO ledger;
+ALTER TABLE ledger RENAME COLUMN doubtful TO uncertain;
+ALTER TABLE closures RENAME TO exhausted_quotas;
+CREATE TABLE reservations (id TEXT PRIMARY KEY, owner TEXT NOT NULL, parts INTEGER NOT NULL, entries TEXT NOT NULL,
+    uncertain INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+INSERT INTO reservations SELECT id, owner, parts, lines, uncertain FROM intents;
+CREATE TABLE reserved (account TEXT NOT NULL, period TEXT NOT NULL,
+    id TEXT NOT NULL REFERENCES reservations ON DELETE CASCADE, parts INTEGER NOT NULL,
+    PRIMARY KEY (account, period, id)) WITHOUT ROWID;
+INSERT INTO reserved SELECT account, period, id, parts FROM claims WHERE id IN (SELECT id FROM reservations);
+CREATE INDEX reserved_by_id ON reserved (id);
+DROP TABLE claims;
+DROP TABLE intents;
+"""
+
+# The migration to each version from the one before it.
+_MIGRATIONS = (
+    _SCHEMA,
+    "CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));\n",
+    "CREATE TABLE intents (id TEXT PRIMARY KEY, owner TEXT NOT NULL, parts INTEGER NOT NULL, lines TEXT NOT NULL, "
+    "uncertain INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;\n"
+    "INSERT INTO intents SELECT id, max(owner), max(parts), json_group_array(json_array(account, period)), 0 "
+    "FROM claims GROUP BY id;\n",
+    _ONE_TABLE_A_PURPOSE,
+)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file, which is made where it is missing. Raises ConfigError."""
+    if sqlite3.sqlite_version_info < LIBRARY:
+        needed = ".".join(map(str, LIBRARY))
+        raise errors.ConfigError(
+            f"store: {path}: needs SQLite {needed} or later, and this Python has {sqlite3.sqlite_version}"
+        )
+    try:
+        _make(path)
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except OSError as error:
+        raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
+    except sqlite3.Error as error:
+        raise errors.ConfigError(f"store: {path}: cannot be opened: {error}") from error
+    try:
+        _prepare(connection, path)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
+        raise
+    return connection
+
+
+def _make(path: Path) -> None:
+    """Make the file and the folders above it, for their owner only. SQLite gives -wal and -shm the same mode."""
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Set the connection up, and migrate the schema."""
+    _write_ahead(connection, path)
+    connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
+    connection.execute("PRAGMA foreign_keys = ON")  # a reservation takes its rows in `reserved` with it
+    connection.execute("BEGIN IMMEDIATE")
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
+        raise errors.ConfigError(
+            f"store: {path}: was made by a newer v3bridge (its schema is {version}, this one knows {VERSION})"
+        )
+    for migration in _MIGRATIONS[version:]:
+        for statement in migration.split(";\n"):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
+    """Switch to WAL mode. While another process does so, SQLite fails instead of waiting for it."""
+    for left in reversed(range(_TRIES)):
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if not left or error.sqlite_errorname not in ("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY", "SQLITE_LOCKED"):
+                raise
+            time.sleep(_PAUSE)
+        else:
+            break
+    if mode != "wal":
+        raise errors.ConfigError(f"store: {path}: cannot be shared here: its disk does not allow SQLite's WAL mode")

@@ -1,0 +1,204 @@
+"""One POST and its whole response; the only module that converts aiohttp's exceptions into errors of this service.
+
+Used for token requests and GraphQL. Follows no redirect. Sends a request again only if a pooled connection turns out to
+be closed, which shows at once: a POST that may have been billed is not repeated.
+"""
+
+import asyncio
+import math
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+import aiohttp
+
+from proxy import errors
+from proxy.kit.aiohttp_internals.client import PoolClient, TooLargeError, read_bounded
+from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector
+from proxy.kit.wording import counted
+from proxy.upstream import stalls
+
+IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
+DEFAULT_MAX_BYTES = 1_048_576  # of a response that is neither a list nor parts
+RETRY_AFTER_MAX = 86_400  # seconds of a Retry-After that are passed on; no client waits for longer
+WRONG_ADDRESS_STATUSES = {404, 405}
+FAIR_SHARE = 0.5  # of the shorter time limit; a timeout after less than that is not the service's fault
+
+HttpClient = aiohttp.ClientSession | PoolClient
+
+
+class HttpRequest(NamedTuple):
+    """Request to POST. `service` is the name of the upstream in error messages.
+
+    `billed`: a response costs parts, so an error says whether it may have been billed. `seconds`: time limit, where it
+    is less than the session's. `max_bytes`: of the response body, decompressed.
+    """
+
+    url: str
+    service: str
+    body: bytes
+    headers: Mapping[str, str]
+    billed: bool
+    seconds: float | None = None
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+
+class HttpResponse(NamedTuple):
+    """Status, whole body, and the unparsed Retry-After header."""
+
+    status: int
+    body: bytes
+    retry_after: str | None = None
+
+
+class _ConnectionLostError(Exception):
+    """An established connection ended before any byte of a response."""
+
+
+_CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
+
+
+async def post(session: HttpClient, request: HttpRequest, sending: stalls.Sending | None = None) -> HttpResponse:
+    """Send `request` and return the response, whatever its status. Stores the current attempt in `sending.attempt`.
+
+    Raises UpstreamUnreachable and UpstreamUnreadable.
+    """
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    attempt = _attempt(started, sending)
+    try:
+        return await _post(session, request, attempt)
+    except _ConnectionLostError as broken:
+        if not attempt.reused or loop.time() - started > IDLE_CLOSE_SECONDS:
+            raise _connection_lost(request, attempt) from broken
+    whole = session.timeout.total if request.seconds is None else request.seconds
+    left = None if whole is None else max(0.001, whole - (loop.time() - started))
+    if isinstance(session.connector, AttemptConnector):
+        session.connector.close_idle()  # the server has probably closed the others, too
+    attempt = _attempt(loop.time(), sending)
+    try:
+        return await _post(session, request._replace(seconds=left), attempt)
+    except _ConnectionLostError as broken:
+        raise _connection_lost(request, attempt) from broken
+
+
+def _attempt(since: float, sending: stalls.Sending | None) -> Attempt:
+    attempt = Attempt(since)
+    if sending is not None:
+        sending.attempt = attempt
+    return attempt
+
+
+async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> HttpResponse:
+    ATTEMPT.set(attempt)
+    total = session.timeout.total if request.seconds is None else request.seconds
+    try:
+        if isinstance(session, PoolClient):
+            return HttpResponse(*await session.post(request.body, request.headers, total, attempt, request.max_bytes))
+        limits = _time_limits(session.timeout, total)
+        async with session.post(
+            request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
+        ) as response:
+            attempt.answered, attempt.content = True, response.content
+            body = await read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
+            return HttpResponse(response.status, body, response.headers.get("Retry-After"))
+    except TooLargeError as error:
+        message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
+        without_frames = error.with_traceback(None)  # its frames reference the connection and its buffer
+        raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
+    except TimeoutError as error:
+        message = f"{request.service} did not answer in time: {_exceeded_limit(error, attempt, session.timeout)}"
+        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.DeadlineExceeded
+        raise kind(message, may_be_billed=request.billed and attempt.sent) from error
+    except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
+        raise errors.UpstreamUnreachable(f"{request.service} {_connect_error(error)}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        if not attempt.answered and isinstance(error, _CONNECTION_LOST):
+            raise _ConnectionLostError from error
+        raise _unreadable(request, attempt) from error
+
+
+def _time_limits(limits: aiohttp.ClientTimeout, total: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
+
+
+def _exceeded_limit(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> str:
+    """Name the time limit that was exceeded."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection within {limits.sock_connect:g} s"
+    if isinstance(error, aiohttp.SocketTimeoutError):
+        return f"no {'further' if attempt.answered else 'first'} byte within {limits.sock_read:g} s"
+    return f"not whole within {limits.total:g} s"
+
+
+def _was_fair(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> bool:
+    """Whether the service had time to respond: the connect or read timeout, or half of the shorter limit of a response.
+
+    It had not if the caller came with little time left, or waited for a free connection of the pool.
+    """
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return True
+    shortest = min(limits.total or math.inf, limits.sock_read or math.inf)
+    return asyncio.get_running_loop().time() - attempt.since >= FAIR_SHARE * shortest
+
+
+def _unreadable(request: HttpRequest, attempt: Attempt) -> errors.ServerError:
+    if not attempt.sent:
+        return errors.UpstreamUnreachable(f"{request.service} cannot be reached")
+    what = "an answer that is cut" if attempt.answered else "something that is not HTTP"
+    return errors.UpstreamUnreadable(f"{request.service} sent {what}", may_be_billed=request.billed)
+
+
+def _connect_error(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> str:
+    """Why no connection was made, without the addresses that aiohttp's messages hold."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "shows a certificate that is not trusted"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"cannot be reached: the proxy on the way says HTTP {error.status}"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return "cannot be reached: there is no connection to the proxy on the way"
+    return "cannot be reached"
+
+
+def _connection_lost(request: HttpRequest, attempt: Attempt) -> errors.UpstreamUnreachable:
+    message = f"{request.service} broke the connection off without an answer"
+    return errors.UpstreamUnreachable(message, may_be_billed=request.billed and attempt.sent)
+
+
+def retry_after_seconds(retry_after: str | None, now: float) -> int | None:
+    """Parse Retry-After (RFC 9110 §10.2.3), a number or a date: whole seconds from `now`, at most a day; None if
+    invalid."""
+    if retry_after is None:
+        return None
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:10]), RETRY_AFTER_MAX)
+    try:
+        return min(max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now)), RETRY_AFTER_MAX)
+    except (ValueError, OverflowError):
+        return None
+
+
+def wrong_service(reply: HttpResponse, service: str, wanted: str, setting: str) -> str | None:
+    """Message for an HTML page, a redirect or a missing path: `setting` holds a wrong address. None for any other
+    response. The message holds nothing of the body, and no address."""
+    page = reply.body.lstrip()[:1] == b"<"
+    if not page and reply.status not in WRONG_ADDRESS_STATUSES and not 300 <= reply.status < 400:
+        return None
+    what = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
+    return f"{service} answered HTTP {reply.status} with {what} instead of {wanted}; check the address in {setting}"
+
+
+def server_error(
+    reply: HttpResponse, service: str, now: float, *, may_be_billed: bool = False
+) -> errors.UpstreamFault | None:
+    """Error for a 5xx: 503 with its Retry-After is passed on, any other becomes 502.
+
+    A 503 means that the request was not processed, so it was not billed.
+    """
+    if reply.status < 500:
+        return None
+    message = f"{service} answered with HTTP {reply.status}"
+    if reply.status != 503:
+        return errors.UpstreamFault(message, may_be_billed=may_be_billed)
+    return errors.UpstreamFault(message, status=503, retry_after=retry_after_seconds(reply.retry_after, now))

@@ -1,0 +1,157 @@
+"""Authentication by API key, with a limit of wrong keys for each client address.
+
+An address beyond the limit gets a 429 for any key, so that guessing is no faster than the limit. Keys that were used
+from the address recently go on working there: one program with a wrong key does not lock out its neighbours behind the
+same address. Each worker counts by itself. Memory is bounded; a request with a right key costs two look-ups.
+"""
+
+import math
+
+import cachetools
+import structlog
+from aiohttp import web
+
+from proxy import errors
+from proxy.gateway.applications import Applications, Client
+from proxy.kit.clock import Clock
+from proxy.kit.windows import Window, Windows
+from proxy.telemetry.metrics import Metrics
+from proxy.web.client_address import ClientAddress, ClientAddressResolver
+
+WINDOW_SECONDS = 60.0  # of the limit
+ADDRESSES_MAX = 4_096  # addresses whose wrong keys are counted; the least recently used is evicted
+RECENT_SECONDS = 600.0  # for which a key is remembered as used from an address, at least
+RECENT_MAX = 10_000  # keys that are remembered for that time
+
+OUTCOME = web.RequestKey("wrong_key", str)
+
+log = structlog.get_logger()
+
+
+class Authenticator:
+    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit."""
+
+    def __init__(
+        self, applications: Applications, limit: int, addresses: ClientAddressResolver, metrics: Metrics
+    ) -> None:
+        self._applications = applications
+        self._limit = limit
+        self._addresses = addresses
+        self._clock = clock = metrics.clock
+        self._metrics = metrics
+        self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
+        self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
+        self._recent = _RecentKeys(clock)
+
+    def client(self, request: web.Request, apikey: str | None) -> Client:
+        """The client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the limit."""
+        if not self._limit:
+            return self._applications.client(apikey)
+        origin = self._addresses.of(request)
+        wait = self._wait(origin.group) if self._refused else 0.0
+        if wait and not self._recent.any(origin.group):
+            raise self._throttled(request, wait)
+        try:
+            client = self._applications.client(apikey)
+        except errors.ForbiddenKey:
+            if wait:
+                raise self._throttled(request, wait) from None
+            if self._count_outcome(request, "forbidden"):
+                self._add_wrong_key(origin)
+            raise
+        if not self._recent.has(origin.group, client):
+            if wait:
+                raise self._throttled(request, wait)
+            self._recent.add(origin.group, client)
+        return client
+
+    def check(self, request: web.Request, client: Client) -> None:
+        """Check the limit for a request whose client is known already. Raises TooManyRequests."""
+        if not self._limit:
+            return
+        group = self._addresses.of(request).group
+        if client.accounts.key.name in self._recent.now.get(group, ()) or self._recent.has(group, client):
+            return
+        if self._refused and (wait := self._wait(group)):
+            raise self._throttled(request, wait)
+        self._recent.add(group, client)
+
+    def _add_wrong_key(self, origin: ClientAddress) -> None:
+        """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""
+        counted = self._counted.get(origin.group)
+        if counted is None:
+            counted = self._counted[origin.group] = Windows((Window(self._limit, WINDOW_SECONDS),), self._clock)
+        counted.try_take()
+        if wait := counted.wait():
+            self._remove_expired()
+            self._refused[origin.group] = self._clock.monotonic() + wait
+            log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
+
+    def _wait(self, group: str) -> float:
+        """Seconds until an address is no longer refused; 0.0 if it is not refused."""
+        until = self._refused.get(group)
+        if until is None:
+            return 0.0
+        if (wait := until - self._clock.monotonic()) > 0:
+            return wait
+        del self._refused[group]
+        return 0.0
+
+    def _remove_expired(self) -> None:
+        if len(self._refused) >= ADDRESSES_MAX:
+            now = self._clock.monotonic()
+            self._refused = {group: until for group, until in self._refused.items() if until > now}
+        if len(self._refused) >= ADDRESSES_MAX:
+            del self._refused[next(iter(self._refused))]
+
+    def _count_outcome(self, request: web.Request, outcome: str) -> bool:
+        """Count an outcome in the metrics; return False if the request was counted before.
+
+        With `shadow.answer: old` a wrong key is looked up twice: by the reverse proxy, and by the v3 handler.
+        """
+        if request.get(OUTCOME) is not None:
+            return False
+        request[OUTCOME] = outcome
+        self._metrics.wrong_api_keys[outcome,] += 1
+        return True
+
+    def _throttled(self, request: web.Request, wait: float) -> errors.TooManyRequests:
+        self._count_outcome(request, "throttled")
+        seconds = max(1, math.ceil(wait))
+        return errors.TooManyRequests(
+            f"too many wrong API keys from your address; try again in {seconds} s", retry_after=seconds
+        )
+
+
+class _RecentKeys:
+    """Keys that were used from an address in the current or the previous period.
+
+    Two sets that are swapped expire old entries without a timestamp for each.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.now: dict[str, set[str]] = {}
+        self._before: dict[str, set[str]] = {}
+        self._size = 0
+        self._ends = clock.monotonic() + RECENT_SECONDS
+
+    def has(self, group: str, client: Client) -> bool:
+        names = self.now.get(group)
+        if names is not None and client.accounts.key.name in names:
+            return True
+        if client.accounts.key.name in self._before.get(group, ()):
+            self.add(group, client)
+            return True
+        return False
+
+    def any(self, group: str) -> bool:
+        return group in self.now or group in self._before
+
+    def add(self, group: str, client: Client) -> None:
+        now = self._clock.monotonic()
+        if now >= self._ends or self._size >= RECENT_MAX:
+            self.now, self._before = {}, self.now
+            self._size, self._ends = 0, now + RECENT_SECONDS
+        self.now.setdefault(group, set()).add(client.accounts.key.name)
+        self._size += 1

@@ -1,0 +1,55 @@
+"""Fast path: refuses some requests at once, and dispatches v3's fixed paths without aiohttp's router.
+
+The router and its middlewares take longer than a response cache hit, and the router's time grows with the square of the
+slashes in a path, so that longer paths than any of v3's must not reach it. All other requests go to the router, which
+has the same handlers.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from proxy import errors
+from proxy.web import operator_endpoints
+from proxy.web.quick_refusal import QuickRefusal
+
+PATH_MAX = 512  # bytes before the query, including scheme and host of an absolute target
+RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
+
+Handler = Callable[[Any], Awaitable[web.StreamResponse]]
+
+DIRECT: web.AppKey[dict[str, Handler]] = web.AppKey("direct", dict)
+QUICK: web.AppKey[QuickRefusal] = web.AppKey("quick", QuickRefusal)
+REFUSED: web.AppKey[Handler] = web.AppKey("refused")
+
+
+def handler(app: web.Application, routed: Handler) -> Handler:
+    """The handler of all requests of an application; `routed` is that of its router."""
+    direct, refused = app.get(DIRECT, {}), app.get(REFUSED)
+
+    def handle(request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
+        path = request.raw_path.partition("?")[0]
+        if refused is not None and _refusal(request, path) is not None:
+            return refused(request)
+        found = direct.get(path) if request.method == "GET" else None
+        return routed(request) if found is None else found(request)
+
+    return handle
+
+
+async def refuse(request: web.Request) -> web.StreamResponse:
+    """Raise the error of a request that is refused before routing; the connection is closed after its response."""
+    error = _refusal(request, request.raw_path.partition("?")[0])
+    request.protocol.close()
+    raise error or errors.BadRequest("the request cannot be served")
+
+
+def _refusal(request: web.BaseRequest, path: str) -> errors.BridgeError | None:
+    if len(path) > PATH_MAX:
+        return errors.NotFound(f"there is no such path: it is longer than {PATH_MAX} bytes; v3's paths begin with /v3")
+    if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
+        return errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
+    if getattr(request.protocol, "crowded", False) and path not in operator_endpoints.PATHS:
+        return errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS)
+    return None

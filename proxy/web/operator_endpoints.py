@@ -1,0 +1,160 @@
+"""/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from aiohttp import web
+
+from proxy import errors
+from proxy.gateway.applications import Applications
+from proxy.kit.clock import Clock
+from proxy.stores.protocols import Store
+from proxy.upstream import trial
+from proxy.upstream.tokens import Credentials
+from proxy.web.upstream_services import UpstreamServices
+
+PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+CHECK_SECONDS = 5.0  # after which a check has failed
+PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
+
+FailureReason = Callable[[], Awaitable[str | None]]  # None: the check passes
+
+
+class ReadinessCheck(NamedTuple):
+    """A condition for serving requests."""
+
+    name: str
+    failure: FailureReason
+
+
+def add_to(app: web.Application, metrics_text: Callable[[], bytes], checks: Sequence[ReadinessCheck]) -> None:
+    """Register the endpoints. `/readyz` is a 503 with all reasons while a check fails."""
+
+    async def health(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readiness(_: web.Request) -> web.Response:
+        failures = await asyncio.gather(*map(_run, checks))
+        reasons = [
+            {"check": check.name, "reason": failure}
+            for check, failure in zip(checks, failures, strict=True)
+            if failure is not None
+        ]
+        if reasons:
+            return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
+        return web.json_response({"status": "ready"})
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    app.router.add_get("/healthz", health)
+    app.router.add_get("/readyz", readiness)
+    app.router.add_get("/metrics", metrics)
+
+
+def readiness_checks(
+    applications: Applications, store: Store, services: UpstreamServices, clock: Clock
+) -> list[ReadinessCheck]:
+    """Checks of the store, the GraphQL service, and the access token of every application."""
+    credentials = [each.credentials for each in applications.applications.values()]
+    return [
+        ReadinessCheck("store", _failure_of(store.check_writable)),
+        ReadinessCheck("graphql", _GraphQLProbe(services, credentials, clock).failure),
+        *(ReadinessCheck(f"token {each.name}", _token_check(services, each)) for each in credentials),
+    ]
+
+
+async def _run(check: ReadinessCheck) -> str | None:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await check.failure()
+    except TimeoutError:
+        return f"no result after {CHECK_SECONDS:.0f} seconds"
+
+
+class _GraphQLProbe:
+    """Check that a GraphQL service answers at the configured address.
+
+    Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
+    again after a response that was not GraphQL. The check fails, too, while the circuit breaker is open.
+    """
+
+    def __init__(self, services: UpstreamServices, credentials: Sequence[Credentials], clock: Clock) -> None:
+        self._services = services
+        self._credentials = credentials
+        self._clock = clock
+        self._next = 0.0  # by the monotonic clock
+        self._reason: str | None = None
+        self._probing = asyncio.Lock()
+
+    async def failure(self) -> str | None:
+        """Why no operation can be sent; None if one can, or if a token is missing, which is a check of its own."""
+        if error := self._services.breaker.refusal():
+            return error.message
+        async with self._probing:
+            if self._services.client.proven:
+                self._reason = None
+            elif self._clock.monotonic() >= self._next and (usable := await self._with_token()) is not None:
+                self._next = self._clock.monotonic() + PROBE_SECONDS
+                self._reason = "the GraphQL service did not respond to the last probe"
+                self._reason = await self._probe(usable)
+            return self._reason
+
+    async def _with_token(self) -> Credentials | None:
+        """The first application with a token that the service has not refused."""
+        for each in self._credentials:
+            try:
+                await self._services.tokens.get(each)
+            except errors.ServerError:
+                continue
+            if self._services.tokens.refusal(each) is None:
+                return each
+        return None
+
+    async def _probe(self, credentials: Credentials) -> str | None:
+        try:
+            await self._services.client.ask(trial.TRIAL, credentials)
+        except errors.CredentialsRefused:  # the token's own check reports it
+            return None
+        except errors.ServerError as error:
+            return None if self._services.client.proven else error.message
+        except errors.ClientError:  # a rate limit: the service is there
+            return None
+        return None
+
+
+def _token_check(services: UpstreamServices, credentials: Credentials) -> FailureReason:
+    """Check that there is a token, and that it works if the previous one was refused.
+
+    One check at a time tries it; after a refusal the token cache's back-off delays the next.
+    """
+    trying = asyncio.Lock()
+    no_token = _failure_of(lambda: services.tokens.get(credentials))
+
+    async def failure() -> str | None:
+        async with trying:
+            reason = await no_token()
+            refusal = services.tokens.refusal(credentials)
+            if reason is not None or refusal is None:
+                return reason
+            try:
+                await services.client.ask(trial.TRIAL, credentials)
+            except errors.BridgeError:
+                return refusal.message
+            return None
+
+    return failure
+
+
+def _failure_of(attempt: Callable[[], Awaitable[object]]) -> FailureReason:
+    """Check that runs `attempt`; the reason is the message of its ServerError."""
+
+    async def failure() -> str | None:
+        try:
+            await attempt()
+        except errors.ServerError as error:
+            return error.message
+        return None
+
+    return failure

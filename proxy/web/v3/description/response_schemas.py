@@ -1,0 +1,314 @@
+"""What stands around v3's objects, as data: replies, their request echo, counts, errors (contract v3-rest.md §3.6, §5).
+
+Read by markdown.py and openapi.py; the replies themselves are written in match.py, search.py, replies.py and planning's
+facets.py and counting.py. The tests hold real replies against this. show[] and hide[] do not touch envelopes.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy import errors
+from proxy.endpoints import Endpoint
+from proxy.planning import match_queries
+
+Schema = dict[str, Any]
+ErrorType = type[errors.BridgeError]
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+NULL: Schema = {"type": "null"}
+ANY: Schema = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseField:
+    """One field: its JSON schema, and what a client finds in it. `parts_only`: only where parts are searched."""
+
+    name: str
+    schema: Schema
+    meaning: str
+    parts_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseObject:
+    """An object of a reply. Its fields are always there, but those in `optional`. `class_` is its `__class__`."""
+
+    name: str
+    fields: tuple[ResponseField, ...]
+    class_: str | None = None
+    optional: frozenset[str] = frozenset()
+
+    def schema(self) -> Schema:
+        """Its JSON schema."""
+        properties = {"__class__": {"const": self.class_}} if self.class_ else {}
+        properties |= {field.name: {**field.schema, "description": field.meaning} for field in self.fields}
+        required = [name for name in properties if name not in self.optional]
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def ref(name: str) -> Schema:
+    """A schema of the components by name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def list_of(schema: Schema) -> Schema:
+    """A JSON list."""
+    return {"type": "array", "items": schema}
+
+
+def by_key(schema: Schema) -> Schema:
+    """An object whose keys are data."""
+    return {"type": "object", "additionalProperties": schema}
+
+
+def either(*schemas: Schema) -> Schema:
+    """Any of some schemas."""
+    return {"anyOf": list(schemas)}
+
+
+def answer(endpoint: Endpoint) -> Schema:
+    """The body of an endpoint's 200."""
+    return {
+        "match": ref("PartsMatchResponse"),
+        "search": ref(f"{endpoint.object}SearchResponse"),
+        "get_multi": by_key(ref(endpoint.object)),
+        "get": ref(endpoint.object),
+    }[endpoint.action]
+
+
+def components() -> dict[str, Schema]:
+    """All envelopes as schemas by name; the two of a search once for each object that is searched."""
+    schemas = {each.name: each.schema() for each in ALL if each not in SEARCHED}
+    for name in SEARCHABLE:
+        schemas |= {f"{name}{each.name}": _of(name, each).schema() for each in SEARCHED}
+    return schemas
+
+
+def _of(name: str, envelope: ResponseObject) -> ResponseObject:
+    """An envelope of a search, for one object."""
+    own = {"results": list_of(ref(f"{name}SearchResult")), "item": ref(name)}
+    shown = [field for field in envelope.fields if name == "Part" or not field.parts_only]
+    fields = tuple(replace(field, schema=own.get(field.name, field.schema)) for field in shown)
+    return replace(envelope, fields=fields)
+
+
+def error_types() -> list[ErrorType]:
+    """Every error that a client can see, by status."""
+    found = [*_leaves(errors.ClientError), *_leaves(errors.ServerError), errors.ServerError]
+    return sorted(found, key=lambda kind: kind.status)
+
+
+def error_statuses(endpoint: Endpoint) -> list[int]:
+    """The statuses of a GET that fails."""
+    only = {404: endpoint.action == "get", 405: False}
+    return [status for status in dict.fromkeys(kind.status for kind in error_types()) if only.get(status, True)]
+
+
+def _leaves(kind: ErrorType) -> list[ErrorType]:
+    """The kinds of the tree; what a room derives from them for itself is the same to a client."""
+    below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__]
+    return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
+
+
+MATCH = (
+    ResponseObject(
+        "PartsMatchResponse",
+        (
+            ResponseField("msec", WHOLE, "milliseconds that the proxy took"),
+            ResponseField("request", ref("PartsMatchRequest"), "what was asked"),
+            ResponseField("results", list_of(ref("PartsMatchResult")), "one for each query, in their order"),
+        ),
+        "PartsMatchResponse",
+    ),
+    ResponseObject(
+        "PartsMatchRequest",
+        (
+            ResponseField("queries", list_of(ref("PartsMatchQuery")), "as they were sent, with defaults filled in"),
+            ResponseField("exact_only", FLAG, "as it was understood"),
+        ),
+        "PartsMatchRequest",
+    ),
+    ResponseObject(
+        "PartsMatchQuery",
+        tuple(
+            ResponseField(name, ANY, "as it was sent, of any JSON type; else the default")
+            for name in match_queries.DEFAULTS
+        ),
+        "PartsMatchQuery",
+    ),
+    ResponseObject(
+        "PartsMatchResult",
+        (
+            ResponseField("items", list_of(ref("Part")), "the page of parts"),
+            ResponseField(
+                "hits",
+                WHOLE,
+                "all matches, of a number with `*` the most there can be; 0 where the query has an error",
+            ),
+            ResponseField("reference", ANY, "the query's own, of the same JSON type"),
+            ResponseField("error", either(TEXT, NULL), "what is wrong with this query; the others are answered"),
+        ),
+        "PartsMatchResult",
+    ),
+)
+
+
+SEARCHABLE = ("Part", "Brand", "Category", "Seller")
+NUMBER: Schema = either({"type": "number"}, NULL)
+COUNT: Schema = either(WHOLE, NULL)
+_LISTS_ONLY = "of brands, categories and sellers; null of parts, because the service does not compute it"
+
+SEARCHED = (
+    ResponseObject(
+        "SearchResponse",
+        (
+            ResponseField("request", ref("SearchRequest"), "what was asked"),
+            ResponseField("results", list_of(ref("SearchResult")), "the page"),
+            ResponseField("hits", WHOLE, "all that was found"),
+            ResponseField("msec", WHOLE, "milliseconds that the proxy took"),
+            ResponseField("facet_results", ref("FacetResults"), "the counts that were asked for"),
+            ResponseField("stats_results", by_key(ref("SearchStatsResult")), "by field"),
+            ResponseField(
+                "spec_metadata",
+                by_key(ref("SearchSpecMetadata")),
+                "by key, for each spec that was counted or filtered by",
+            ),
+            ResponseField("user_country", TEXT, "parts only: the `country` of the configuration", parts_only=True),
+            ResponseField("user_currency", TEXT, "parts only: the `currency` of the configuration", parts_only=True),
+        ),
+        "SearchResponse",
+    ),
+    ResponseObject(
+        "SearchResult",
+        (
+            ResponseField("item", either(*(ref(name) for name in SEARCHABLE)), "what was found"),
+            ResponseField("snippet", either(TEXT, NULL), "of parts the service's description, else null as in v3"),
+        ),
+        "SearchResult",
+    ),
+)
+
+SEARCH = (
+    *SEARCHED,
+    ResponseObject(
+        "SearchRequest",
+        (
+            ResponseField("q", TEXT, "as it was sent"),
+            ResponseField("start", WHOLE, "with its default"),
+            ResponseField("limit", WHOLE, "with its default"),
+            ResponseField("sortby", TEXT, "with its default"),
+            ResponseField("filter", ref("FilterEcho"), "as it was sent"),
+            ResponseField("facet", ref("FacetEcho"), "as it was understood"),
+            ResponseField("stats", by_key(ref("StatsOptions")), "by field"),
+            ResponseField("spec_drilldown", ref("DrilldownOptions"), "only where it was asked for"),
+        ),
+        "SearchRequest",
+        optional=frozenset({"spec_drilldown"}),
+    ),
+    ResponseObject(
+        "FilterEcho",
+        (
+            ResponseField("fields", by_key(list_of(TEXT)), "values by field; a single one is a list too"),
+            ResponseField("queries", list_of(TEXT), "as they were sent"),
+        ),
+    ),
+    ResponseObject(
+        "FacetEcho",
+        (
+            ResponseField("fields", by_key(ref("FacetOptions")), "by field"),
+            ResponseField("queries", list_of(TEXT), "as they were sent"),
+        ),
+    ),
+    ResponseObject(
+        "FacetOptions",
+        (
+            ResponseField("include", FLAG, "with its default"),
+            ResponseField("exclude_filter", FLAG, "with its default"),
+            ResponseField("start", WHOLE, "with its default"),
+            ResponseField("limit", WHOLE, "with its default"),
+        ),
+    ),
+    ResponseObject(
+        "StatsOptions",
+        (
+            ResponseField("include", FLAG, "true: others are not echoed"),
+            ResponseField("exclude_filter", FLAG, "with its default"),
+        ),
+    ),
+    ResponseObject(
+        "DrilldownOptions",
+        (
+            ResponseField("include", FLAG, "with its default"),
+            ResponseField("exclude_filter", FLAG, "with its default"),
+            ResponseField("limit", WHOLE, "with its default"),
+        ),
+    ),
+    ResponseObject(
+        "FacetResults",
+        (
+            ResponseField(
+                "fields", by_key(ref("SearchFacetResult")), "by field; spec_drilldown adds the specs it found"
+            ),
+            ResponseField("queries", by_key(ref("FacetCount")), "by filter query"),
+        ),
+    ),
+    ResponseObject(
+        "SearchFacetResult",
+        (
+            ResponseField(
+                "facets", list_of(ref("FacetValue")), "the values, the most frequent first; none where it cannot count"
+            ),
+            ResponseField("missing", COUNT, f"how many have no value, {_LISTS_ONLY}; 0 where nothing is found"),
+            ResponseField("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
+        ),
+        "SearchFacetResult",
+    ),
+    ResponseObject(
+        "FacetValue",
+        (
+            ResponseField("value", {"type": ["string", "number", "boolean"]}, "of parts always a string"),
+            ResponseField("count", WHOLE, "how many have it"),
+        ),
+    ),
+    ResponseObject(
+        "FacetCount",
+        (ResponseField("count", COUNT, "how many hits pass the query; null where the service cannot tell"),),
+    ),
+    ResponseObject(
+        "SearchStatsResult",
+        (
+            ResponseField("min", NUMBER, "the smallest number, of specs in SI base units"),
+            ResponseField("max", NUMBER, "the largest number"),
+            ResponseField("mean", NUMBER, f"the average, {_LISTS_ONLY}"),
+            ResponseField("stddev", NUMBER, f"the spread, {_LISTS_ONLY}"),
+            ResponseField("count", COUNT, f"how many have a number, {_LISTS_ONLY}; 0 where nothing is found"),
+            ResponseField("missing", COUNT, f"how many have none, {_LISTS_ONLY}; 0 where nothing is found"),
+            ResponseField("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
+        ),
+        "SearchStatsResult",
+    ),
+    ResponseObject(
+        "SearchSpecMetadata",
+        (
+            ResponseField("key", TEXT, "v3's name of the spec"),
+            ResponseField("name", TEXT, "the spec's name for people"),
+            ResponseField("datatype", {"enum": ["string", "integer", "decimal"]}, "as in SpecMetadata"),
+            ResponseField("unit", either(ref("SearchSpecUnit"), NULL), "null where the spec has none"),
+        ),
+        "SpecMetadata",
+    ),
+    ResponseObject(
+        "SearchSpecUnit",
+        (ResponseField("name", TEXT, "such as `ohms`"), ResponseField("symbol", either(TEXT, NULL), "such as `Ω`")),
+        "UnitOfMeasurement",
+    ),
+)
+
+ERRORS = tuple(
+    ResponseObject(name, (ResponseField("message", TEXT, "what is wrong, in words"),), name)
+    for name in ("ClientErrorResponse", "ServerErrorResponse")
+)
+
+ALL = (*MATCH, *SEARCH, *ERRORS)

@@ -1,0 +1,62 @@
+"""Message of a 404: suggests the v3 path that is most similar to the requested one.
+
+Costs at most a dozen comparisons of short words, however long the path is. Never repeats the requested path, which may
+hold an API key.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from proxy.endpoints import ENDPOINTS, PREFIXES
+
+NO_PATH = f"there is no such path; v3's paths begin with {' or '.join(PREFIXES)}"
+PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com/api/v4/rest was an API of its own
+UID = re.compile(r"[0-9a-f]{16}")
+PATH_MAX = 200  # characters that are compared
+WORD_MAX = 24  # letters of a word that are compared
+ACTIONS = {each.path.rpartition("/")[2] for each in ENDPOINTS} - {"{uid}"}
+SIMILARITY_MIN = 0.75  # difflib's ratio
+SYNONYMS = {"manufacturers": "brands", "distributors": "sellers", "suppliers": "sellers"}
+
+
+def message(path: str) -> str:
+    """The message for a path, which is decoded and has no query."""
+    text = path[:PATH_MAX].lower()
+    found = PREFIX.match(text)
+    api, version = found.groups() if found else (None, None)
+    words = [word[:WORD_MAX] for word in text[found.end() if found else 0 :].split("/") if word]
+    paths = _similar_paths(words)
+    reason = "there is no such path" if version in (None, "3") else f"v{version} is not served here, only v3"
+    if not paths:
+        return NO_PATH if version in (None, "3") else f"{reason}; v3's paths begin with {' or '.join(PREFIXES)}"
+    prefix = PREFIXES[1] if api else PREFIXES[0]
+    return f"{reason}; use {' or '.join(prefix + each for each in paths)}"
+
+
+def instead_of_uid(path: str, uid: str) -> str | None:
+    """The message for a path whose uid looks like an action, such as /sellers/searches; None if it does not."""
+    if UID.fullmatch(uid.lower()) or _closest(uid[:WORD_MAX].lower(), ACTIONS) is None:
+        return None
+    return message(path)
+
+
+def _similar_paths(words: list[str]) -> list[str]:
+    """Paths without prefix that are similar to some words; none if the first is not similar to an object of v3."""
+    if not words:
+        return []
+    paths = [each.path for each in ENDPOINTS if each.alias_of is None]
+    objects = {path.split("/")[1] for path in paths}
+    name = _closest(words[0], [*objects, *SYNONYMS])
+    if name is None:
+        return []
+    below = [path for path in paths if path.startswith(f"/{SYNONYMS.get(name, name)}/")]
+    if len(words) == 1:
+        return below
+    action = _closest(words[1], [path.rpartition("/")[2] for path in below])
+    matching = [path for path in below if path.endswith(f"/{action}") or (action is None and path.endswith("{uid}"))]
+    return matching if action or UID.fullmatch(words[1]) else below
+
+
+def _closest(word: str, words: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, sorted(words), 1, SIMILARITY_MIN)), None)

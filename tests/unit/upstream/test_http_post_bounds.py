@@ -1,0 +1,132 @@
+"""Responses without end, over real sockets: they are cut off, memory stays, and they may have been billed."""
+
+import contextlib
+import gzip
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from unit.upstream.test_http_post import Raw, post, request
+
+from proxy import errors
+from proxy.upstream import http_post
+
+OpenSession = Callable[..., aiohttp.ClientSession]
+Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
+
+MOST = 1_000_000
+
+
+async def test_an_answer_within_its_bound_is_whole(
+    serve: Any,
+    open_session: OpenSession,
+    through: Through,
+) -> None:
+    body = b"x" * MOST
+
+    async def exactly(_: web.Request) -> web.Response:
+        return web.Response(body=body)
+
+    async with serve(exactly) as url, open_session() as session:
+        asked = request(url)._replace(max_bytes=MOST)
+        assert (await post(through, session, asked)).body == body
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_an_answer_without_end_is_cut_off_and_may_have_been_billed(
+    serve: Any,
+    open_session: OpenSession,
+    through: Through,
+    announced: bool,
+) -> None:
+    sent = 0
+
+    async def endless(got: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse(headers={"Content-Length": str(10**12)} if announced else {})
+        await response.prepare(got)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65_536)
+                sent += 65_536
+        return response
+
+    async with serve(endless) as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreadable, match=f"more than {MOST} bytes") as caught:
+            await post(through, session, request(url)._replace(max_bytes=MOST))
+        assert caught.value.may_be_billed
+        assert not any(session.connector._conns.values())  # the connection is not used again
+    assert sent < 8 * MOST
+
+
+async def test_a_compression_bomb_is_cut_off_before_it_is_unpacked(
+    serve: Any,
+    open_session: OpenSession,
+    through: Through,
+) -> None:
+    bomb = gzip.compress(bytes(400_000_000), 1)
+
+    async def packed(_: web.Request) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    tracemalloc.start()
+    try:
+        async with serve(packed) as url, open_session() as session:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            with pytest.raises(errors.UpstreamUnreadable, match="more than"):
+                await post(through, session, request(url)._replace(max_bytes=MOST))
+            assert tracemalloc.get_traced_memory()[1] - before < 60_000_000
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_head_without_end_is_no_answer(open_session: OpenSession, through: Through) -> None:
+    class Heads(Raw):
+        async def _closing(self, reader: Any, writer: Any) -> None:
+            with contextlib.suppress(ConnectionError):
+                await super()._closing(reader, writer)
+
+        async def _serve(self, reader: Any, writer: Any) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            for number in range(100_000):
+                writer.write(b"X-%d: %s\r\n" % (number, b"x" * 4_000))
+                await writer.drain()
+
+    async with Heads().running() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreadable):
+            await post(through, session, request(url))
+
+
+async def test_an_error_holds_no_piece_of_the_response_that_was_cut_off(
+    serve: Any,
+    open_session: OpenSession,
+    through: Through,
+) -> None:
+    """Errors keep their frames, and form cycles that the garbage collector finds late."""
+
+    async def endless(got: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(got)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65_536)
+        return response
+
+    kept = []
+    async with serve(endless) as url, open_session() as session:
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                with pytest.raises(errors.UpstreamUnreadable) as caught:
+                    await post(through, session, request(url)._replace(max_bytes=MOST))
+                kept.append(caught.value)
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert len(kept) == 10
+    assert held < 8 * MOST

@@ -1,0 +1,64 @@
+"""What is counted of wrong API keys is bounded, however many addresses they come from."""
+
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from prometheus_client import CollectorRegistry
+
+from proxy import config, errors
+from proxy.gateway.applications import Applications
+from proxy.kit.clock import ManualClock
+from proxy.telemetry.metrics import Metrics
+from proxy.web import authentication, client_address
+
+KEY = "the-right-key"
+
+
+@pytest.fixture
+def keys() -> Any:
+    served = Applications({"demo": config.Application(apikeys=(config.Apikey(config.digest(KEY)),))})
+    addresses = client_address.ClientAddressResolver(["127.0.0.1"])
+    clock = ManualClock()
+    return authentication.Authenticator(served, 1, addresses, Metrics(CollectorRegistry(), clock)), clock
+
+
+def request(address: Any) -> Any:
+    class Transport:
+        def get_extra_info(self, name: Any, default: Any = None) -> Any:
+            return ("127.0.0.1", 1) if name == "peername" else default
+
+    return make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
+
+
+def test_a_flood_from_many_addresses_fills_no_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    guarded, _ = keys
+    monkeypatch.setattr(authentication, "ADDRESSES_MAX", 50)
+    guarded._counted = authentication.cachetools.LRUCache(50)
+    monkeypatch.setattr(client_address, "CACHE_MAX", 50)
+    for n in range(1000):
+        with pytest.raises(errors.ForbiddenKey):
+            guarded.client(request(f"2001:db8:{n:x}::1"), "wrong")
+    assert max(len(guarded._counted), len(guarded._refused), len(guarded._addresses._cache)) == 50
+
+
+def test_a_long_header_is_read_and_not_kept(keys: Any) -> None:
+    guarded, _ = keys
+    origin = guarded._addresses.of(request("1.1.1.1, " * 1500 + "192.0.2.1"))
+    assert (origin.address, len(guarded._addresses._cache)) == ("192.0.2.1", 0)
+
+
+def test_a_key_is_remembered_for_a_while_after_it_was_used(keys: Any) -> None:
+    guarded, clock = keys
+    guarded.client(request("192.0.2.1"), KEY)
+    for number, works in enumerate((True, True, False)):
+        with pytest.raises(errors.ForbiddenKey):
+            guarded.client(request("192.0.2.1"), "wrong")
+        if works:
+            assert guarded.client(request("192.0.2.1"), KEY)
+        else:
+            with pytest.raises(errors.TooManyRequests):
+                guarded.client(request("192.0.2.1"), KEY)
+        for more in range(1 + number):  # the first time it is still in use afterwards
+            clock.advance(authentication.RECENT_SECONDS)
+            guarded.client(request(f"192.0.2.{10 * number + more + 10}"), KEY)
