@@ -30,8 +30,8 @@ class Endpoint:
         return self.cost == FREE
 
 
-FREE = "nothing: the list is kept here, and the service gives it free of charge"
-FOUND = "one part for each uid that the service knows"
+FREE = "nothing: the Nexar API lists them free of charge"
+FOUND = "one part for each known uid"
 
 ENDPOINTS = (
     Endpoint("/parts/match", "Part", "match", "the parts returned, partial matches of a single query among them"),

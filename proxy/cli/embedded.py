@@ -29,6 +29,6 @@ async def with_sandbox(
         )
         for name, entry in settings.applications.items()
     }
-    addresses = config.Upstream(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
+    addresses = config.UpstreamSettings(graphql_url=upstream.graphql_url, token_url=upstream.token_url)
     store = config.StoreUrl("memory:")  # this sandbox begins anew with each start, and so does what is known of it
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store), upstream

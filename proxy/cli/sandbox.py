@@ -131,7 +131,7 @@ def _settings(
         admin_hosts=tuple(admin_hosts),
         faults=tuple(fault for text in faults for fault in sandbox_faults.parse_faults(text)),
         legacy=legacy.LegacySettings(
-            requests_per_second=rate, disturbances=tuple(kinds.KINDS.parse(text) for text in disturbances)
+            requests_per_second=rate, disturbances=tuple(kinds.PARSER.parse(text) for text in disturbances)
         ),
     )
 

@@ -42,23 +42,23 @@ class _Reader(Blocks):
     def config(self) -> settings.Config:
         blocks = self.known(settings.Config, self.located.data, ())
         upstream = self._upstream(blocks)
-        shadow = self.block(settings.Shadow, blocks.get("shadow"), ("shadow",))
+        shadow = self.block(settings.ShadowSettings, blocks.get("shadow"), ("shadow",))
         applications = self._applications(blocks.get("applications"), upstream)
         self._check_shadow(shadow, applications)
         return settings.Config(
             applications=applications,
             store=self._store(blocks.get("store")),
             store_key=self._store_key(blocks.get("store_key")),
-            listen=self.block(settings.Listen, blocks.get("listen"), ("listen",)),
-            overload=self.block(settings.Overload, blocks.get("overload"), ("overload",)),
+            listen=self.block(settings.ListenSettings, blocks.get("listen"), ("listen",)),
+            overload=self.block(settings.OverloadSettings, blocks.get("overload"), ("overload",)),
             upstream=upstream,
             uids=self._uids(blocks.get("uids")),
-            translation=self.block(settings.Translation, blocks.get("translation"), ("translation",)),
-            sharing=self.block(settings.Sharing, blocks.get("sharing"), ("sharing",)),
-            answers=self.block(settings.Answers, blocks.get("answers"), ("answers",)),
-            lists=self.block(settings.Lists, blocks.get("lists"), ("lists",)),
-            log=self.block(settings.Log, blocks.get("log"), ("log",)),
-            tracing=self.block(settings.Tracing, blocks.get("tracing"), ("tracing",)),
+            translation=self.block(settings.TranslationSettings, blocks.get("translation"), ("translation",)),
+            sharing=self.block(settings.CoalescingSettings, blocks.get("sharing"), ("sharing",)),
+            answers=self.block(settings.CacheSettings, blocks.get("answers"), ("answers",)),
+            lists=self.block(settings.ListSettings, blocks.get("lists"), ("lists",)),
+            log=self.block(settings.LogSettings, blocks.get("log"), ("log",)),
+            tracing=self.block(settings.TracingSettings, blocks.get("tracing"), ("tracing",)),
             shadow=shadow,
         )
 
@@ -68,7 +68,7 @@ class _Reader(Blocks):
             return raw
         if not isinstance(raw, dict):
             self.fail(("upstream",), "is either sandbox or a block with graphql_url and token_url")
-        upstream = self.block(settings.Upstream, raw, ("upstream",))
+        upstream = self.block(settings.UpstreamSettings, raw, ("upstream",))
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
             self.fail(("upstream", "tls", "client_key"), "has no client_cert beside it")
         return upstream
@@ -87,7 +87,7 @@ class _Reader(Blocks):
             for place, each in enumerate(listed)
         )
 
-    def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.Application]:
+    def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.ApplicationSettings]:
         at = ("applications",)
         if not isinstance(raw, dict) or not raw:
             self.fail(at, "at least one application is needed: a name, and below it its apikeys")
@@ -95,14 +95,16 @@ class _Reader(Blocks):
         self._check_apikeys(found)
         return found
 
-    def _application(self, name: Any, raw: Any, upstream: Any) -> settings.Application:
+    def _application(self, name: Any, raw: Any, upstream: Any) -> settings.ApplicationSettings:
         at = ("applications", name)
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.fail(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
-        application = self.block(settings.Application, self._inner(self.known(settings.Application, raw, at), at), at)
+        application = self.block(
+            settings.ApplicationSettings, self._inner(self.known(settings.ApplicationSettings, raw, at), at), at
+        )
         for key in ("client_id", "client_secret"):
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
-                self.fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.Application, key)}")
+                self.fail((*at, key), f"is missing; it accepts {mistakes.accepted(settings.ApplicationSettings, key)}")
         return application
 
     def _inner(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
@@ -111,17 +113,17 @@ class _Reader(Blocks):
         if isinstance(apikeys := raw.get("apikeys"), list):
             inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
         if raw.get("reconcile") is not None:
-            inner["reconcile"] = self.block(settings.Reconcile, raw["reconcile"], (*at, "reconcile"))
+            inner["reconcile"] = self.block(settings.ReconciliationSettings, raw["reconcile"], (*at, "reconcile"))
         return inner
 
-    def _apikey(self, raw: Any, at: located_yaml.Trail) -> settings.Apikey:
+    def _apikey(self, raw: Any, at: located_yaml.Trail) -> settings.ApiKeySettings:
         if not isinstance(raw, dict):
-            return settings.Apikey(self.value(secret.Digest, raw, at))
-        if not raw.keys() <= set(settings.Apikey.__struct_fields__):  # what is unknown may be the apikey itself
-            self.fail(at, f"holds an unknown key; known here: {', '.join(settings.Apikey.__struct_fields__)}")
-        return self.block(settings.Apikey, raw, at)
+            return settings.ApiKeySettings(self.value(secret.Digest, raw, at))
+        if not raw.keys() <= set(settings.ApiKeySettings.__struct_fields__):  # what is unknown may be the apikey itself
+            self.fail(at, f"holds an unknown key; known here: {', '.join(settings.ApiKeySettings.__struct_fields__)}")
+        return self.block(settings.ApiKeySettings, raw, at)
 
-    def _check_apikeys(self, applications: dict[str, settings.Application]) -> None:
+    def _check_apikeys(self, applications: dict[str, settings.ApplicationSettings]) -> None:
         """Each apikey leads to one application, and each name to one apikey of it."""
         first: dict[Any, located_yaml.Trail] = {}
         for name, application in applications.items():
@@ -131,7 +133,9 @@ class _Reader(Blocks):
                 own = apikey.name or str(index + 1)
                 self._check_first(first, (name, own), f"the name {own}", at)
 
-    def _check_shadow(self, shadow: settings.Shadow, applications: dict[str, settings.Application]) -> None:
+    def _check_shadow(
+        self, shadow: settings.ShadowSettings, applications: dict[str, settings.ApplicationSettings]
+    ) -> None:
         """Whoever needs the old service needs its address."""
         for name, application in applications.items():
             key = "answer" if application.shadow.answer == "old" else "share" if application.shadow.share else None
@@ -151,8 +155,8 @@ class _Reader(Blocks):
             raise TypeError("is not text; put it in quotes")
         if kind is secret.Digest:
             return secret.apikey(raw)
-        if kind is secret.Source:
-            return secret.Source(raw, self.folder, self.environ)
+        if kind is secret.SecretSource:
+            return secret.SecretSource(raw, self.folder, self.environ)
         if kind is secret.StoreUrl:
             return secret.store_url(secret.resolve(raw, self.folder, self.environ), self.folder)
         if kind is secret.File:
@@ -168,5 +172,5 @@ class _Reader(Blocks):
             return ABSENT[kind]
 
 
-def _any_credential(application: settings.Application) -> bool:
+def _any_credential(application: settings.ApplicationSettings) -> bool:
     return application.client_id is not None or application.client_secret is not None

@@ -95,7 +95,7 @@ class File(str):
     __slots__ = ()
 
 
-class Source:
+class SecretSource:
     """A secret that changes while the program runs: `env:NAME` or `file:PATH`, looked up each time."""
 
     __slots__ = ("_environ", "_folder", "_text")
@@ -108,7 +108,7 @@ class Source:
         self._environ = environ
 
     def __repr__(self) -> str:
-        return "Source(hidden)"
+        return "SecretSource(hidden)"
 
     def read(self) -> Secret:
         """What it is now. Raises ValueError where there is none."""

@@ -17,7 +17,7 @@ from proxy.config.secret import (
     Network,
     ProxyAddress,
     Secret,
-    Source,
+    SecretSource,
     StoreKey,
     StoreUrl,
 )
@@ -45,7 +45,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all blocks of settings have in common."""
 
 
-class Listen(Settings, frozen=True):
+class ListenSettings(Settings, frozen=True):
     """Where v3 clients connect."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
@@ -62,7 +62,7 @@ class Listen(Settings, frozen=True):
     ] = ()
 
 
-class Overload(Settings, frozen=True):
+class OverloadSettings(Settings, frozen=True):
     """When a worker refuses new work, so that what it has begun is finished in time."""
 
     lag_seconds: Annotated[
@@ -73,7 +73,7 @@ class Overload(Settings, frozen=True):
     ] = 0
 
 
-class Timeouts(Settings, frozen=True):
+class TimeoutSettings(Settings, frozen=True):
     """How long to wait for the service. Each names itself in the error of the request that it ends."""
 
     connect_seconds: Annotated[
@@ -87,7 +87,7 @@ class Timeouts(Settings, frozen=True):
     ] = 30.0
 
 
-class Breaker(Settings, frozen=True):
+class BreakerSettings(Settings, frozen=True):
     """When a service that fails is left alone; each of the two, GraphQL and identity, has its own."""
 
     failures: Annotated[int, Meta(ge=0, le=1_000_000, description="failures in a row, 0 (never) to 1000000")] = 10
@@ -96,7 +96,7 @@ class Breaker(Settings, frozen=True):
     ] = 5.0
 
 
-class Tls(Settings, frozen=True):
+class TlsSettings(Settings, frozen=True):
     """Certificates for outgoing calls, where the system's own are not the right ones. Files in PEM form."""
 
     ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
@@ -106,7 +106,7 @@ class Tls(Settings, frozen=True):
     ] = None
 
 
-class Upstream(Settings, frozen=True):
+class UpstreamSettings(Settings, frozen=True):
     """The GraphQL service and its identity service (contract graphql.md §3.1, §4.1)."""
 
     graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
@@ -116,20 +116,20 @@ class Upstream(Settings, frozen=True):
         "octopart"
     )
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
-    timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
+    timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     response_bytes: Annotated[
         int, Meta(ge=65_536, le=1_073_741_824, description="bytes of an answer, 65536 to 1073741824")
     ] = 33_554_432
     retries: Annotated[int, Meta(ge=0, le=10, description="repetitions of one request, 0 (off) to 10")] = 2
-    breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
+    breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     proxy: Annotated[
         ProxyAddress | None,
         Meta(description="an http:// address, with name:password@ where it asks for them, env:NAME or file:PATH"),
     ] = None
-    tls: Annotated[Tls, Meta(description="a block of settings")] = Tls()
+    tls: Annotated[TlsSettings, Meta(description="a block of settings")] = TlsSettings()
 
 
-class Apikey(Settings, frozen=True):
+class ApiKeySettings(Settings, frozen=True):
     """A v3 client. Its `name` stands for it wherever it is counted; without one it is its place in the list."""
 
     key: Annotated[Digest, Meta(description="an apikey in quotes, plain or sha256: with 64 hex digits")]
@@ -142,25 +142,25 @@ class Apikey(Settings, frozen=True):
     ] = None
 
 
-class Reconcile(Settings, frozen=True):
+class ReconciliationSettings(Settings, frozen=True):
     """The service's own count of an application's parts (contract graphql.md §5.4), asked for once a day."""
 
     application_id: Annotated[str, Meta(pattern=Guid, description="the application's id, a GUID")]
-    token: Annotated[Source, Meta(description="env:NAME or file:PATH")]
+    token: Annotated[SecretSource, Meta(description="env:NAME or file:PATH")]
 
 
-class Shadowed(Settings, frozen=True):
+class ApplicationShadowSettings(Settings, frozen=True):
     """How an application's calls are compared while it answers them."""
 
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.0
     answer: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
 
 
-class Application(Settings, frozen=True):
+class ApplicationSettings(Settings, frozen=True):
     """An application of the GraphQL service, and the v3 clients that it serves."""
 
     apikeys: Annotated[
-        tuple[Apikey, ...],
+        tuple[ApiKeySettings, ...],
         Meta(
             min_length=1,
             description="a list of apikeys in quotes, plain or sha256: with 64 hex digits; each may be the block below",
@@ -181,11 +181,13 @@ class Application(Settings, frozen=True):
     parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
     rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
-    reconcile: Annotated[Reconcile | None, Meta(description="a block with application_id and token")] = None
-    shadow: Annotated[Shadowed, Meta(description="a block of settings")] = Shadowed()
+    reconcile: Annotated[ReconciliationSettings | None, Meta(description="a block with application_id and token")] = (
+        None
+    )
+    shadow: Annotated[ApplicationShadowSettings, Meta(description="a block of settings")] = ApplicationShadowSettings()
 
     @property
-    def clients(self) -> dict[str, Apikey]:
+    def clients(self) -> dict[str, ApiKeySettings]:
         """The apikeys by name. A name that is there twice has its last one."""
         return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
 
@@ -195,7 +197,7 @@ class Application(Settings, frozen=True):
         return frozenset(FEATURES if self.features == "all" else self.features)
 
 
-class Translation(Settings, frozen=True):
+class TranslationSettings(Settings, frozen=True):
     """Choices in how v3 requests are asked upstream."""
 
     single_query: Annotated[
@@ -203,7 +205,7 @@ class Translation(Settings, frozen=True):
     ] = "supSearchMpn"
 
 
-class Sharing(Settings, frozen=True):
+class CoalescingSettings(Settings, frozen=True):
     """Calls under way at the same moment share what they ask for."""
 
     enabled: Annotated[bool, Meta(description="true or false")] = True
@@ -211,8 +213,8 @@ class Sharing(Settings, frozen=True):
     stall_seconds: Annotated[float, Meta(ge=0, le=60, description="seconds, 0 (off) to 60")] = 1.0
 
 
-class Answers(Settings, frozen=True):
-    """Answers kept in memory. Off when seconds or bytes are 0."""
+class CacheSettings(Settings, frozen=True):
+    """Response cache of a worker, in memory. Off when seconds or bytes are 0."""
 
     seconds: Annotated[float, Meta(ge=0, le=86400, description="seconds, 0 (off) to 86400")] = 300.0
     stale_seconds: Annotated[float, Meta(ge=0, le=604_800, description="seconds, 0 (off) to 604800")] = 3600.0
@@ -224,7 +226,7 @@ class Answers(Settings, frozen=True):
         return self.seconds > 0 and self.bytes > 0
 
 
-class Lists(Settings, frozen=True):
+class ListSettings(Settings, frozen=True):
     """The lists of brands, sellers, categories and specs, fetched whole and searched in memory; they cost nothing."""
 
     seconds: Annotated[
@@ -232,7 +234,7 @@ class Lists(Settings, frozen=True):
     ] = 86_400.0
 
 
-class Log(Settings, frozen=True):
+class LogSettings(Settings, frozen=True):
     """What is written to standard error."""
 
     level: Annotated[
@@ -241,7 +243,7 @@ class Log(Settings, frozen=True):
     format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
 
 
-class Tracing(Settings, frozen=True):
+class TracingSettings(Settings, frozen=True):
     """Spans for OpenTelemetry; off without an address. Needs v3bridge[otel]."""
 
     otlp_url: Annotated[
@@ -253,7 +255,7 @@ class Tracing(Settings, frozen=True):
     share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 to 1")] = 1.0
 
 
-class Shadow(Settings, frozen=True):
+class ShadowSettings(Settings, frozen=True):
     """Live calls asked of the other side too, and compared after the reply has left."""
 
     old_url: Annotated[
@@ -265,15 +267,15 @@ class Shadow(Settings, frozen=True):
     queue: Annotated[int, Meta(ge=1, le=100_000, description="calls that wait, 1 to 100000")] = 100
     rate: Annotated[int, Meta(ge=0, le=100_000, description="calls a second, 0 (as many as come) to 100000")] = 1
     connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
-    timeouts: Annotated[Timeouts, Meta(description="a block of settings")] = Timeouts()
-    breaker: Annotated[Breaker, Meta(description="a block of settings")] = Breaker()
+    timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
+    breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = 1000
 
 
 class Config(Settings, frozen=True):
     """All of it. `applications` maps a name to its application and is never empty."""
 
-    applications: dict[str, Application]
+    applications: dict[str, ApplicationSettings]
     store: Annotated[
         StoreUrl,
         Meta(description=f"{', '.join(STORE_FORMS)}, or env:NAME or file:PATH of it"),
@@ -282,14 +284,14 @@ class Config(Settings, frozen=True):
         tuple[StoreKey, ...],
         Meta(description="a key (32 random bytes in base64), env:NAME or file:PATH of it, or a list of them"),
     ] = ()
-    listen: Listen = Listen()
-    overload: Overload = Overload()
-    upstream: Literal["sandbox"] | Upstream = "sandbox"
+    listen: ListenSettings = ListenSettings()
+    overload: OverloadSettings = OverloadSettings()
+    upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
-    translation: Translation = Translation()
-    sharing: Sharing = Sharing()
-    answers: Answers = Answers()
-    lists: Lists = Lists()
-    log: Log = Log()
-    tracing: Tracing = Tracing()
-    shadow: Shadow = Shadow()
+    translation: TranslationSettings = TranslationSettings()
+    sharing: CoalescingSettings = CoalescingSettings()
+    answers: CacheSettings = CacheSettings()
+    lists: ListSettings = ListSettings()
+    log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
+    shadow: ShadowSettings = ShadowSettings()

@@ -35,7 +35,7 @@ class Client:
 class Applications:
     """The client of every apikey; `all` clients in the order of the file."""
 
-    def __init__(self, configured: dict[str, config.Application]) -> None:
+    def __init__(self, configured: dict[str, config.ApplicationSettings]) -> None:
         self._by_digest: dict[config.Digest, Client] = {}
         for name, entry in configured.items():
             self._by_digest |= _clients(name, entry)
@@ -56,7 +56,7 @@ class Applications:
         return client
 
 
-def _clients(name: str, entry: config.Application) -> dict[config.Digest, Client]:
+def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
     """The clients of one application by their keys."""
     credentials = tokens.Credentials(name, entry.client_id, entry.client_secret)
     application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)

@@ -41,7 +41,9 @@ def memory_used() -> int:
 class LoadShedding:
     """Admits or refuses new work. `memory` reads the bytes in use."""
 
-    def __init__(self, settings: config.Overload, metrics: Metrics, memory: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, settings: config.OverloadSettings, metrics: Metrics, memory: Callable[[], int] | None = None
+    ) -> None:
         self._settings = settings
         self._metrics = metrics
         self._memory = memory or memory_used

@@ -1,15 +1,14 @@
-"""Declarations to code: from rules and schema, for one projection, the selection set, the types and the mapping
-function.
+"""Mapping compiler: from mapping rules and schema, for one projection, to selection set, record types and function.
 
-Runs at start and once for every new projection, never per part. The function is one Python expression, written out from
-the rules and evaluated by the interpreter: as quick as one written by hand. It is made of names and constants of
-mapping files only; what a client sends never becomes part of it.
+Runs at start and once for every new projection, never per part. The mapping function is ordinary Python source
+(source.py), which is as fast as one written by hand: no rule is looked at while a part is mapped.
 """
 
+import itertools
+import keyword
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, get_origin, get_type_hints
 
 import msgspec
@@ -18,6 +17,10 @@ from proxy import errors, model
 from proxy.mapping import loader, paths, projections, selection
 from proxy.mapping.reading import Cursor, PathReader, ReadExpression, Scope
 from proxy.mapping.rules import ComputedValue, FieldRule
+from proxy.mapping.source import CLAUSE, CONTEXT, END, Source, functions_of, snake_case
+
+PARENT = "parent"  # in a mapping function, the object that lists the one being mapped
+NO_FIELDS: Mapping[str, str] = {}
 
 MappingFunction = Callable[[Any, model.MappingContext], dict[str, Any]]
 
@@ -49,6 +52,16 @@ def compile_object(
     return _Writer(mappings, projection).compile(name, needs)
 
 
+def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | None = None) -> str:
+    """The functions that map all objects or one, where every field is shown that a plan with `features` has."""
+    include = frozenset().union(*map(mappings.includable, mappings.rules))
+    every = model.Projection(include, features=frozenset(features))
+    sources = [compile_object(mappings, root, every).source for root in loader.ROOTS if root in mappings.rules]
+    found = [functions_of(source, name) if name else source for source in sources]
+    # A company of a part and one of a list are mapped by equal functions.
+    return "\n\n".join(dict.fromkeys(text for text in found if text))
+
+
 class _Writer:
     """Writes one mapping function and grows its selection on the way."""
 
@@ -56,26 +69,22 @@ class _Writer:
         self._mappings = mappings
         self._projection = projection
         self._paths = PathReader(mappings.schema)
-        self._names = 0
-        self._constants: dict[str, Any] = {}
+        self._variables: set[str] = set()  # of the function that is being written
 
     def compile(self, name: str, needs: tuple[str, ...]) -> CompiledObject:
-        start = Scope(Cursor("it", selection.Node(self._mappings.rules[name].reads)), None)
-        body = self._object(name, start, ())
+        self._source = Source(name)
+        self._variables = {CONTEXT}
+        record = self._variable(name)
+        start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
+        self._source.entry_point(name, record, self._entries(name, start, ()))
         self._need(needs, start)
-        source = f"lambda it, context: {body}"
-        names = {
-            **self._mappings.transforms,
-            **self._constants,
-            "sorted": sorted,
-            "rank": itemgetter(0),
-            "__builtins__": {},
-        }
-        function = eval(compile(source, f"<mapping of {name}>", "eval"), names)  # noqa: S307 - our own text
+        function = self._source.function(self._mappings.transforms)
         node = start.here.node
-        record = node.record()
-        decode = msgspec.json.Decoder(types.GenericAlias(list, (record,))).decode
-        return CompiledObject(node.text() or selection.NOTHING, node.paths(), record, decode, function, source)
+        kind = node.record()
+        decode = msgspec.json.Decoder(types.GenericAlias(list, (kind,))).decode
+        return CompiledObject(
+            node.text() or selection.NOTHING, node.paths(), kind, decode, function, self._source.text()
+        )
 
     def _need(self, needs: tuple[str, ...], start: Scope) -> None:
         try:
@@ -84,38 +93,74 @@ class _Writer:
         except LookupError as error:
             raise errors.MappingError(f"schema.graphql: {error.args[0]}; what reads the answers needs it") from error
 
-    def _object(self, name: str, scope: Scope, at: model.Path, hoists: list[str] | None = None) -> str:
-        """The dict of one object. Where `hoists` is given, objects made from their surroundings go there as clauses."""
+    def _object(self, name: str, scope: Scope, at: model.Path, clauses: list[str] | None = None) -> str:
+        """The call of the function that maps one object.
+
+        Where `clauses` is given, the object is an element of a list. What it takes from the object around the list is
+        the same for all elements: it is made in a clause of the comprehension, once, and passed as an argument.
+        """
+        caller = self._variables
+        self._variables = {PARENT, CONTEXT}
+        record = self._variable(name)
+        arguments = {record: scope.here.expression}
+        parent = None
+        if scope.above is not None:
+            arguments[PARENT], parent = scope.above.expression, Cursor(PARENT, scope.above.node)
+        shared: dict[str, str] = {}
+        made = [] if clauses is None else clauses
+        for field in () if clauses is None else self._shared_fields(name, at):
+            callee, self._variables = self._variables, caller
+            value, variable = self._mapped(name, field, scope, at), self._variable(f"mapped_{field}")
+            self._variables = callee
+            made.append(f"for {variable} in ({value},)")
+            shared[field] = self._variable(field)
+            arguments[shared[field]] = variable
+        entries = self._entries(name, Scope(Cursor(record, scope.here.node), parent), at, shared)
+        self._variables = caller
+        return self._source.call(name, {**arguments, CONTEXT: CONTEXT}, entries)
+
+    def _entries(self, name: str, scope: Scope, at: model.Path, shared: Mapping[str, str] = NO_FIELDS) -> list[str]:
+        """The entries of an object's dict; `shared` are fields whose values are arguments."""
         rules = self._mappings.rules[name]
         class_name = name if rules.class_ is None else rules.class_
-        entries = (
-            [f"'__class__': {class_name!r}"] if class_name and projections.shows_class(self._projection, at) else []
-        )
+        shows_class = class_name and projections.shows_class(self._projection, at)
+        entries = [f"'__class__': {class_name!r}"] if shows_class else []
+        for field in rules.fields:
+            if projections.shows(self._projection, rules.rule(field), (*at, field)):
+                value = shared.get(field) or self._mapped(name, field, scope, at)
+                entries.append(f"{field!r}: {value}")
+        return entries
+
+    def _shared_fields(self, name: str, at: model.Path) -> Iterator[str]:
+        """The fields of a list's elements that are objects made from what is around the list."""
+        rules = self._mappings.rules[name]
         for field in rules.fields:
             rule = rules.rule(field)
-            if not projections.shows(self._projection, rule, (*at, field)):
-                continue
-            try:
-                value = self._field(rule, scope, (*at, field))
-            except (paths.PathError, LookupError) as error:
-                place = self._mappings.place(name, field)
-                raise errors.MappingError(f"{place}: {name}.{field}: {error.args[0]}") from error
-            if hoists is not None and rule.is_ and str(rule.paths).startswith("^"):
-                hoists.append(f"for {self._name('h')} in ({value},)")
-                value = f"h{self._names}"
-            entries.append(f"{field!r}: {value}")
-        return "{" + ", ".join(entries) + "}"
+            shown = projections.shows(self._projection, rule, (*at, field))
+            if shown and rule.is_ and str(rule.paths).startswith("^"):
+                yield field
+
+    def _mapped(self, name: str, field: str, scope: Scope, at: model.Path) -> str:
+        """The expression of one field. Raises MappingError, naming the rule's file and line."""
+        try:
+            return self._field(self._mappings.rules[name].rule(field), scope, (*at, field))
+        except (paths.PathError, LookupError) as error:
+            place = self._mappings.place(name, field)
+            raise errors.MappingError(f"{place}: {name}.{field}: {error.args[0]}") from error
 
     def _field(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         if rule.constant:
             return repr(rule.blank if rule.none is not None else rule.always)
         if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
-        if projections.emptied(self._projection, at) and self._is_list(rule):
+        if projections.emptied(self._projection, at) and _is_list(self._mappings, rule):
             return "[]"
-        cut = self._cut(at) if self._projection.cut and self._is_list(rule) else ""
+        cut = self._cut(at) if self._projection.cut and _is_list(self._mappings, rule) else ""
         if rule.each or rule.keyed:
-            return self._list(rule, scope, at) + cut
+            outside = set(self._variables)
+            listed = self._list(rule, scope, at)
+            self._variables = outside  # those of a comprehension end with it
+            return listed + cut
         return self._one(rule, scope, at) if rule.is_ else self._value(rule, scope, repr(rule.blank), cut)
 
     def _cut(self, at: model.Path) -> str:
@@ -123,27 +168,23 @@ class _Writer:
         path = projections.cut(self._projection, at)
         if path is None:
             return ""
-        return f"[context.cuts[{self._constant(path)}]]"
-
-    def _is_list(self, rule: FieldRule) -> bool:
-        """Whether there is something to cut: a list of objects, or one that a transform makes."""
-        transform = self._mappings.transforms.get(rule.through or "")
-        if rule.target or transform is None:
-            return rule.each is not None
-        return get_origin(get_type_hints(transform).get("return")) is list
+        return f"[context.cuts[{self._source.constant(path)}]]"
 
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None", cut: str = "") -> str:
         """A plain value, through its transform."""
         if isinstance(rule.paths, str):
             read = self._paths.read(rule.paths, scope)
-            return read.guarded(self._through(rule.through, read.expression) + cut, blank)
+            return read.guarded(_through(self._mappings, rule.through, read.expression) + cut, blank)
         reads = [self._paths.read(text, scope) for text in rule.paths or []]
-        return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads)) + cut
+        return (
+            _through(self._mappings, rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
+            + cut
+        )
 
     def _one(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         """One nested object."""
         read = self._paths.read(_single(rule), scope)
-        target = self._target(rule.is_, read.node)
+        target = _target(self._mappings, rule.is_, read.node)
         above = scope.above if rule.paths == "." else scope.here
         inner = self._object(target, Scope(Cursor(read.expression, read.node), above), at)
         if rule.only:
@@ -153,16 +194,16 @@ class _Writer:
     def _list(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         """A list of objects, or a dict of them: a comprehension over every list on the path."""
         loops, item = self._loops(rule, scope)
-        hoists: list[str] = []
-        target = self._target(rule.target, item.here.node)
+        shared: list[str] = []
+        target = _target(self._mappings, rule.target, item.here.node)
         if rule.only:
             loops.append(f"if {self._value(rule.only, item)}")
         if rule.key:
             return self._keyed(rule.key, loops, item, target, at)
-        entry = self._object(target, item, at, hoists)
-        loops[1:1] = hoists
-        clauses = " ".join(loops)
-        listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{entry} {clauses}]"
+        entry = self._object(target, item, at, shared)
+        loops[1:1] = shared
+        clauses = CLAUSE + CLAUSE.join(loops) + END
+        listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{CLAUSE}{entry}{clauses}]"
         if rule.or_else:
             listed = f"({listed} or {self._stand_in(rule.or_else, target, scope, at)})"
         return listed
@@ -170,20 +211,18 @@ class _Writer:
     def _keyed(self, key: ComputedValue, loops: list[str], item: Scope, target: str, at: model.Path) -> str:
         """A dict of objects. Keys that show[] or hide[] name are a client's words: values, not text."""
         keys = projections.keys(self._projection, at)
-        name = self._name("n")
+        name = self._variable("key")
         loops.append(f"for {name} in ({self._value(key, item)},)")
         if keys.picked is not None:
-            loops.append(f"if {name} in {self._constant(keys.picked)}")
+            loops.append(f"if {name} in {self._source.constant(keys.picked)}")
         if keys.dropped:
-            loops.append(f"if {name} not in {self._constant(keys.dropped)}")
+            loops.append(f"if {name} not in {self._source.constant(keys.dropped)}")
         others = self._object(target, item, (*at, keys.others))
-        apart = (f"{self._object(target, item, (*at, k))} if {name} == {self._constant(k)} else " for k in keys.apart)
-        return f"{{{name}: {''.join(apart)}{others} {' '.join(loops)}}}"
-
-    def _constant(self, value: Any) -> str:
-        name = self._name("k")
-        self._constants[name] = value
-        return name
+        apart = "".join(
+            f"{self._object(target, item, (*at, key))} if {name} == {self._source.constant(key)} else "
+            for key in keys.apart
+        )
+        return f"{{{CLAUSE}{name}: {apart}{others}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
 
     def _stand_in(self, text: str, target: str, scope: Scope, at: model.Path) -> str:
         """A list of the one object a path leads to; empty where it leads to null."""
@@ -200,10 +239,11 @@ class _Writer:
             read = self._paths.follow(here, steps)
             values = read.expression if self._paths.is_list(steps, here.node) else f"({read.expression},)"
             if rule.through:
-                values = self._through(rule.through, read.expression)
+                values = _through(self._mappings, rule.through, read.expression)
                 read = ReadExpression(read.expression, read.nulls, selection.Node("String"))
-            loops.append(f"for {self._name('v')} in {read.guarded(values, '()')}")
-            here, above = Cursor(f"v{self._names}", read.node), here
+            variable = self._variable(_singular(steps[-1].name) if steps else read.node.type_name)
+            loops.append(f"for {variable} in {read.guarded(values, '()')}")
+            here, above = Cursor(variable, read.node), here
         return loops, Scope(here, above)
 
     def _ordered(self, order: ComputedValue, entry: str, clauses: str, item: Scope) -> str:
@@ -211,30 +251,54 @@ class _Writer:
         texts = [order.paths] if isinstance(order.paths, str) else order.paths
         reads = [self._paths.read(text, item) for text in texts]
         values = ", ".join(read.guarded(read.expression, "None") for read in reads)
-        return f"[e for _, e in sorted([({self._through(order.through, values)}, {entry}) {clauses}], key=rank)]"
+        ranked = f"[{CLAUSE}({_through(self._mappings, order.through, values)}, {entry}){clauses}]"
+        return f"[element for _, element in sorted({ranked}, key=rank)]"
 
-    def _target(self, name: str | None, node: selection.Node) -> str:
-        target = self._mappings.rules.get(name or "")
-        if name is None or target is None:
-            raise LookupError(f"no mapping file describes an object {name!r}")
-        if target.reads != node.type_name:
-            raise LookupError(f"{name} reads {target.reads}, but the path leads to {node.type_name}")
-        return name
+    def _variable(self, name: str) -> str:
+        """A name that neither the function being written nor its globals have."""
+        plain = snake_case(name)
+        numbered = (f"{plain}_{number}" for number in itertools.count(2))
+        taken = {*self._variables, *self._mappings.transforms, *keyword.kwlist, "sorted", "rank"}
+        variable = next(each for each in itertools.chain((plain,), numbered) if each not in taken)
+        self._variables.add(variable)
+        return variable
 
-    def _through(self, transform: str | None, arguments: str) -> str:
-        if transform is None:
-            return arguments
-        if transform not in self._mappings.transforms:
-            known = ", ".join(sorted(self._mappings.transforms))
-            raise LookupError(f"no transform is called {transform!r}; there are {known}")
-        return f"{transform}({arguments})"
 
-    def _name(self, letter: str) -> str:
-        self._names += 1
-        return f"{letter}{self._names}"
+def _is_list(mappings: loader.Mappings, rule: FieldRule) -> bool:
+    """Whether there is something to cut: a list of objects, or one that a transform makes."""
+    transform = mappings.transforms.get(rule.through or "")
+    if rule.target or transform is None:
+        return rule.each is not None
+    return get_origin(get_type_hints(transform).get("return")) is list
+
+
+def _target(mappings: loader.Mappings, name: str | None, node: selection.Node) -> str:
+    """The name of the object that maps a value. Raises LookupError where it cannot."""
+    target = mappings.rules.get(name or "")
+    if name is None or target is None:
+        raise LookupError(f"no mapping file describes an object {name!r}")
+    if target.reads != node.type_name:
+        raise LookupError(f"{name} reads {target.reads}, but the path leads to {node.type_name}")
+    return name
+
+
+def _through(mappings: loader.Mappings, transform: str | None, arguments: str) -> str:
+    """The call of a transform, or the argument itself where there is none."""
+    if transform is None:
+        return arguments
+    if transform not in mappings.transforms:
+        known = ", ".join(sorted(mappings.transforms))
+        raise LookupError(f"no transform is called {transform!r}; there are {known}")
+    return f"{transform}({arguments})"
 
 
 def _single(rule: FieldRule) -> str:
     if not isinstance(rule.paths, str):
         raise LookupError("an object is mapped from one path")
     return rule.paths
+
+
+def _singular(name: str) -> str:
+    """A name for one element of a list, such as `price` of `prices`."""
+    name = snake_case(name)
+    return f"{name[:-3]}y" if name.endswith("ies") else name.removesuffix("s")

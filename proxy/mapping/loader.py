@@ -18,6 +18,7 @@ from proxy.mapping.schema import Schema
 from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
+ROOTS = ("Part", "Brand", "Seller", "Category")  # objects that have endpoints of their own
 SPEC_KEY = "spec_key"  # the transform whose keys are v3's spec keys
 
 
@@ -164,7 +165,7 @@ def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: tuple[s
 
 def _check(mappings: Mappings) -> None:
     """Rules that say one thing each, and objects that something uses: a mapping attached to nothing is a mistake."""
-    used = {"Part", "Brand", "Manufacturer", "Seller", "Category"}
+    used = {*ROOTS, "Manufacturer"}
     for name, rules in mappings.rules.items():
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
             raise errors.MappingError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")

@@ -4,6 +4,7 @@ JSON in and out; for browsers the same as pages, whose forms need the session's 
 guards nothing. What is wrong with a request is a 400 that says what.
 """
 
+import asyncio
 import datetime
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -14,7 +15,7 @@ import orjson
 from aiohttp import web
 
 from proxy.sandbox import applications, declaration_syntax, faults, journal, pages
-from proxy.sandbox.identity import forms, sessions, signing_in
+from proxy.sandbox.identity import forms, keys, login, sessions
 from proxy.sandbox.injection import injector
 
 FAULTS_PATH = "/admin/faults"
@@ -25,7 +26,7 @@ CHOICES = (20, LAST, 500, 2_000)
 Figure = tuple[str, str, str]
 
 
-class Admin:
+class AdminEndpoints:
     """The handlers."""
 
     def __init__(
@@ -34,7 +35,7 @@ class Admin:
         kept: journal.RequestJournal,
         known: applications.ApplicationRegistry,
         shown: pages.Pages,
-        open_: sessions.Sessions,
+        open_: sessions.BrowserSessions,
     ) -> None:
         self._injector, self._journal, self._known, self._pages, self._sessions = drawing, kept, known, shown, open_
         shown.add_filter("moment", _moment)
@@ -73,10 +74,10 @@ class Admin:
 
     async def change_faults(self, request: web.Request) -> web.Response:
         """From the page: one more fault, or none at all with `lift`. A mistake is on the page that comes back."""
-        form = await forms.sent(request)
+        form = await forms.page_form(request)
         typed = form.get("fault", "").strip()
         if not self._is_own(request, form):
-            return self._faults_page(request, typed, signing_in.STALE)
+            return self._faults_page(request, typed, login.STALE_FORM)
         try:
             if "lift" in form:
                 self._injector.clear()
@@ -104,8 +105,8 @@ class Admin:
 
     async def clear_by_form(self, request: web.Request) -> web.Response:
         """From the page: as `clear`."""
-        if not self._is_own(request, await forms.sent(request)):
-            return self._journal_page(request, self._journal.last(LAST), str(LAST), signing_in.STALE)
+        if not self._is_own(request, await forms.page_form(request)):
+            return self._journal_page(request, self._journal.last(LAST), str(LAST), login.STALE_FORM)
         self._journal.clear()
         return _see_other(JOURNAL_PATH)
 
@@ -122,7 +123,7 @@ class Admin:
             mistake,
             entries=entries[::-1],
             totals=self._journal.totals,
-            names={account.application_id: account.name for account in self._known.all},
+            names={application.application_id: application.name for application in self._known.all},
             last=last,
             choices=CHOICES,
         )
@@ -186,3 +187,34 @@ def _reply(body: object, status: int = 200) -> web.Response:
     return web.Response(
         body=orjson.dumps(body) + b"\n", status=status, content_type="application/json", headers=headers
     )
+
+
+KEYS_PATH = "/admin/keys"
+
+
+class SigningKeyAdmin:
+    """The handlers."""
+
+    def __init__(self, ring: keys.KeyRing) -> None:
+        self._ring = ring
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Other methods are 405."""
+        router.add_get(KEYS_PATH, self.keys)
+        router.add_post(KEYS_PATH, self.rotate)
+        router.add_delete(KEYS_PATH, self.forget)
+
+    async def keys(self, _request: web.Request) -> web.Response:
+        """The id of the key that signs, and those that still verify, with the time until which they do."""
+        body = {"current": self._ring.current.kid, "retired": dict(self._ring.retired)}
+        return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
+
+    async def rotate(self, request: web.Request) -> web.Response:
+        """A new key signs from now on; the one before verifies until its tokens are over."""
+        self._ring.rotate(await asyncio.to_thread(keys.generate))  # beside the event loop: primes take their time
+        return await self.keys(request)
+
+    async def forget(self, request: web.Request) -> web.Response:
+        """Only the key that signs verifies from now on."""
+        self._ring.forget()
+        return await self.keys(request)

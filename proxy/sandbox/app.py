@@ -17,13 +17,13 @@ from proxy.kit import ports
 from proxy.sandbox import applications, composition, journal, part_usage, user_directory
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
-from proxy.sandbox.design import services as running_design
+from proxy.sandbox.design import services as design_services
 from proxy.sandbox.graphql import schema, transport
-from proxy.sandbox.identity import discovery, keys, signing_in
+from proxy.sandbox.identity import discovery, keys, login
 from proxy.sandbox.injection import injector
-from proxy.sandbox.legacy_v3 import drawing
+from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import service as legacy_service
-from proxy.sandbox.portal import visits
+from proxy.sandbox.portal import requests
 
 # Bytes of a request line or header: the old service says by itself what is too long for it.
 MAX_LINE = 65_536
@@ -49,7 +49,7 @@ class Sandbox:
     request_counts: journal.RequestCounts
     faults: injector.FaultInjector
     journal: journal.RequestJournal
-    legacy: legacy_service.Service
+    legacy: legacy_service.LegacyService
     applications: applications.ApplicationRegistry
     users: user_directory.UserDirectory
     keys: keys.KeyRing
@@ -73,12 +73,12 @@ class Sandbox:
     @property
     def account_url(self) -> str:
         """Where users sign in."""
-        return self.url + signing_in.ACCOUNT_PATH
+        return self.url + login.ACCOUNT_PATH
 
     @property
     def portal_url(self) -> str:
         """Where users look after their organisation's applications."""
-        return self.url + visits.PATH
+        return self.url + requests.PATH
 
     @property
     def documents(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
@@ -89,9 +89,9 @@ class Sandbox:
 def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> None:
     """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
     ports.check(host, port)
-    running_design.check(settings.design_port)
+    design_services.check(settings.design_port)
     injector.FaultInjector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
-    drawing.Disturbances(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
+    disturbances.DisturbanceInjector(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 
 
 @asynccontextmanager

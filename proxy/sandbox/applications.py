@@ -94,7 +94,7 @@ class SandboxApplication:
             raise ValueError(f"application {self.name}: unknown {what} {sorted(unknown)}")
 
 
-# The account that is there when nobody hands one in. A sandbox guards nothing, so its secret may be known.
+# The application that is there when nobody hands one in. A sandbox guards nothing, so its secret may be known.
 DEFAULT_APPLICATION = SandboxApplication(
     "Sandbox application",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
@@ -116,20 +116,20 @@ DEFAULT_DESIGN_APPLICATION = SandboxApplication(
 
 
 class ApplicationRegistry:
-    """Accounts by client id and by application id, both of them one account's. May be changed at any moment."""
+    """Accounts by client id and by application id, both of them one application's. May be changed at any moment."""
 
-    def __init__(self, accounts: Iterable[SandboxApplication], kept: state.StateStore | None = None) -> None:
+    def __init__(self, applications: Iterable[SandboxApplication], kept: state.StateStore | None = None) -> None:
         """Those that are handed in are there if nothing is kept yet."""
         self._kept = kept = kept or state.StateStore()
         self._by_application = kept.rows("application", SandboxApplication)
-        self._by_client = {account.client_id: account for account in self._by_application.values()}
+        self._by_client = {application.client_id: application for application in self._by_application.values()}
         self._for_ide = kept.rows("ide_application", str)
         self._deleted = kept.rows("deleted_application", SandboxApplication)
         if kept.is_new:
-            for account in accounts:
-                self.add(account)
+            for application in applications:
+                self.add(application)
             if not self._by_application:
-                raise ValueError("accounts must not be empty")
+                raise ValueError("applications must not be empty")
 
     @property
     def all(self) -> tuple[SandboxApplication, ...]:
@@ -138,32 +138,34 @@ class ApplicationRegistry:
 
     def of_organisation(self, organisation: str) -> tuple[SandboxApplication, ...]:
         """The applications of the organisation with this id, oldest first."""
-        return tuple(account for account in self._by_application.values() if account.organisation == organisation)
+        return tuple(
+            application for application in self._by_application.values() if application.organisation == organisation
+        )
 
     def deleted_by(self, organisation: str) -> tuple[SandboxApplication, ...]:
         """What the organisation with this id has deleted, in that order. Nothing else here finds them."""
-        return tuple(account for account in self._deleted.values() if account.organisation == organisation)
+        return tuple(application for application in self._deleted.values() if application.organisation == organisation)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
-        """The account with this client id."""
+        """The application with this client id."""
         return self._by_client.get(client_id)
 
     def by_application(self, application_id: str) -> SandboxApplication | None:
-        """The account with this application id, in either case of letters (it is a GUID)."""
+        """The application with this application id, in either case of letters (it is a GUID)."""
         return self._by_application.get(application_id.lower())
 
-    def add(self, account: SandboxApplication) -> None:
+    def add(self, application: SandboxApplication) -> None:
         """A new application: it may ask for tokens at once. Raises ValueError where an id is taken."""
-        if account.client_id in self._by_client or account.application_id.lower() in self._by_application:
-            raise ValueError(f"application {account.name}: client ids and application ids must differ")
-        self._put(account)
+        if application.client_id in self._by_client or application.application_id.lower() in self._by_application:
+            raise ValueError(f"application {application.name}: client ids and application ids must differ")
+        self._put(application)
 
-    def replace(self, account: SandboxApplication) -> None:
+    def replace(self, application: SandboxApplication) -> None:
         """Put it in the place of the one with its application id. Raises KeyError where there is none, and ValueError
         where its client id is another's."""
-        if account.application_id.lower() not in self._by_application:
-            raise KeyError(account.application_id)
-        self._put(account)
+        if application.application_id.lower() not in self._by_application:
+            raise KeyError(application.application_id)
+        self._put(application)
 
     def remove(self, application_id: str) -> None:
         """Delete it; its tokens are worth nothing from now on. Raises KeyError where there is none."""
@@ -186,14 +188,14 @@ class ApplicationRegistry:
         chosen = self._by_application[application_id.lower()]
         self._for_ide[chosen.organisation] = chosen.application_id
 
-    def _put(self, account: SandboxApplication) -> None:
-        other = self.by_client_id(account.client_id)
-        if other is not None and other.application_id.lower() != account.application_id.lower():
-            raise ValueError(f"application {account.name}: its client id is {other.name}'s")
-        before = self._by_application.get(account.application_id.lower())
-        self._deleted.pop(account.application_id.lower(), None)
+    def _put(self, application: SandboxApplication) -> None:
+        other = self.by_client_id(application.client_id)
+        if other is not None and other.application_id.lower() != application.application_id.lower():
+            raise ValueError(f"application {application.name}: its client id is {other.name}'s")
+        before = self._by_application.get(application.application_id.lower())
+        self._deleted.pop(application.application_id.lower(), None)
         # First what may not be kept: then its client id is good as before.
-        self._by_application[account.application_id.lower()] = account
+        self._by_application[application.application_id.lower()] = application
         if before is not None:
             del self._by_client[before.client_id]
-        self._by_client[account.client_id] = account
+        self._by_client[application.client_id] = application

@@ -16,16 +16,16 @@ from proxy.sandbox import admin, applications, home_page, journal, middleware, p
 from proxy.sandbox import settings as chosen
 from proxy.sandbox.catalog import store
 from proxy.sandbox.design import design_store, files
-from proxy.sandbox.design import services as running_design
-from proxy.sandbox.graphql import definition, schema, service, sockets, surfaces, transport
-from proxy.sandbox.ide import running as running_ide
-from proxy.sandbox.identity import assembly as identities
+from proxy.sandbox.design import services as design_services
+from proxy.sandbox.graphql import schema, service, transport, websockets
+from proxy.sandbox.ide import endpoints
 from proxy.sandbox.identity import discovery, keys
+from proxy.sandbox.identity import service as identities
 from proxy.sandbox.injection import exchanges, injector
 from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import service as legacy_service
-from proxy.sandbox.portal import assembly as portal
+from proxy.sandbox.portal import application_changes, application_pages, formatting, organisation_pages, requests
 from proxy.sandbox.state import store as state
 
 MAX_BODY = 8 * 2**20
@@ -40,7 +40,7 @@ class SharedServices:
     rng: random.Random
     kept: state.StateStore
     catalog: store.Catalog
-    surfaces: surfaces.Surfaces
+    schema_variants: schema.SchemaVariants
     request_counts: journal.RequestCounts
     journal: journal.RequestJournal
     faults: injector.FaultInjector
@@ -59,9 +59,9 @@ class Services:
     """What one sandbox is made of, for who runs it."""
 
     shared: SharedServices
-    identity: identities.Identity
-    design: running_design.DesignServices
-    legacy: legacy_service.Service
+    identity: identities.IdentityService
+    design: design_services.DesignServices
+    legacy: legacy_service.LegacyService
 
 
 SERVICES = web.AppKey("services", Services)
@@ -105,7 +105,7 @@ def _shared(
         rng=rng,
         kept=kept,
         catalog=catalog,
-        surfaces=surfaces.Surfaces(built),
+        schema_variants=schema.SchemaVariants(built),
         request_counts=journal.RequestCounts(),
         journal=journal.RequestJournal(clock),
         faults=drawing,
@@ -121,23 +121,26 @@ def _joined(shared: SharedServices, key: keys.SigningKey | None) -> web.Applicat
         middlewares=[middleware.require_valid_host, middleware.restrict_admin(shared.settings.admin_hosts)],
     )
     identity = _identity(app, shared, key)
+    _portal(app, shared, identity)
     design = _design(app, shared, identity)
     _queries(app, shared, identity, design)
     legacy = _legacy(app, shared)
-    control = admin.Admin(shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions)
+    control = admin.AdminEndpoints(
+        shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions
+    )
     control.add_routes(app.router)
     offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
     home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
     app.middlewares.append(identity.pages.not_found)
-    middleware.allow_cross_origin(app, (*transport.PATHS, *discovery.FOR_PAGES))
+    middleware.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
     app.cleanup_ctx.append(shared.part_usage.background_writes)
     app[SERVICES] = Services(shared, identity, design, legacy)
     return app
 
 
-def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey | None) -> identities.Identity:
-    """With the portal, which stands on its sessions."""
-    identity = identities.assemble(
+def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey | None) -> identities.IdentityService:
+    """The identity service and the admin endpoint of its signing keys."""
+    identity = identities.create_service(
         shared.settings,
         shared.applications,
         shared.users,
@@ -148,14 +151,39 @@ def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey
         seen=shared.request_counts.record_token,
     )
     identity.add_routes(app.router, shared.watch)
-    pages = portal.assemble(identity, shared.applications, shared.users, shared.part_usage, clock=shared.clock)
-    pages.add_routes(app.router)
+    admin.SigningKeyAdmin(identity.ring).add_routes(app.router)
     return identity
 
 
+def _portal(app: web.Application, shared: SharedServices, identity: identities.IdentityService) -> None:
+    """The portal. Its ids and secrets come from the operating system's random source."""
+    identity.pages.add_filter("grouped", formatting.format_number)
+    responder = requests.PortalResponder(shared.users, identity.sessions, identity.pages, shared.clock)
+    rng = random.SystemRandom()
+    own_applications = application_pages.ApplicationPages(
+        responder=responder,
+        registry=shared.applications,
+        usage=shared.part_usage,
+        authorizations=identity.allowed,
+        clock=shared.clock,
+        rng=rng,
+    )
+    own_applications.add_routes(app.router)
+    application_changes.ApplicationChanges(
+        responder=responder,
+        registry=shared.applications,
+        authorizations=identity.allowed,
+        details=own_applications,
+        rng=rng,
+    ).add_routes(app.router)
+    organisation_pages.OrganisationPages(
+        responder=responder, users=shared.users, clock=shared.clock, rng=rng
+    ).add_routes(app.router)
+
+
 def _design(
-    app: web.Application, shared: SharedServices, identity: identities.Identity
-) -> running_design.DesignServices:
+    app: web.Application, shared: SharedServices, identity: identities.IdentityService
+) -> design_services.DesignServices:
     held = design_store.DesignStore(
         shared.catalog,
         shared.settings.seed,
@@ -163,40 +191,43 @@ def _design(
         lambda: design_store.members_of(shared.users),
         kept=shared.kept,
     )
-    design = running_design.DesignServices(held, shared.journal, shared.settings.design_port)
+    design = design_services.DesignServices(held, shared.journal, shared.settings.design_port)
     app.cleanup_ctx.append(design.lifespan)
     files.FileService(held, identity.issued).add_routes(app.router)
     return design
 
 
 def _queries(
-    app: web.Application, shared: SharedServices, identity: identities.Identity, design: running_design.DesignServices
+    app: web.Application,
+    shared: SharedServices,
+    identity: identities.IdentityService,
+    design: design_services.DesignServices,
 ) -> None:
     """The query service, over HTTP and over sockets, and its IDE."""
     queries = service.QueryService(
-        chosen=shared.settings,
-        surfaces_of=shared.surfaces,
-        drawing=shared.faults,
+        sandbox_settings=shared.settings,
+        schema_variants=shared.schema_variants,
+        fault_injector=shared.faults,
         catalog=shared.catalog,
-        known=shared.applications,
+        application_registry=shared.applications,
         users=shared.users,
-        counted=shared.part_usage,
-        issued=identity.issued,
+        usage=shared.part_usage,
+        issued_tokens=identity.issued,
         clock=shared.clock,
         rng=shared.rng,
-        seen=shared.request_counts.record_query,
+        record=shared.request_counts.record_query,
         design=lambda: design.client,
     )
-    live = sockets.Sockets(queries, shared.watch)
-    app.on_shutdown.append(live.close)
-    shown = definition.Definition(lambda: shared.surfaces.current(shared.faults.missing).schema)
+    websocket = websockets.WebSocketTransport(queries, shared.watch)
+    app.on_shutdown.append(websocket.close)
+    schema_download = transport.SchemaDownload(lambda: shared.schema_variants.current(shared.faults.missing).schema)
     ide = _ide(shared, identity)
     ide.add_routes(app.router)
-    transport.Transport(queries, ide.page, shown).add_routes(app.router, shared.watch, live)
+    transport.HttpTransport(queries, ide.page, schema_download).add_routes(app.router, shared.watch, websocket)
 
 
-def _ide(shared: SharedServices, identity: identities.Identity) -> running_ide.Ide:
-    return running_ide.Ide(
+def _ide(shared: SharedServices, identity: identities.IdentityService) -> endpoints.Ide:
+    return endpoints.Ide(
         identity=identity,
         known=shared.applications,
         users=shared.users,
@@ -208,11 +239,11 @@ def _ide(shared: SharedServices, identity: identities.Identity) -> running_ide.I
     )
 
 
-def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.Service:
+def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.LegacyService:
     """The old v3 service."""
-    legacy = legacy_service.Service(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
-    legacy_endpoints.Endpoints(legacy, shared.journal).add_routes(app.router)
-    legacy_admin.Admin(legacy).add_routes(app.router)
+    legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
+    legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
+    legacy_admin.LegacyAdmin(legacy).add_routes(app.router)
     return legacy
 
 

@@ -15,25 +15,24 @@ from aiohttp import web
 from proxy.sandbox import admin, applications, pages, settings, user_directory
 from proxy.sandbox.design import files
 from proxy.sandbox.graphql import transport
-from proxy.sandbox.identity import admin as identity_admin
-from proxy.sandbox.identity import authorization, discovery, signing_in
+from proxy.sandbox.identity import authorization_endpoint, discovery, login
 from proxy.sandbox.legacy_v3 import admin as legacy_admin
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
-from proxy.sandbox.portal import visits
+from proxy.sandbox.portal import requests
 
 PATHS = {
     "graphql": transport.PATHS[0],
-    "authorize": authorization.AUTHORIZE_PATH,
-    "account": signing_in.ACCOUNT_PATH,
-    "portal": visits.PATH,
+    "authorize": authorization_endpoint.AUTHORIZE_PATH,
+    "account": login.ACCOUNT_PATH,
+    "portal": requests.PATH,
     "token": discovery.TOKEN_PATH,
     "userinfo": discovery.USERINFO_PATH,
     "revocation": discovery.REVOCATION_PATH,
     "introspection": discovery.INTROSPECTION_PATH,
-    "end_session": signing_in.END_SESSION_PATH,
+    "end_session": login.END_SESSION_PATH,
     "discovery": discovery.DISCOVERY_PATH,
     "jwks": discovery.JWKS_PATH,
-    "keys": identity_admin.PATH,
+    "keys": admin.KEYS_PATH,
     "faults": admin.FAULTS_PATH,
     "journal": admin.JOURNAL_PATH,
     "files": files.PATH,
@@ -124,12 +123,12 @@ class HomePage:
         return own | {f"design_{name}": url for name, url in self._design_urls().items()}
 
 
-def _token(origin: str, account: applications.SandboxApplication) -> str:
+def _token(origin: str, application: applications.SandboxApplication) -> str:
     form = urlencode(
         {
             "grant_type": applications.CLIENT_CREDENTIALS,
-            "client_id": account.client_id,
-            "client_secret": account.client_secret,
+            "client_id": application.client_id,
+            "client_secret": application.client_secret,
         }
     )
     address, taken = shlex.quote(origin + discovery.TOKEN_PATH), shlex.quote(EXTRACTION)

@@ -51,16 +51,16 @@ class PartUsage:
         months = [(month, parts) for (month, id_), parts in self._counted.items() if id_ == application_id]
         return sorted((one for one in months if one[0] != self.month), reverse=True)
 
-    def limit(self, account: applications.SandboxApplication) -> int:
-        """Parts that the account may use in a month: its plan's, unless a fault cuts it."""
+    def limit(self, application: applications.SandboxApplication) -> int:
+        """Parts that the application may use in a month: its plan's, unless a fault cuts it."""
         quota = self._quota()
         if quota is None:
-            return account.part_limit
-        return min(account.part_limit, self.used(account.application_id) if quota.at is None else quota.at)
+            return application.part_limit
+        return min(application.part_limit, self.used(application.application_id) if quota.at is None else quota.at)
 
-    def is_exhausted(self, account: applications.SandboxApplication) -> bool:
+    def is_exhausted(self, application: applications.SandboxApplication) -> bool:
         """Whether the next request for parts has to be refused."""
-        return self.used(account.application_id) >= self.limit(account)
+        return self.used(application.application_id) >= self.limit(application)
 
     def record(self, application_id: str, parts: int) -> None:
         """Count `parts` that were returned."""

@@ -51,14 +51,14 @@ PLANS = {
 }
 
 
-def plan_of(account: applications.SandboxApplication) -> SandboxPlan | None:
+def plan_of(application: applications.SandboxApplication) -> SandboxPlan | None:
     """The plan that the application is on; None: limit and features of its own."""
-    return PLANS.get(account.plan or "")
+    return PLANS.get(application.plan or "")
 
 
 def with_plan(
-    account: applications.SandboxApplication, plan: SandboxPlan, add_ons: Collection[str], parts: int | None
+    application: applications.SandboxApplication, plan: SandboxPlan, add_ons: Collection[str], parts: int | None
 ) -> applications.SandboxApplication:
     """The application on this plan. What it has used stays. `parts` None: as many as the plan has."""
     limit = plan.parts if parts is None else parts
-    return replace(account, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))
+    return replace(application, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))

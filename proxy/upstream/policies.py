@@ -95,7 +95,7 @@ class Breaker:
         self,
         name: str,
         service: str,
-        settings: config.Breaker,
+        settings: config.BreakerSettings,
         *,
         clock: clocks.Clock,
         rng: random.Random,

@@ -9,7 +9,7 @@ from proxy import config, errors
 from proxy.kit.aiohttp_internals import connector
 
 
-def open_session(upstream: config.Upstream) -> aiohttp.ClientSession:
+def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
     """Open a client session, which the caller closes. No cookies, nothing from the environment.
 
     Raises ConfigError for files of upstream.tls that cannot be used.
@@ -28,7 +28,7 @@ def open_session(upstream: config.Upstream) -> aiohttp.ClientSession:
     )
 
 
-def tls_context(tls: config.Tls) -> ssl.SSLContext | bool:
+def tls_context(tls: config.TlsSettings) -> ssl.SSLContext | bool:
     """TLS context with the configured CA and client certificate; True is aiohttp's default, the system's CAs."""
     if tls.ca_file is None and tls.client_cert is None:
         return True

@@ -45,7 +45,7 @@ class _Base:
     that it uses."""
 
     settings: config.Config
-    upstream: config.Upstream
+    upstream: config.UpstreamSettings
     clock: clocks.Clock
     metrics: metering.Metrics
     resources: AsyncExitStack

@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     write_seconds: float = 30.0
 
     @classmethod
-    def of(cls, listen: config.Listen) -> "Limits":
+    def of(cls, listen: config.ListenSettings) -> "Limits":
         """The limits of a configuration."""
         return cls(listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds)
 

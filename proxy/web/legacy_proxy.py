@@ -96,10 +96,10 @@ def middlewares(settings: config.Config, authenticator: Authenticator, resources
 
 
 def open_session(
-    upstream: config.Upstream, connections: int, timeouts: config.Timeouts, resources: AsyncExitStack
+    upstream: config.UpstreamSettings, connections: int, timeouts: config.TimeoutSettings, resources: AsyncExitStack
 ) -> aiohttp.ClientSession:
     """Open a session to the old service: the upstream's HTTP proxy and CA, but not its client certificate."""
-    tls = config.Tls(ca_file=upstream.tls.ca_file)
+    tls = config.TlsSettings(ca_file=upstream.tls.ca_file)
     http = session.open_session(msgspec.structs.replace(upstream, connections=connections, timeouts=timeouts, tls=tls))
     resources.push_async_callback(http.close)
     return http

@@ -81,7 +81,7 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
 
 async def _start_shadow(
     settings: config.Config,
-    upstream: config.Upstream,
+    upstream: config.UpstreamSettings,
     served: Applications,
     *,
     store: Store,

@@ -42,8 +42,8 @@ class UpstreamServices(NamedTuple):
 
 
 def connect(
-    upstream: config.Upstream,
-    sharing: config.Sharing,
+    upstream: config.UpstreamSettings,
+    sharing: config.CoalescingSettings,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,

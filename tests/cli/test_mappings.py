@@ -76,3 +76,20 @@ def test_a_folder_that_is_not_there_is_named(runs: Callable[..., "subprocess.Com
     assert done.returncode == 2
     assert "no-such-folder" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_source_of_all_mapping_functions_is_printed(
+    runs: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
+    done = runs("mappings", "--source")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("def map_part(part, context):\n    return {\n        '__class__': 'Part',\n")
+    for name in ("map_part_offer", "map_seller", "map_brand", "map_category"):
+        assert f"\ndef {name}(" in done.stdout
+    compile(done.stdout, "printed", "exec")
+
+
+def test_the_source_of_one_object_is_printed_alone(runs: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    done = runs("mappings", "--source", "Datasheet")
+    assert done.stdout.splitlines()[0] == "def map_datasheet(datasheet):"
+    assert done.stdout.count("def ") == 1

@@ -105,7 +105,7 @@ def test_every_credential_form_of_the_examples_is_resolved(page: Any, load: Any)
 def test_the_digest_shown_is_that_of_the_key_shown(page: Any, load: Any) -> None:
     key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
     example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
-    assert config.Apikey(config.digest(key)) in load(example.text).applications["demo"].apikeys
+    assert config.ApiKeySettings(config.digest(key)) in load(example.text).applications["demo"].apikeys
 
 
 def test_the_sqlite_that_is_needed_is_the_stores(page: Any) -> None:

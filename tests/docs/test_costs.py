@@ -81,7 +81,7 @@ def opens(catalog: store.Catalog) -> Opens:
         mine = {
             "client_id": config.ClientId(account.client_id),
             "client_secret": config.Secret(account.client_secret),
-            "apikeys": tuple(config.Apikey(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
+            "apikeys": tuple(config.ApiKeySettings(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
         }
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(app.serve(settings.SandboxSettings(), catalog=catalog))
@@ -93,7 +93,7 @@ def opens(catalog: store.Catalog) -> Opens:
                 answers={"seconds": seconds},
             )
             other = msgspec.structs.replace(
-                chosen.applications["demo"], apikeys=(config.Apikey(config.digest(OTHER_APPLICATION_KEY)),)
+                chosen.applications["demo"], apikeys=(config.ApiKeySettings(config.digest(OTHER_APPLICATION_KEY)),)
             )
             chosen = msgspec.structs.replace(chosen, applications={**chosen.applications, "other": other})
             yield Counted(await stack.enter_async_context(running_proxy.running(chosen)), sandbox)

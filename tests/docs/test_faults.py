@@ -33,8 +33,8 @@ def words(page: Any) -> Any:
 def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
     rows = page.table("limit")
     named = [row[1].strip("`").removeprefix("timeouts.") for row in rows]
-    assert named == list(config.Timeouts.__struct_fields__)
-    limits = {field.name: field.default for field in msgspec.structs.fields(config.Timeouts)}
+    assert named == list(config.TimeoutSettings.__struct_fields__)
+    limits = {field.name: field.default for field in msgspec.structs.fields(config.TimeoutSettings)}
     timeout = aiohttp.ClientTimeout(
         total=limits["total_seconds"],
         sock_connect=limits["connect_seconds"],

@@ -95,7 +95,7 @@ def _differences(shown: Any, real: Any, at: str = "reply") -> Any:
 
 
 def test_the_curl_line_is_the_one_that_is_printed(console: Any, printed: Any) -> None:
-    port = config.Listen().port
+    port = config.ListenSettings().port
     assert re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", printed[-1]) == console[0]
 
 
@@ -193,7 +193,7 @@ def test_the_program_that_is_shown_gets_parts(page: Any, printed: Any) -> None:
     (block,) = page.blocks("python")
     names = {}
     url = re.search(r"http://[^/]+", printed[-1])[0]
-    exec(block.text.replace(f"http://127.0.0.1:{config.Listen().port}", url), names)
+    exec(block.text.replace(f"http://127.0.0.1:{config.ListenSettings().port}", url), names)
     (result,) = names["client"].match([{"mpn": "SN74S74N"}])["results"]
     assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
 

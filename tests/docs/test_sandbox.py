@@ -18,18 +18,16 @@ from proxy.sandbox.catalog import currencies, store
 from proxy.sandbox.design import files, sample_workspaces
 from proxy.sandbox.graphql import (
     connections,
+    design_loaders,
     distributors,
     documents,
-    extent,
-    gates,
     limits,
-    lookups,
     schema,
     service,
     transport,
 )
 from proxy.sandbox.graphql.resolvers import parts
-from proxy.sandbox.identity import authorisations, discovery, scopes, sessions
+from proxy.sandbox.identity import authorizations, discovery, scopes, sessions
 from proxy.sandbox.legacy_v3 import disturbances
 from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
 from proxy.sandbox.legacy_v3 import settings as legacy_settings
@@ -85,8 +83,8 @@ def test_the_bounds_are_those_of_the_code(page: Any) -> None:
         transport.MAX_BODY,
         documents.MAX_LENGTH,
         documents.MAX_TOKENS,
-        extent.MAX_FIELDS,
-        extent.MAX_DEPTH,
+        documents.MAX_FIELDS,
+        documents.MAX_DEPTH,
         chosen.answer_fields,
         chosen.execution_timeout,
     ]
@@ -103,7 +101,7 @@ def test_the_bounds_are_those_of_the_code(page: Any) -> None:
 async def test_the_status_depends_on_the_media_type_as_the_table_says(
     page: Any, sandbox: Any, query: str, outcome: str
 ) -> None:
-    row = next(row for row in page.table("what came of it") if outcome in row[0])
+    row = next(row for row in page.table("result") if outcome in row[0])
     found = []
     account = sandbox.default_application
     form = {"grant_type": "client_credentials", "client_id": account.client_id, "client_secret": account.client_secret}
@@ -121,15 +119,15 @@ def test_the_table_has_every_disturbance_with_its_figures(page: Any) -> None:
     rows = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in page.table("disturbance")}
     assert rows == {
         word: [f"{field.name}={field.default}" for field in msgspec.structs.fields(kind)]
-        for word, kind in disturbances.KINDS.by_word.items()
+        for word, kind in disturbances.PARSER.by_word.items()
     }
 
 
 async def test_every_example_of_a_disturbance_is_taken(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("disturbances") for line in block.text.splitlines()]
     kinds = {text.split()[0] for text in texts}
-    assert kinds == set(disturbances.KINDS.by_word)
-    sandbox.legacy.disturbances.replace([disturbances.KINDS.parse(text) for text in texts])
+    assert kinds == set(disturbances.PARSER.by_word)
+    sandbox.legacy.disturbances.replace([disturbances.PARSER.parse(text) for text in texts])
 
 
 def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
@@ -137,7 +135,7 @@ def test_what_is_said_of_the_old_service_is_so(page: Any) -> None:
     assert chosen.apikeys == ("EXAMPLE_KEY",)
     assert "An apikey, `EXAMPLE_KEY`" in page.text
     assert f"may make {chosen.requests_per_second} requests in a second" in page.text
-    assert f"more than {legacy_endpoints.LONGEST_TARGET} bytes" in page.text
+    assert f"more than {legacy_endpoints.MAX_TARGET} bytes" in page.text
 
 
 def test_the_part_limit_is_that_of_the_account_that_is_ready(page: Any) -> None:
@@ -172,7 +170,7 @@ async def test_the_identity_service_is_as_it_is_said_to_be(page: Any, sandbox: A
     chosen = settings.SandboxSettings()
     assert list(good.values()) == [
         chosen.token_lifetime,
-        authorisations.CODE_SECONDS,
+        authorizations.CODE_SECONDS,
         chosen.refresh_lifetime,
         sessions.LIFETIME,
     ]
@@ -257,7 +255,9 @@ def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> No
     rows = {row[0].strip("`"): row[1] for row in page.table("feature")}
     assert set(rows) == applications.FEATURES
     gated = {name: set(re.findall(r"`(\w+\.\w+)`", text)) for name, text in rows.items()}
-    wanted = {name: {".".join(place) for place, needed in gates.NEEDS.items() if needed == name} for name in rows}
+    wanted = {
+        name: {".".join(place) for place, needed in schema.REQUIRED_FEATURES.items() if needed == name} for name in rows
+    }
     assert gated == wanted
     assert set(re.findall(r"`([a-z]+status)`", rows["LIFECYCLE"])) == parts.LIFECYCLE
 
@@ -279,9 +279,9 @@ def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     built = schema.build()
     queries = [name for name in built.query_type.fields if name.startswith("des")]
     assert f"{len(queries)} queries,\n{len(built.mutation_type.fields)} mutations and a subscription" in page.text
-    assert f"have {connections.DEFAULT} items" in page.text
-    assert f"and {connections.MOST} at most" in page.text
-    assert f"up to {lookups.AT_ONCE} ids" in page.text
+    assert f"have {connections.DEFAULT_SIZE} items" in page.text
+    assert f"and {connections.MAX_SIZE} at most" in page.text
+    assert f"up to {design_loaders.AT_ONCE} ids" in page.text
     assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
     boards = sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
     assert (len(sample_workspaces.WORKSPACES), boards) == (2, 7)

@@ -26,8 +26,8 @@ def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, t
     file.write_text(block.text)
     loaded = config.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
     assert {name: each.shadow for name, each in loaded.applications.items()} == {
-        "shop": config.Shadowed(share=0.05),
-        "warehouse": config.Shadowed(share=0.01, answer="old"),
+        "shop": config.ApplicationShadowSettings(share=0.05),
+        "warehouse": config.ApplicationShadowSettings(share=0.01, answer="old"),
     }
 
 

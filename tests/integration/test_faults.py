@@ -114,7 +114,7 @@ async def test_an_answer_that_does_not_come_in_time_is_not_asked_for_again() -> 
     heard: list[bytes] = []
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/graphql"
-    limits = config.Timeouts(first_byte_seconds=0.05)
+    limits = config.TimeoutSettings(first_byte_seconds=0.05)
     async with server, scene(GOOD, graphql_url=url, retries=10, timeouts=limits) as house:
         reply = await house.reply()
     assert reply.status == 503
@@ -130,14 +130,14 @@ async def test_a_wait_that_is_too_long_is_passed_on_to_the_client() -> None:
 
 
 async def test_where_everything_fails_the_budget_keeps_the_service_from_a_flood() -> None:
-    async with scene(CLOSED, retries=10, breaker=config.Breaker(failures=0)) as house:
+    async with scene(CLOSED, retries=10, breaker=config.BreakerSettings(failures=0)) as house:
         replies = await asyncio.gather(*(house.reply(number) for number in range(50)))
         assert {reply.status for reply in replies} == {503}
         assert len(house.upstream.requests) <= 50 + 10 + 50 / 5
 
 
 async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None:
-    async with scene(ScriptedResponse(HTML, 500), breaker=config.Breaker(failures=3, pause_seconds=5)) as house:
+    async with scene(ScriptedResponse(HTML, 500), breaker=config.BreakerSettings(failures=3, pause_seconds=5)) as house:
         assert [(await house.reply()).status for _ in range(3)] == [502] * 3
         refused = await house.reply()
         assert (refused.status, refused.json["__class__"]) == (503, "ServerErrorResponse")

@@ -19,8 +19,8 @@ NONE = {"sku": "none such"}
 TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
 ERP, SHOP = "key-of-erp", "key-of-shop"
 KEYS = (
-    config.Apikey(config.digest(ERP), name="erp", parts=12),
-    config.Apikey(config.digest(SHOP), name="shop"),
+    config.ApiKeySettings(config.digest(ERP), name="erp", parts=12),
+    config.ApiKeySettings(config.digest(SHOP), name="shop"),
 )
 
 

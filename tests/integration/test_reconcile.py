@@ -31,7 +31,9 @@ class Bench:
         self.account_id = house.sandbox.default_application.application_id
 
     def made(self, parts: int | None = None, application_id: str | None = None) -> reconciliation.Reconciler:
-        source = config.Reconcile(application_id or self.account_id, config.Source(f"file:{self.file}", Path(), {}))
+        source = config.ReconciliationSettings(
+            application_id or self.account_id, config.SecretSource(f"file:{self.file}", Path(), {})
+        )
         watched = [reconciliation.ReconciledApplication(accounts.QuotaAccount("demo", parts, "month"), source)]
         counts = supply_counts.SupplyCounts(self.session, self.house.sandbox.graphql_url, self.house.time)
         return reconciliation.Reconciler(self.store, watched, counts, self.house.time)
@@ -157,7 +159,7 @@ async def test_a_token_that_is_refused_is_told_of_and_not_shown(bench: Bench, wr
 
 async def test_a_proxy_that_is_told_to_does_it_by_itself(bench: Bench) -> None:
     bench.bill(40)
-    entry = config.Reconcile(bench.account_id, config.Source(f"file:{bench.file}", Path(), {}))
+    entry = config.ReconciliationSettings(bench.account_id, config.SecretSource(f"file:{bench.file}", Path(), {}))
     sandbox = bench.house.sandbox
     settings = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application={"reconcile": entry})
     async with running_proxy.running(settings, bench.house.time) as proxy:

@@ -12,8 +12,8 @@ from proxy import config
 from proxy.telemetry import log
 
 ONE = {"mpn_or_sku": "SN74S74N"}
-ERP = config.Apikey(config.digest("k3y-of-erp"), "erp")
-OTHER = config.Apikey(config.digest("k3y-of-others"), rate=1)
+ERP = config.ApiKeySettings(config.digest("k3y-of-erp"), "erp")
+OTHER = config.ApiKeySettings(config.digest("k3y-of-others"), rate=1)
 
 
 def requests(written: io.StringIO) -> list[dict[str, Any]]:

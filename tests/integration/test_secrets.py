@@ -28,7 +28,7 @@ SECRET = "s3cretPLANTED"
 CLIENT = "cl1entPLANTED"
 ONE = {"mpn": "SN74S74N"}
 OWN = {
-    "apikeys": (config.Apikey(config.digest(APIKEY)),),
+    "apikeys": (config.ApiKeySettings(config.digest(APIKEY)),),
     "client_id": config.ClientId(CLIENT),
     "client_secret": config.Secret(SECRET),
 }

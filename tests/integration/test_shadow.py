@@ -29,7 +29,7 @@ ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)
 CHANGING = re.compile(rb'"msec": ?\d+')  # the time a request took
 ALONE = {"sharing": {"enabled": False}}  # so that a response says the same of its cost each time
-WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.Breaker(failures=0)}
+WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.BreakerSettings(failures=0)}
 
 
 @pytest.fixture
@@ -79,9 +79,12 @@ def shadowed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: P
     """A house with a shadow. `answer` and `share` are the application's, the rest `shadow`'s."""
 
     @asynccontextmanager
-    async def started(answer: str = "candidate", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
+    async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
-        application = {"shadow": config.Shadowed(share=share, answer=answer), **changes.pop("application", {})}
+        application = {
+            "shadow": config.ApplicationShadowSettings(share=share, answer=answer),
+            **changes.pop("application", {}),
+        }
         house_changes = {
             name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes
         } | ALONE
@@ -115,7 +118,7 @@ async def test_what_both_sides_say_alike_is_found_equivalent(
         tally = await found.noted(2)
         (row,) = tally.rows.values()
         assert (row.client, row.endpoint, row.compared, row.differing) == ("demo/1", "/parts/match", 2, 1)
-        assert await found.count("asked") == 3  # the old service once more, where it differed
+        assert await found.count("requests") == 3  # the old service once more, where it differed
         assert baseline.requests[0] == ASKED
 
 
@@ -172,7 +175,9 @@ async def test_nothing_that_the_baseline_service_does_reaches_a_response(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
 ) -> None:
     baseline.behaviour = FAILURES[what] or baseline.stall
-    patient = config.Timeouts(total_seconds=3600, first_byte_seconds=3600)  # a response that waited would not come
+    patient = config.TimeoutSettings(
+        total_seconds=3600, first_byte_seconds=3600
+    )  # a response that waited would not come
     async with shadowed(queue=5, timeouts=patient) as found, asyncio.timeout(120):
         for _ in range(3):
             responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
@@ -220,7 +225,7 @@ async def test_a_judging_process_that_is_gone_changes_no_response_and_is_replace
         os.kill(first, signal_)
         responses = await asyncio.gather(*(found.house.get(each) for each in LOAD))
         assert [same(response) for response in responses] == plain
-        await found.counted(1, "failures", side="judge")
+        await found.counted(1, "errors", side="judge")
         await found.noted(10)  # what was noted before among it
         assert process.pid not in (None, first)
 
@@ -250,10 +255,10 @@ async def test_the_breaker_leaves_an_baseline_service_that_fails_alone(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     baseline.behaviour = scripted_v3.abort_connection
-    async with shadowed(breaker=config.Breaker(failures=3, pause_seconds=60), connections=1) as found:
+    async with shadowed(breaker=config.BreakerSettings(failures=3, pause_seconds=60), connections=1) as found:
         for number in range(3):
             await found.house.get(ASKED)
-            await found.counted(number + 1, "failures", side="baseline")
+            await found.counted(number + 1, "errors", side="baseline")
         asked = len(baseline.requests)
         for _ in range(5):
             await found.house.get(ASKED)
@@ -282,7 +287,7 @@ async def test_a_failure_of_the_candidate_way_is_counted_and_the_baseline_servic
 ) -> None:
     async with shadowed(urls={"graphql_url": f"{nobody}/graphql"}) as found:
         assert (await found.house.get(ASKED)).status == 503
-        await found.counted(1, "failures", side="candidate")
+        await found.counted(1, "errors", side="candidate")
         (failure,) = (await found.noted(1)).failures.values()
         assert failure.reason.startswith("new: is closed for the moment (HTTP 503): ")
         assert baseline.requests == []

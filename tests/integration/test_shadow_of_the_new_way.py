@@ -35,9 +35,12 @@ def relayed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Pa
     @asynccontextmanager
     async def started(share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
-        application = {"shadow": config.Shadowed(share=share, answer="baseline"), **changes.pop("application", {})}
+        application = {
+            "shadow": config.ApplicationShadowSettings(share=share, answer="old"),
+            **changes.pop("application", {}),
+        }
         others = {name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes}
-        shadow = {"old_url": baseline.url, "rate": 0, "breaker": config.Breaker(failures=0), **changes}
+        shadow = {"old_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as house:
             store = await SqliteStore.open(file, clock.SystemClock())
             try:
@@ -123,7 +126,7 @@ async def test_an_baseline_service_without_an_answer_is_an_error_of_v3(
         assert (response.status, response.json["__class__"]) == (503, "ServerErrorResponse")
         assert response.json["message"].startswith("the old service ")
         assert baseline.url not in response.body.decode()
-        await found.counted(1, "failures", side="baseline")
+        await found.counted(1, "errors", side="baseline")
         assert found.house.billed == 0
 
 
@@ -131,7 +134,7 @@ async def test_an_baseline_service_that_stalls_ends_with_the_time_of_any_service
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     baseline.behaviour = baseline.stall
-    async with relayed(upstream={"timeouts": config.Timeouts(total_seconds=0.2)}) as found:
+    async with relayed(upstream={"timeouts": config.TimeoutSettings(total_seconds=0.2)}) as found:
         response = await found.house.get(ASKED)
         assert (response.status, response.json["message"]) == (
             503,
@@ -174,11 +177,11 @@ async def test_a_days_parts_are_never_passed(relayed: Any, baseline: scripted_v3
         for number in range(9):
             assert (await found.house.get(ASKED)).status == 200
             await counted_in_all(found, number + 1)
-        assert (await found.count("asked"), found.house.billed) == (2, 6)  # 3 each; one is left
+        assert (await found.count("requests"), found.house.billed) == (2, 6)  # 3 each; one is left
         assert await found.count("dropped", reason="parts") == 7
         found.house.time.advance(86_400)
         await found.house.get(ASKED)
-        await found.counted(3, "asked")
+        await found.counted(3, "requests")
         assert len(baseline.requests) == 10
 
 
@@ -198,7 +201,7 @@ async def test_a_candidate_way_that_fails_breaks_no_response(
         for _ in range(5):
             response = await found.house.get(ASKED)
             assert (response.status, response.json) == (200, {"fine": True})
-        await found.counted(5, "failures", side="candidate")
+        await found.counted(5, "errors", side="candidate")
         assert seen(await found.noted(5)) == 5
 
 
@@ -218,5 +221,5 @@ async def test_what_the_shadow_asks_costs_no_client_its_turn(
     async with relayed(application={"rate": 1}) as found:
         for number in range(3):
             assert (await found.house.get(ASKED)).status == 200
-            await found.counted(number + 1, "asked")
-        await found.counted(2, "failures", side="candidate")  # the new way would have refused them
+            await found.counted(number + 1, "requests")
+        await found.counted(2, "errors", side="candidate")  # the new way would have refused them

@@ -111,12 +111,12 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
             "client_id": config.ClientId(house.sandbox.default_application.client_id),
             "client_secret": config.Secret(house.sandbox.default_application.client_secret),
         }
-        other = config.Application(apikeys=(config.Apikey(config.digest("other-key")),), **own)
+        other = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("other-key")),), **own)
         chosen = running_proxy.settings(house.sandbox.graphql_url, house.sandbox.token_url, application=own)
         both = config.Config(
             applications={**chosen.applications, "other": other},
             upstream=chosen.upstream,
-            answers=config.Answers(seconds=60),
+            answers=config.CacheSettings(seconds=60),
         )
         async with running_proxy.running(both, house.time) as proxy:
             for key in ("EXAMPLE_KEY", "other-key", "EXAMPLE_KEY"):

@@ -10,7 +10,7 @@ from support.scripted_upstream import ScriptedResponse
 from proxy import config
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "upstream-responses.md"
-NEVER = config.Breaker(failures=0)
+NEVER = config.BreakerSettings(failures=0)
 WORST = 6  # parts that the two queries of a request may cost
 
 
@@ -26,6 +26,6 @@ async def test_a_response_becomes_what_the_page_says(row: upstream_responses.Res
         reply = await house.reply()
         assert (reply.status, len(house.upstream.requests)) == (row.client, 2 if row.sent_again else 1)
         assert reply.headers.get("x-parts-cost", "0") == str(WORST if row.uncertain else 0)
-    async with scene(answer, retries=0, breaker=config.Breaker(failures=1)) as house:
+    async with scene(answer, retries=0, breaker=config.BreakerSettings(failures=1)) as house:
         await house.reply()
         assert (await house.metric('v3bridge_circuit_breaker_state{service="graphql"}') == 2.0) is row.failure

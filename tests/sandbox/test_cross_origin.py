@@ -6,7 +6,7 @@ from support.sandbox_client import SandboxClient
 
 from proxy.sandbox import faults, middleware
 from proxy.sandbox.graphql import transport
-from proxy.sandbox.identity import authorization, discovery, signing_in
+from proxy.sandbox.identity import authorization_endpoint, discovery, login
 
 ORIGIN = {"Origin": "https://pages.example"}
 PREFLIGHT = {
@@ -16,7 +16,7 @@ PREFLIGHT = {
 }
 
 
-@pytest.mark.parametrize("path", [*transport.PATHS, *discovery.FOR_PAGES])
+@pytest.mark.parametrize("path", [*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS])
 async def test_a_preflight_is_answered_for_any_origin_and_never_with_credentials(
     caller: SandboxClient, path: str
 ) -> None:
@@ -56,11 +56,11 @@ async def test_a_limit_that_strikes_a_page_says_how_long(caller: SandboxClient) 
 
 async def test_what_goes_by_a_cookie_or_is_for_servers_stays_shut(desk: CodeFlow) -> None:
     shut = (
-        authorization.AUTHORIZE_PATH,
-        authorization.CONSENT_PATH,
-        signing_in.LOGIN_PATH,
-        signing_in.LOGOUT_PATH,
-        signing_in.END_SESSION_PATH,
+        authorization_endpoint.AUTHORIZE_PATH,
+        authorization_endpoint.CONSENT_PATH,
+        login.LOGIN_PATH,
+        login.LOGOUT_PATH,
+        login.END_SESSION_PATH,
         discovery.INTROSPECTION_PATH,
         "/admin/faults",
     )

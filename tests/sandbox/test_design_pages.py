@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.design_client import AURORA, DesignClient
 
-from proxy.sandbox.graphql import connections, problems, where
+from proxy.sandbox.graphql import connections, design_filters, errors
 
 ITEMS = list("abcdefgh")
 
@@ -69,7 +69,7 @@ def test_a_cursor_is_good_when_others_have_come_or_it_has_gone_itself() -> None:
 
 @pytest.mark.parametrize("asked", [{"after": "%%"}, {"before": "bm9uZQ"}, {"first": -1}, {"last": -1}, {"first": 1001}])
 def test_what_is_no_cursor_or_size_is_refused(asked: Mapping[str, Any]) -> None:
-    with pytest.raises(problems.DesignError):
+    with pytest.raises(errors.DesignError):
         page(**asked)
 
 
@@ -105,12 +105,12 @@ def test_what_is_no_cursor_or_size_is_refused(asked: Mapping[str, Any]) -> None:
 def test_conditions_choose_records(asked: Mapping[str, Any] | None, names: str) -> None:
     days = ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
     rows = [Row("Ada", None, days[0]), Row("Bob", "x", days[1]), Row("Cy", "xy", days[2])]
-    assert " ".join(one.name for one in where.passing(rows, asked)) == names
+    assert " ".join(one.name for one in design_filters.matching_records(rows, asked)) == names
 
 
 def test_a_time_that_is_none_is_refused() -> None:
-    with pytest.raises(problems.DesignError, match="'yesterday' is no date and time"):
-        where.passing([Row("Ada")], {"createdAt": {"eq": "yesterday"}})
+    with pytest.raises(errors.DesignError, match="'yesterday' is no date and time"):
+        design_filters.matching_records([Row("Ada")], {"createdAt": {"eq": "yesterday"}})
 
 
 async def test_a_client_reads_a_list_page_by_page(designer: DesignClient) -> None:

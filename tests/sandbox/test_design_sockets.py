@@ -12,7 +12,7 @@ from support.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSa
 
 from proxy.kit import clock
 from proxy.sandbox import user_directory
-from proxy.sandbox.graphql import sockets
+from proxy.sandbox.graphql import websockets
 
 DEADLINE = 30
 WATCH = """subscription($input: DesOnCommentUpdatedInput!) { desOnCommentUpdated(input: $input) {
@@ -163,7 +163,7 @@ async def test_a_ping_is_answered_before_anything_else_was_said(designer: Design
 
 
 async def test_who_says_nothing_is_hung_up_on(designer: DesignClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "PATIENCE", 0.05)
+    monkeypatch.setattr(websockets, "PATIENCE", 0.05)
     async with designer.socket() as socket:
         await socket.send_json({"type": "ping"})
         assert await socket.receive_json(timeout=DEADLINE) == {"type": "pong"}

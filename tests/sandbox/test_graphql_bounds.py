@@ -11,9 +11,9 @@ from graphql import get_introspection_query, parse
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock
-from proxy.sandbox.graphql import allowance, documents, extent, problems, schema, transport
+from proxy.sandbox.graphql import documents, errors, executor, schema, transport
 
-LAST = extent.MAX_DEPTH
+LAST = documents.MAX_DEPTH
 GRAPHQL = "application/graphql-response+json"
 CHAIN = range(2000)
 
@@ -78,10 +78,10 @@ async def test_a_document_may_be_so_deep_and_no_deeper(caller: SandboxClient) ->
 
 
 async def test_a_document_may_have_so_many_fields_and_no_more(caller: SandboxClient) -> None:
-    assert len((await caller.ask(wide(extent.MAX_FIELDS))).data) == extent.MAX_FIELDS
-    reply = await caller.ask(wide(extent.MAX_FIELDS + 1))
+    assert len((await caller.ask(wide(documents.MAX_FIELDS))).data) == documents.MAX_FIELDS
+    reply = await caller.ask(wide(documents.MAX_FIELDS + 1))
     assert (reply.status, reply.body["errors"][0]["extensions"]) == (400, {"code": "HC0011"})
-    assert f"more than {extent.MAX_FIELDS} fields" in reply.messages[0]
+    assert f"more than {documents.MAX_FIELDS} fields" in reply.messages[0]
 
 
 async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller: SandboxClient) -> None:
@@ -106,7 +106,7 @@ async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller:
     ],
 )
 def test_a_document_is_measured_with_its_fragments_in_place(document: str, faults: list[str]) -> None:
-    found = [error.message for error in extent.faults(parse(document, no_location=True))]
+    found = [error.message for error in documents.size_errors(parse(document, no_location=True))]
     assert len(found) == len(faults)
     assert all(part in message for part, message in zip(faults, found, strict=True))
 
@@ -202,34 +202,34 @@ async def test_aliases_share_the_time_of_their_request(caller: SandboxClient, tu
     [(30, "00:00:30"), (0.5, "00:00:00.5000000"), (5405, "01:30:05"), (1e-7, "00:00:00.0000001")],
 )
 def test_the_time_is_written_as_the_service_writes_it(seconds: float, written: str) -> None:
-    assert f"`{written}`" in problems.timed_out(seconds).errors[0]["message"]
+    assert f"`{written}`" in errors.timed_out(seconds).errors[0]["message"]
 
 
-def test_an_allowance_that_was_gone_over_stays_so() -> None:
-    allowed = allowance.Allowance(clock.ManualClock(), math.inf, 2)
-    allowed.take(2)
+def test_an_exceeded_execution_budget_stays_exceeded() -> None:
+    budget = executor.ExecutionBudget(clock.ManualClock(), math.inf, 2)
+    budget.spend(2)
     for fields in (1, 0):
-        with pytest.raises(problems.RequestError):
-            allowed.take(fields)
+        with pytest.raises(errors.RequestError):
+            budget.spend(fields)
 
 
-def test_an_allowance_notices_that_its_time_is_over_within_a_hundred_fields() -> None:
+def test_an_execution_budget_detects_a_timeout_within_a_hundred_fields() -> None:
     time = clock.ManualClock()
-    allowed = allowance.Allowance(time, 5, 10_000)
-    allowed.take(1)
+    budget = executor.ExecutionBudget(time, 5, 10_000)
+    budget.spend(1)
     time.advance(6)
 
     def use() -> None:
         for _ in range(100):
-            allowed.take(1)
+            budget.spend(1)
 
-    with pytest.raises(problems.RequestError) as refused:
+    with pytest.raises(errors.RequestError) as refused:
         use()
     assert refused.value.errors[0]["extensions"] == {"code": "HC0045"}
 
 
 def test_the_documents_that_are_kept_are_bounded_by_their_length() -> None:
-    read = documents.Documents(schema.build())
+    read = documents.DocumentCache(schema.build())
     texts = [f"{{ __typename }} # {n}" + "x" * (documents.MAX_LENGTH - 100) for n in range(6)]
     first = [read.read(text) for text in texts]
     again = [read.read(text) is document for text, document in reversed(list(zip(texts, first, strict=True)))]

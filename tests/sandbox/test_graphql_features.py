@@ -4,7 +4,7 @@ import pytest
 from support.sandbox_client import StartSandbox
 
 from proxy.sandbox import applications
-from proxy.sandbox.graphql import gates, schema
+from proxy.sandbox.graphql import schema
 
 PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
 
@@ -16,7 +16,7 @@ def plan(*missing: str) -> tuple[applications.SandboxApplication, ...]:
 
 def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_feature() -> None:
     built = schema.build()
-    for (type_name, field_name), feature in gates.NEEDS.items():
+    for (type_name, field_name), feature in schema.REQUIRED_FEATURES.items():
         kind = built.get_type(type_name)
         assert kind is not None
         assert field_name in kind.fields  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ import pytest
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from proxy.sandbox import applications
-from proxy.sandbox.graphql import media_types
+from proxy.sandbox.graphql import transport
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
@@ -148,7 +148,7 @@ async def test_json_in_utf_8_is_taken_however_it_is_written(caller: SandboxClien
 
 
 def test_nothing_is_chosen_for_whom_nothing_suits() -> None:
-    assert media_types.chosen(["text/html"], (JSON, GRAPHQL)) is None
-    assert media_types.chosen([], (JSON, GRAPHQL)) == media_types.MediaType(JSON, named=False)
-    assert media_types.chosen(["*/*"], ("text/html", JSON)) == media_types.MediaType("text/html", named=False)
-    assert media_types.chosen([JSON], ("text/html", JSON)) == media_types.MediaType(JSON, named=True)
+    assert transport.negotiate(["text/html"], (JSON, GRAPHQL)) is None
+    assert transport.negotiate([], (JSON, GRAPHQL)) == transport.MediaType(JSON, named=False)
+    assert transport.negotiate(["*/*"], ("text/html", JSON)) == transport.MediaType("text/html", named=False)
+    assert transport.negotiate([JSON], ("text/html", JSON)) == transport.MediaType(JSON, named=True)

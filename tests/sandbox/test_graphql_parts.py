@@ -7,7 +7,7 @@ from support.sandbox_client import SandboxClient
 
 from proxy.sandbox.catalog import currencies, records, store
 from proxy.sandbox.graphql import countries
-from proxy.sandbox.graphql.resolvers import offers, words
+from proxy.sandbox.graphql.resolvers import offers, search
 
 TI = "54445"
 
@@ -116,7 +116,7 @@ async def test_the_description_of_a_result_marks_the_words_of_the_query(caller: 
     ],
 )
 def test_words_are_marked_whole_and_the_last_as_a_beginning(text: str, query: str, marked: str) -> None:
-    assert words.highlighted(text, query) == marked
+    assert search.highlighted(text, query) == marked
 
 
 async def test_too_many_words_are_a_warning_and_not_an_error(caller: SandboxClient) -> None:
@@ -261,13 +261,13 @@ async def test_a_cart_link_needs_a_seller_that_takes_carts_and_its_own_offers(
 
 
 def test_a_country_that_is_not_known_keeps_its_code() -> None:
-    assert countries.country("GB") == ("United Kingdom", "GB", "EU")
-    assert countries.country("QQ") == ("QQ", "QQ", "")
+    assert countries.country_of("GB") == ("United Kingdom", "GB", "EU")
+    assert countries.country_of("QQ") == ("QQ", "QQ", "")
 
 
 def test_every_country_that_a_seller_ships_to_has_a_name(catalog: store.Catalog) -> None:
     codes = {code for part in _parts(catalog) for seller in _sellers(catalog, part) for code in seller.ships_to}
-    assert [code for code in codes if countries.country(code).name == code] == []
+    assert [code for code in codes if countries.country_of(code).name == code] == []
 
 
 def _parts(catalog: store.Catalog) -> list[records.Part]:

@@ -112,7 +112,7 @@ def described(kind: GraphQLNamedType) -> Iterator[tuple[str, str | None]]:
     [("has3dModel", "has3d_model"), ("url55px", "url55px"), ("isRfq", "is_rfq"), ("_cacheId", "_cache_id")],
 )
 def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: str) -> None:
-    assert naming.snake(name) == attribute
+    assert naming.snake_case(name) == attribute
 
 
 async def test_introspection_tells_descriptions_and_why_something_is_deprecated(caller: SandboxClient) -> None:

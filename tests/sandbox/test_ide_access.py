@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yarl
-from support.ide_page import IdePage
+from support.ide_page import IdePageClient
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from proxy.kit import clock, windows
@@ -41,12 +41,12 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
 
 
 @pytest.fixture
-async def page(caller: SandboxClient) -> AsyncIterator[IdePage]:
-    async with IdePage(caller.sandbox.url) as opened:
+async def page(caller: SandboxClient) -> AsyncIterator[IdePageClient]:
+    async with IdePageClient(caller.sandbox.url) as opened:
         yield opened
 
 
-async def _authorize(page: IdePage, decision: str = "allow") -> yarl.URL:
+async def _authorize(page: IdePageClient, decision: str = "allow") -> yarl.URL:
     """Through consent, back to the address of the IDE."""
     sent = await page.authorization()
     seen = await page.visitor.open(yarl.URL(sent.body["url"], encoded=True))
@@ -55,7 +55,7 @@ async def _authorize(page: IdePage, decision: str = "allow") -> yarl.URL:
     return seen.address
 
 
-async def test_before_a_sign_in_there_is_a_link_to_it_and_nothing_else(page: IdePage) -> None:
+async def test_before_a_sign_in_there_is_a_link_to_it_and_nothing_else(page: IdePageClient) -> None:
     state = await page.state()
     assert (state["user"], state["organisation"], state["application"], state["csrf"]) == (None,) * 4
     assert state["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
@@ -64,14 +64,14 @@ async def test_before_a_sign_in_there_is_a_link_to_it_and_nothing_else(page: Ide
     assert (await page.authorization(csrf="")).status == 401
 
 
-async def test_a_sign_in_leads_back_to_the_ide(page: IdePage) -> None:
+async def test_a_sign_in_leads_back_to_the_ide(page: IdePageClient) -> None:
     seen = await page.sign_in()
     assert (seen.status, seen.address.path) == (200, "/graphql")
     assert 'id="ide"' in seen.page
 
 
 async def test_the_ide_authorises_with_the_first_application_of_the_organisation(
-    caller: SandboxClient, page: IdePage
+    caller: SandboxClient, page: IdePageClient
 ) -> None:
     await page.sign_in()
     state = await page.state()
@@ -88,7 +88,7 @@ async def test_the_ide_authorises_with_the_first_application_of_the_organisation
     assert (state["application"]["parts_used"], state["application"]["part_limit"]) == (2, 1000)
 
 
-async def test_nobody_is_given_another_organisations_application(caller: SandboxClient, page: IdePage) -> None:
+async def test_nobody_is_given_another_organisations_application(caller: SandboxClient, page: IdePageClient) -> None:
     await page.sign_in(GUEST, "sandbox-grace")
     assert (await page.state())["application"]["name"] == OTHERS.name
     caller.token = (await page.token()).body["access_token"]
@@ -101,13 +101,13 @@ async def test_nobody_is_given_another_organisations_application(caller: Sandbox
     assert (reply.status, reply.body["error"]) == (404, "no_application")
 
 
-async def test_no_answer_holds_a_secret(page: IdePage) -> None:
+async def test_no_answer_holds_a_secret(page: IdePageClient) -> None:
     await page.sign_in()
     answers = [str(await page.state()), str((await page.token()).body), str((await page.authorization()).body)]
     assert [text for text in answers if applications.DEFAULT_APPLICATION.client_secret in text] == []
 
 
-async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePage) -> None:
+async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePageClient) -> None:
     await page.sign_in()
     for reply in (await page.token(csrf="x" * 64), await page.authorization(csrf="")):
         assert (reply.status, reply.body["error"]) == (403, "invalid_csrf")
@@ -115,7 +115,7 @@ async def test_a_request_without_the_sessions_csrf_token_is_refused(page: IdePag
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"renew": 1}', b"\xff"])
-async def test_a_body_that_is_no_object_of_texts_is_a_400(page: IdePage, body: bytes) -> None:
+async def test_a_body_that_is_no_object_of_texts_is_a_400(page: IdePageClient, body: bytes) -> None:
     await page.sign_in()
     for path in ("/ide/token", "/ide/authorization"):
         reply = await page.raw(path, body)
@@ -123,7 +123,7 @@ async def test_a_body_that_is_no_object_of_texts_is_a_400(page: IdePage, body: b
 
 
 async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
-    caller: SandboxClient, page: IdePage, turned: clock.ManualClock
+    caller: SandboxClient, page: IdePageClient, turned: clock.ManualClock
 ) -> None:
     await page.sign_in()
     before = caller.sandbox.request_counts.tokens
@@ -145,7 +145,7 @@ async def test_a_token_is_asked_for_once_a_session_and_is_the_applications_own(
 
 
 async def test_token_requests_count_in_the_applications_windows(start: StartSandbox) -> None:
-    async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePage(caller.sandbox.url) as page:
+    async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePageClient(caller.sandbox.url) as page:
         await page.sign_in()  # one of the two was the caller's
         assert (await page.token()).status == 200
         reply = await page.token(renew="1")
@@ -153,7 +153,7 @@ async def test_token_requests_count_in_the_applications_windows(start: StartSand
         assert 0 < int(reply.headers["Retry-After"]) <= 60
 
 
-async def test_the_application_chosen_in_the_portal_takes_its_place(caller: SandboxClient, page: IdePage) -> None:
+async def test_the_application_chosen_in_the_portal_takes_its_place(caller: SandboxClient, page: IdePageClient) -> None:
     await page.sign_in()
     await page.token()
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
@@ -175,7 +175,9 @@ async def test_the_application_chosen_in_the_portal_takes_its_place(caller: Sand
     assert (reply.status, reply.body["error"]) == (409, "interaction_required")
 
 
-async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: SandboxClient, page: IdePage) -> None:
+async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(
+    caller: SandboxClient, page: IdePageClient
+) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     asked = yarl.URL((await page.authorization()).body["url"]).query
@@ -197,7 +199,7 @@ async def test_a_user_lets_the_ide_in_by_the_authorization_code_flow(caller: San
 
 
 async def test_the_ides_address_becomes_one_of_the_applications_redirect_uris(
-    caller: SandboxClient, page: IdePage
+    caller: SandboxClient, page: IdePageClient
 ) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
@@ -217,7 +219,7 @@ async def test_a_state_file_that_takes_nothing_more_is_named(
     path = tmp_path / "state.db"
     async with (
         start(state=path, applications=(applications.DEFAULT_DESIGN_APPLICATION,)) as caller,
-        IdePage(caller.sandbox.url) as page,
+        IdePageClient(caller.sandbox.url) as page,
     ):
         await page.sign_in()
         monkeypatch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
@@ -229,19 +231,19 @@ async def test_a_state_file_that_takes_nothing_more_is_named(
         assert (await page.authorization()).status == 200
 
 
-async def test_who_does_not_allow_it_comes_back_with_an_error(caller: SandboxClient, page: IdePage) -> None:
+async def test_who_does_not_allow_it_comes_back_with_an_error(caller: SandboxClient, page: IdePageClient) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page, "deny")
     assert (back.path, back.query["error"]) == ("/graphql/", "access_denied")
 
 
-async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: SandboxClient, page: IdePage) -> None:
+async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: SandboxClient, page: IdePageClient) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page)
     came = {"code": back.query["code"], "state": back.query["state"]}
-    async with IdePage(caller.sandbox.url) as another:
+    async with IdePageClient(caller.sandbox.url) as another:
         await another.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
         reply = await another.token(**came)
         assert (reply.status, reply.body["error"]) == (400, "invalid_state")
@@ -249,7 +251,9 @@ async def test_a_code_is_good_for_the_session_that_asked_and_once(caller: Sandbo
     assert (await page.token(**came)).body["error"] == "invalid_state"
 
 
-async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(caller: SandboxClient, page: IdePage) -> None:
+async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(
+    caller: SandboxClient, page: IdePageClient
+) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
     back = await _authorize(page)
@@ -257,7 +261,7 @@ async def test_a_code_that_is_not_good_is_the_token_endpoints_to_refuse(caller: 
     assert (reply.status, reply.body["error"]) == (400, "invalid_grant")
 
 
-async def test_a_token_is_over_with_the_session(page: IdePage) -> None:
+async def test_a_token_is_over_with_the_session(page: IdePageClient) -> None:
     await page.sign_in()
     first = (await page.token()).body["access_token"]
     await page.visitor.send(await page.visitor.open("/account"))

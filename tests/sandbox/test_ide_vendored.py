@@ -66,9 +66,9 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def _package(integrity: str, file_integrity: str = "", sources: str = "") -> vendored.Package:
-    file = vendored.File("one-2.0.0.js", "dist/one.js", file_integrity or vendored.digest(ADDED))
-    return vendored.Package("one", "2.0.0", integrity, sources, (file,))
+def _package(integrity: str, file_integrity: str = "", sources: str = "") -> vendored.VendoredPackage:
+    file = vendored.VendoredFile("one-2.0.0.js", "dist/one.js", file_integrity or vendored.digest(ADDED))
+    return vendored.VendoredPackage("one", "2.0.0", integrity, sources, (file,))
 
 
 def test_a_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:

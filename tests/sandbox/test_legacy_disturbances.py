@@ -8,7 +8,7 @@ from support.legacy_client import LegacyClient, StartLegacy
 
 from proxy.kit import clock
 from proxy.sandbox import declaration_syntax
-from proxy.sandbox.legacy_v3 import disturbances, drawing
+from proxy.sandbox.legacy_v3 import disturbances
 
 PART = "/parts/5ec397c9af088104"
 SEARCH = "/parts/search?q=resistor&limit=100"
@@ -162,23 +162,23 @@ async def test_replies_are_slow(old: LegacyClient) -> None:
 
 
 def test_a_slow_reply_is_as_late_as_was_declared() -> None:
-    drawn = drawing.Disturbances([disturbances.Slowness(ms=250, share=0.5)], clock.ManualClock(), seed=1)
+    drawn = disturbances.DisturbanceInjector([disturbances.Slowness(ms=250, share=0.5)], clock.ManualClock(), seed=1)
     assert {drawn.begin().delay for _ in range(40)} == {0.0, 0.25}
 
 
 def test_the_same_seed_strikes_the_same_and_another_does_not() -> None:
     def strikes(seed: int) -> list[bool]:
         declared = [disturbances.FewerParts(share=0.5)]
-        draws = drawing.Disturbances(declared, clock.ManualClock(), seed).begin()
+        draws = disturbances.DisturbanceInjector(declared, clock.ManualClock(), seed).begin()
         return [draws.lacks(str(number)) for number in range(64)]
 
     assert strikes(1) == strikes(1) != strikes(2)
     assert 16 < sum(strikes(1)) < 48
 
 
-@pytest.mark.parametrize("kind", disturbances.KINDS.by_word)
+@pytest.mark.parametrize("kind", disturbances.PARSER.by_word)
 def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
-    declaration = disturbances.KINDS.by_word[kind]
+    declaration = disturbances.PARSER.by_word[kind]
     assert all(declaration_syntax.accepted_values(declaration, name) for name in declaration.__struct_fields__)
 
 
@@ -193,7 +193,7 @@ def test_every_figure_of_every_kind_says_what_it_accepts(kind: str) -> None:
 )
 def test_a_mistake_is_named(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
-        disturbances.KINDS.parse(text)
+        disturbances.PARSER.parse(text)
     assert complaint in str(caught.value)
 
 

@@ -14,7 +14,7 @@ MAPPINGS = Path(__file__).parents[2] / "mappings"
 
 
 def test_a_uid_on_record_is_found_by_number_else_by_name() -> None:
-    known = uids.Uids()
+    known = uids.LegacyUids()
     assert known.of("Seller", "459", "Whoever") == "2c3be9310496fffc"
     assert known.of("Category", "4163", "Resistors") == "5c6a91606d4187ad"
     assert known.of("Brand", "212", "KEMET") == "6991a89b4423be56"
@@ -22,7 +22,7 @@ def test_a_uid_on_record_is_found_by_number_else_by_name() -> None:
 
 
 def test_the_newest_of_several_uids_is_sent_and_all_lead_to_it() -> None:
-    known = uids.Uids()
+    known = uids.LegacyUids()
     assert known.of("Seller", "3917", "Freelance Electronics") == "a1fc64f687d7723b"
     found = map(known.current, ("029cc79618fcd15b", "a1fc64f687d7723b", "cd01000bfc2916c6", "0123456789abcdef"))
     assert list(found) == ["a1fc64f687d7723b", "a1fc64f687d7723b", "5c6a91606d4187ad", "0123456789abcdef"]
@@ -30,28 +30,28 @@ def test_the_newest_of_several_uids_is_sent_and_all_lead_to_it() -> None:
 
 @pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
 def test_no_other_uid_says_what_it_is_of_or_is_one_that_the_proxy_computes(kind: uids.Kind) -> None:
-    known, theirs = uids.Uids(), proxys.Uids(kind, [])
+    known, theirs = uids.LegacyUids(), proxys.Uids(kind, [])
     made = [known.of(kind, str(number), "Nobody on record") for number in range(500)]
     assert len(set(made)) == len({uid[:6] for uid in made}) == 500
     assert all(re.fullmatch("[0-9a-f]{16}", uid) for uid in made)
-    assert [uid for uid in made if theirs.identity(uid)] == []
+    assert [uid for uid in made if theirs.target(uid)] == []
 
 
 def test_a_source_that_is_not_on_record_has_a_digest_of_its_own() -> None:
-    known, theirs = uids.Uids(), proxys.Uids("Source", [])
+    known, theirs = uids.LegacyUids(), proxys.Uids("Source", [])
     assert known.of_source("Farnell") == "58989d9272cd8b5f"
     assert known.of_source("Nobody") == known.of_source("Nobody") != known.of_source("Somebody")
     assert known.of_source("Nobody") != theirs.source("Nobody")
 
 
 def test_sources_have_the_names_that_v3_had() -> None:
-    names = [uids.Uids().source_name(name) for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")]
+    names = [uids.LegacyUids().source_name(name) for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")]
     assert names == ["RS Components", "Chip One Stop Japan", "Arrow Electronics", "Zoro"]
 
 
 def test_the_old_services_record_and_the_proxys_table_say_the_same() -> None:
     """Neither reads the other's: whoever learns a uid writes it into both."""
-    lines = [msgspec.json.decode(line, type=uids.Line) for line in uids.RECORDED.read_bytes().splitlines()]
+    lines = [msgspec.json.decode(line, type=uids.RecordedUid) for line in uids.RECORDED.read_bytes().splitlines()]
     table = yaml.safe_load((MAPPINGS / "uids.yaml").read_text("utf-8"))
     listed = {
         (kind, each["uid"], each["name"], tuple(each.get("also", ())), each.get("id"), each.get("year", 0))

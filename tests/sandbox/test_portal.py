@@ -35,13 +35,15 @@ class Office(NamedTuple):
         form = await self.visitor.open("/portal/applications/new")
         return await self.visitor.fill(form, "/new", fields)
 
-    def account(self, name: str) -> applications.SandboxApplication:
+    def application(self, name: str) -> applications.SandboxApplication:
         """The application with this name."""
         return next(one for one in self.caller.sandbox.applications.all if one.name == name)
 
-    async def token(self, account: applications.SandboxApplication, **form: str) -> JsonResponse:
+    async def token(self, application: applications.SandboxApplication, **form: str) -> JsonResponse:
         """The token endpoint, as a program of the application asks it."""
-        return await self.caller.log_in(client_id=account.client_id, client_secret=account.client_secret, **form)
+        return await self.caller.log_in(
+            client_id=application.client_id, client_secret=application.client_secret, **form
+        )
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ async def test_the_list_has_the_organisations_applications_with_their_usage(offi
 
 async def test_a_new_application_works_at_once(office: Office, turned: clock.ManualClock) -> None:
     seen = await office.new(name=" Line one ", description="For <b>us</b>", plan="standard")
-    account = office.account("Line one")
+    application = office.application("Line one")
     assert (seen.status, heading(seen), said(seen)) == (
         200,
         "Line one",
@@ -95,23 +97,23 @@ async def test_a_new_application_works_at_once(office: Office, turned: clock.Man
     )
     assert "For &lt;b&gt;us&lt;/b&gt;" in seen.page
     assert said(await office.visitor.open(str(seen.address))) == ""  # it is said once
-    assert (account.organisation, account.created) == (user_directory.DEFAULT_ORGANISATION.id, turned.now())
-    assert (account.domains, account.part_limit) == (("supply",), 2_000)
-    assert "TECH_SPECS" not in account.features
-    assert (await office.token(account)).body["scope"] == "supply.domain"
-    assert (await office.token(account, scope="design.domain")).body == {"error": "invalid_scope"}
+    assert (application.organisation, application.created) == (user_directory.DEFAULT_ORGANISATION.id, turned.now())
+    assert (application.domains, application.part_limit) == (("supply",), 2_000)
+    assert "TECH_SPECS" not in application.features
+    assert (await office.token(application)).body["scope"] == "supply.domain"
+    assert (await office.token(application, scope="design.domain")).body == {"error": "invalid_scope"}
     assert (await office.caller.ask(SEARCH)).status == 200
-    assert office.caller.sandbox.part_usage.used(account.application_id) == 7
+    assert office.caller.sandbox.part_usage.used(application.application_id) == 7
     assert office.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
 async def test_one_for_design_lets_users_in_by_its_callbacks(office: Office) -> None:
     fields = {"domain-design": "on", "callbacks": f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.program:/back"}
     seen = await office.new(name="Boards", **fields)
-    account = office.account("Boards")
-    assert account.domains == ("supply", "design")
-    assert account.redirect_uris == (CALLBACK, "my.program:/back")
-    assert account.flows == {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}
+    application = office.application("Boards")
+    assert application.domains == ("supply", "design")
+    assert application.redirect_uris == (CALLBACK, "my.program:/back")
+    assert application.flows == {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}
     assert "my.program:/back" in seen.page
 
 
@@ -119,7 +121,7 @@ async def test_one_for_design_only_has_no_plan(office: Office) -> None:
     form = await office.visitor.open("/portal/applications/new")
     fields = {"name": "Boards", "domain-design": "on"}
     seen = await office.visitor.fill(form, "/new", fields, without="domain-supply")
-    assert office.account("Boards").domains == ("design",)
+    assert office.application("Boards").domains == ("design",)
     assert "Plan and usage" not in seen.page
     assert (await office.visitor.open(f"{seen.address.path}/plan")).status == 404
 
@@ -171,35 +173,35 @@ async def test_a_rotated_secret_is_the_only_one_that_is_taken(office: Office) ->
     question = await office.visitor.open(f"{READY_PATH}/secret")
     assert (await office.token(applications.DEFAULT_APPLICATION)).status == 200
     seen = await office.visitor.fill(question, "/secret")
-    account = office.account(applications.DEFAULT_APPLICATION.name)
+    application = office.application(applications.DEFAULT_APPLICATION.name)
     assert said(seen) == "There is a new secret. The old one is no longer taken."
-    assert account.client_secret in seen.page
+    assert application.client_secret in seen.page
     assert (await office.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
-    assert (await office.token(account)).status == 200
+    assert (await office.token(application)).status == 200
 
 
 async def test_what_the_old_secret_was_sent_cannot_be_redeemed(desk: desks.CodeFlow) -> None:
     tokens, code = (await desk.redeem(await desk.code())).body, await desk.code()
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
     await desk.visitor.fill(await desk.visitor.open(path), "/secret")
-    account = desk.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
-    assert account
-    assert (await desk.redeem(code, account)).body == {"error": "invalid_grant"}
-    refreshed = await desk.token("refresh_token", account, refresh_token=tokens["refresh_token"])
+    application = desk.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
+    assert application
+    assert (await desk.redeem(code, application)).body == {"error": "invalid_grant"}
+    refreshed = await desk.token("refresh_token", application, refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
     assert await desk.is_good(tokens["access_token"])
 
 
 async def test_callbacks_come_and_go(office: Office) -> None:
     seen = await office.visitor.fill(await office.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
-    assert office.account(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
+    assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
     again = await office.visitor.fill(seen, "/callbacks", {"callback": CALLBACK})
     assert (again.status, f"{CALLBACK} is there already." in again.page) == (400, True)
     wrong = await office.visitor.fill(seen, "/callbacks", {"callback": "javascript:alert(1)"})
     assert (wrong.status, "&#39;javascript:alert(1)&#39; is no absolute URL" in wrong.page) == (400, True)
     assert 'value="javascript:alert(1)"' in wrong.page
     await office.visitor.fill(seen, "/callbacks/remove")
-    assert office.account(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
+    assert office.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
 
 
 async def test_the_ide_authorises_with_the_one_that_is_chosen(office: Office) -> None:
@@ -216,37 +218,37 @@ async def test_name_description_and_flows_may_change_and_domains_may_not(office:
     assert 'name="domain' not in form.page
     changes = {"name": "Another", "description": "New", "flow-password": "on", "domain-design": "on"}
     seen = await office.visitor.fill(form, "/edit", changes)
-    account = office.account("Another")
+    application = office.application("Another")
     assert said(seen) == "The changes are saved."
-    assert (account.description, account.domains) == ("New", ("supply",))
-    assert account.flows == {applications.CLIENT_CREDENTIALS, applications.PASSWORD}
+    assert (application.description, application.domains) == ("New", ("supply",))
+    assert application.flows == {applications.CLIENT_CREDENTIALS, applications.PASSWORD}
     wrong = await office.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
     assert wrong.status == 400
     assert all(text in wrong.page for text in ("The name is missing.", "Choose at least one."))
-    assert office.account("Another") == account
+    assert office.application("Another") == application
 
 
 async def test_an_upgrade_in_mid_month_raises_the_limit_and_keeps_the_usage(office: Office) -> None:
     await office.new(name="Small", parts="5")
-    account = office.account("Small")
-    await office.token(account)
+    application = office.application("Small")
+    await office.token(application)
     assert (await office.caller.ask(SEARCH)).data
     refused = await office.caller.ask(SEARCH)
     assert refused.body["data"] is None
-    path = f"/portal/applications/{account.application_id}"
+    path = f"/portal/applications/{application.application_id}"
     assert "7 of 5 parts" in (await office.visitor.open(path)).page
     form = await office.visitor.open(f"{path}/plan")
     features = {"add-on-TECH_SPECS": "on", "add-on-LEAD_TIME": "on"}
     seen = await office.visitor.fill(form, "/plan", {"plan": "pro", "parts": "", **features})
     assert said(seen) == "Small is on Pro."
     assert "7 of 15\N{NARROW NO-BREAK SPACE}000 parts" in seen.page
-    assert {"TECH_SPECS", "LEAD_TIME"} <= office.account("Small").features
-    assert "DATASHEETS" not in office.account("Small").features
+    assert {"TECH_SPECS", "LEAD_TIME"} <= office.application("Small").features
+    assert "DATASHEETS" not in office.application("Small").features
     assert (await office.caller.ask(SEARCH)).data
     again = await office.visitor.open(f"{path}/plan")
     assert len(re.findall(r"\bchecked\b", again.page)) == 3  # Pro and its two add-ons
     wrong = await office.visitor.fill(again, "/plan", {"plan": "gold"})
-    assert (wrong.status, office.account("Small").plan) == (400, "pro")
+    assert (wrong.status, office.application("Small").plan) == (400, "pro")
 
 
 async def test_earlier_months_are_shown(office: Office, turned: clock.ManualClock) -> None:
@@ -284,14 +286,14 @@ async def test_what_is_made_here_is_what_the_admin_queries_show(office: Office) 
         "supplyCounts": {"partLimit": 2_000},
     }
     assert await last() == made
-    path = f"/portal/applications/{office.account('Line one').application_id}"
+    path = f"/portal/applications/{office.application('Line one').application_id}"
     await office.visitor.fill(await office.visitor.open(f"{path}/delete"), "/delete", {})
     assert await last() == {**made, "deleted": True}
 
 
 async def test_an_organisation_may_have_no_application(office: Office) -> None:
-    for account in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
-        office.caller.sandbox.applications.remove(account.application_id)
+    for application in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
+        office.caller.sandbox.applications.remove(application.application_id)
     seen = await office.visitor.open("/portal")
     assert (seen.status, "There is no application yet" in seen.page) == (200, True)
 

@@ -202,7 +202,7 @@ async def test_a_file_is_one_sandboxs_at_a_time(opens_on: Opens, path: Path) -> 
 
 
 async def test_a_sandbox_that_cannot_start_lets_the_file_go(opens_on: Opens, path: Path, start: StartSandbox) -> None:
-    with pytest.raises(ValueError, match="accounts must not be empty"):
+    with pytest.raises(ValueError, match="applications must not be empty"):
         async with start(applications=(), state=path):
             pass
     async with opens_on() as desk:  # and has left nothing of itself

@@ -80,11 +80,11 @@ async def test_a_code_or_a_duration_that_nobody_knows_is_refused_by_name(
 @pytest.mark.parametrize("text", ["", "3", "s", "3 s", "-3s", "3sx", "1,5s", "٣s"])
 def test_what_is_no_duration_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="distributorApiTimeout"):
-        distributors.seconds(text)
+        distributors.parse_duration(text)
 
 
 def test_durations_may_have_pieces_and_fractions() -> None:
-    assert [distributors.seconds(one) for one in ("3s", "500ms", "1m30s", "1.5h")] == [3.0, 0.5, 90.0, 5400.0]
+    assert [distributors.parse_duration(one) for one in ("3s", "500ms", "1m30s", "1.5h")] == [3.0, 0.5, 90.0, 5400.0]
 
 
 async def test_live_data_is_of_this_moment_and_of_sellers_with_an_interface_only(

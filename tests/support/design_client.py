@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 
 from proxy.sandbox import applications
-from proxy.sandbox.graphql import sockets
+from proxy.sandbox.graphql import websockets
 from support.sandbox_client import SandboxClient
 
 AURORA = "https://aurora-instruments.365.example"
@@ -57,7 +57,7 @@ class DesignClient(SandboxClient):
 
     def socket(self, **options: Any) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
         """A WebSocket to the query service."""
-        options.setdefault("protocols", (sockets.PROTOCOL,))
+        options.setdefault("protocols", (websockets.PROTOCOL,))
         return self.session.ws_connect(self.sandbox.graphql_url, **options)
 
 

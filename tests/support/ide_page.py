@@ -10,14 +10,14 @@ from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse
 
 
-class IdePage:
+class IdePageClient:
     """One browser. Use as a context manager."""
 
     def __init__(self, url: str) -> None:
         self.visitor, self.url = PageBrowser(url), yarl.URL(url)
         self._session = aiohttp.ClientSession(cookie_jar=self.visitor.jar)
 
-    async def __aenter__(self) -> "IdePage":
+    async def __aenter__(self) -> "IdePageClient":
         await self.visitor.__aenter__()
         return self
 

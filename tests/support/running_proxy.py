@@ -13,7 +13,7 @@ from proxy.kit import clock
 from proxy.web import app, connections, server
 
 KEY = "EXAMPLE_KEY"
-PATIENT = config.Timeouts(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
+PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
@@ -23,29 +23,29 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     unless `upstream` sets them, so that a test can count requests.
     """
     application = {
-        "apikeys": (config.Apikey(config.digest(KEY)),),
+        "apikeys": (config.ApiKeySettings(config.digest(KEY)),),
         "client_id": config.ClientId("a-client-id"),
         "client_secret": config.Secret("a-client-secret"),
         **changes.pop("application", {}),
     }
     return config.Config(
-        applications={"demo": config.Application(**application)},
+        applications={"demo": config.ApplicationSettings(**application)},
         store=config.StoreUrl(changes.pop("store", "memory:")),
         store_key=changes.pop("store_key", ()),
-        upstream=config.Upstream(
+        upstream=config.UpstreamSettings(
             graphql_url=graphql_url,
             token_url=token_url,
             site=changes.pop("site", "octopart"),
             **{"retries": 0, "timeouts": PATIENT, **changes.pop("upstream", {})},
         ),
         uids=changes.pop("uids", None),
-        translation=config.Translation(**changes.pop("translation", {})),
-        listen=config.Listen(**changes.pop("listen", {})),
-        overload=config.Overload(**{"lag_seconds": 0, **changes.pop("overload", {})}),
-        sharing=config.Sharing(**changes.pop("sharing", {})),
-        answers=config.Answers(**{"seconds": 0, **changes.pop("answers", {})}),
-        tracing=config.Tracing(**changes.pop("tracing", {})),
-        shadow=config.Shadow(**changes.pop("shadow", {})),
+        translation=config.TranslationSettings(**changes.pop("translation", {})),
+        listen=config.ListenSettings(**changes.pop("listen", {})),
+        overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
+        sharing=config.CoalescingSettings(**changes.pop("sharing", {})),
+        answers=config.CacheSettings(**{"seconds": 0, **changes.pop("answers", {})}),
+        tracing=config.TracingSettings(**changes.pop("tracing", {})),
+        shadow=config.ShadowSettings(**changes.pop("shadow", {})),
     )
 
 

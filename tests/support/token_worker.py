@@ -25,7 +25,9 @@ from proxy.upstream import acquisition, identity, policies, token_store, tokens
 async def worker(token_url: str, store: token_store.TokenStore, time: clock.Clock) -> AsyncIterator[tokens.Tokens]:
     """The token cache of one worker, with its own connections and random source."""
     rng, metrics = random.SystemRandom(), metering.Metrics(prometheus_client.CollectorRegistry())
-    breaker = policies.Breaker("identity", identity.SERVICE, config.Breaker(), clock=time, rng=rng, metrics=metrics)
+    breaker = policies.Breaker(
+        "identity", identity.SERVICE, config.BreakerSettings(), clock=time, rng=rng, metrics=metrics
+    )
     async with aiohttp.ClientSession() as session:
         source = acquisition.Acquisition(
             session, token_url, "", store=store, breaker=breaker, clock=time, rng=rng, metrics=metrics

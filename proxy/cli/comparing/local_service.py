@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NAME = "v3bridge-compare"  # the additional key, where keys are counted
 MUCH = 10**12  # parts that the sandbox gives
-NOWHERE = config.Upstream("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
+NOWHERE = config.UpstreamSettings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/connect/token")
 
 
 class LocalService(NamedTuple):
@@ -88,29 +88,29 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         name: msgspec.structs.replace(
             entry,
             rate=0,
-            shadow=config.Shadowed(),
-            apikeys=(*map(_unhurried, entry.apikeys), config.Apikey(config.digest(keys[name]), NAME)),
+            shadow=config.ApplicationShadowSettings(),
+            apikeys=(*map(_unhurried, entry.apikeys), config.ApiKeySettings(config.digest(keys[name]), NAME)),
         )
         for name, entry in settings.applications.items()
     }
     made = msgspec.structs.replace(
         settings,
         applications=applications,
-        listen=config.Listen(port=0, stop_seconds=0.0),
-        sharing=config.Sharing(enabled=False),
-        answers=config.Answers(seconds=0.0),
-        tracing=config.Tracing(),
-        shadow=config.Shadow(),
+        listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        sharing=config.CoalescingSettings(enabled=False),
+        answers=config.CacheSettings(seconds=0.0),
+        tracing=config.TracingSettings(),
+        shadow=config.ShadowSettings(),
     )
     return made, keys
 
 
-def _unhurried(key: config.Apikey) -> config.Apikey:
+def _unhurried(key: config.ApiKeySettings) -> config.ApiKeySettings:
     """The run keeps to rates of its own."""
     return msgspec.structs.replace(key, rate=0)
 
 
-def _unlimited(entry: config.Application) -> config.Application:
+def _unlimited(entry: config.ApplicationSettings) -> config.ApplicationSettings:
     apikeys = tuple(msgspec.structs.replace(key, parts="unlimited") for key in entry.apikeys)
     return msgspec.structs.replace(entry, parts="unlimited", reconcile=None, apikeys=apikeys)
 

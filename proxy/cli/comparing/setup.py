@@ -104,7 +104,7 @@ class ComparisonSetup(NamedTuple):
     def site(self) -> str | None:
         """Of the service that is started here."""
         upstream = None if self.service is None else self.service.upstream
-        return upstream.site if isinstance(upstream, config.Upstream) else None
+        return upstream.site if isinstance(upstream, config.UpstreamSettings) else None
 
 
 class RemainingRequests(NamedTuple):

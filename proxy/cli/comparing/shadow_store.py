@@ -58,7 +58,7 @@ async def result(
         tally = await results.read(store)
     if tally is None:
         raise errors.ConfigError("nothing was gathered yet: no shadow that uses this store has compared a request")
-    site = service.upstream.site if isinstance(service.upstream, config.Upstream) else None
+    site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None
     judged = judgement.build(settings, site, clock.SystemClock(), str, baseline=checks.hidden_counts(chosen))
     return judged.summary.result(tally, _about(tally, service, chosen.budget))
 

@@ -35,7 +35,7 @@ class ShadowQueue:
 
     def __init__(
         self,
-        settings: config.Shadow,
+        settings: config.ShadowSettings,
         shares: Mapping[str, float],
         errands: JobRunning,
         breaker: Breaker,

@@ -78,7 +78,7 @@ class ResponseCache:
     """By question, as the settings say: for some seconds an answer is fresh, for some more it stands in where there is
     no other."""
 
-    def __init__(self, settings: config.Answers, clock: Clock) -> None:
+    def __init__(self, settings: config.CacheSettings, clock: Clock) -> None:
         self._seconds = settings.seconds
         self._clock = clock
         self._kept: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(

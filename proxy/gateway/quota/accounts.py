@@ -67,12 +67,12 @@ class ChargedAccounts:
         return tuple(account for account in self.both if account.limit is not None)
 
 
-def application_account(name: str, entry: config.Application) -> QuotaAccount:
+def application_account(name: str, entry: config.ApplicationSettings) -> QuotaAccount:
     """Return the quota account of a whole application."""
     return QuotaAccount(name, _limit(entry.parts), entry.period)
 
 
-def charged_accounts(name: str, entry: config.Application) -> dict[str, ChargedAccounts]:
+def charged_accounts(name: str, entry: config.ApplicationSettings) -> dict[str, ChargedAccounts]:
     """Return the quota accounts of each API key of an application, by the key's name."""
     whole = application_account(name, entry)
     return {

@@ -28,10 +28,10 @@ class ReconciledApplication(NamedTuple):
     """Application that can be reconciled: its quota account, and how to read upstream's count."""
 
     account: QuotaAccount
-    source: config.Reconcile
+    source: config.ReconciliationSettings
 
 
-def reconciled_applications(configured: Mapping[str, config.Application]) -> list[ReconciledApplication]:
+def reconciled_applications(configured: Mapping[str, config.ApplicationSettings]) -> list[ReconciledApplication]:
     """Return the applications that have a `reconcile` block."""
     return [
         ReconciledApplication(quota_accounts.application_account(name, entry), entry.reconcile)

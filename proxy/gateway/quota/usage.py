@@ -99,7 +99,7 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 def rows(
-    applications: Mapping[str, config.Application],
+    applications: Mapping[str, config.ApplicationSettings],
     usages: Iterable[EntryUsage],
     exhausted: Iterable[ExhaustedQuota],
     now: float,

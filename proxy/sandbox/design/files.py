@@ -26,7 +26,7 @@ _PREVIEW = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role
 class FileService:
     """The request handlers."""
 
-    def __init__(self, store: design_store.DesignStore, issued: tokens.Tokens) -> None:
+    def __init__(self, store: design_store.DesignStore, issued: tokens.TokenIssuer) -> None:
         self._store, self._tokens = store, issued
 
     def add_routes(self, router: web.UrlDispatcher) -> None:

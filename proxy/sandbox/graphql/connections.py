@@ -1,7 +1,7 @@
-"""Pages of a list: connections with cursors (contract graphql.md §5.3).
+"""Connections: pages of a list with cursors (contract graphql.md §5.3).
 
-Pure. Used by the resolvers of design data. The contract has no page sizes; DEFAULT is Hot Chocolate's, MOST is ours,
-for clients ask for 200.
+The contract has no page sizes: DEFAULT_SIZE is that of Hot Chocolate, MAX_SIZE is our choice, because clients ask for
+200.
 """
 
 import base64
@@ -9,14 +9,14 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proxy.sandbox.graphql import problems
+from proxy.sandbox.graphql import errors
 
-DEFAULT = 10
-MOST = 1000
+DEFAULT_SIZE = 10
+MAX_SIZE = 1000
 
 
 class PageInfo(NamedTuple):
-    """Where a page is."""
+    """Position of a page in its list."""
 
     has_next_page: bool
     has_previous_page: bool
@@ -25,7 +25,7 @@ class PageInfo(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An item and the cursor that names it."""
+    """An item and its cursor."""
 
     cursor: str
     node: Any
@@ -40,52 +40,52 @@ class Connection(NamedTuple):
     total_count: int
 
 
-def page(items: Sequence[Any], asked: Mapping[str, Any], key: Callable[[Any], str]) -> Connection:
-    """The page that `first`, `after`, `last` and `before` in `asked` name. A cursor holds an item's `key` and place:
-    it is still good when other items have come or gone, and even its own. Raises DesignError."""
-    start, end = _bounds(items, asked, key)
-    first, last = (_size(name, asked.get(name)) for name in ("first", "last"))
+def page(items: Sequence[Any], arguments: Mapping[str, Any], key: Callable[[Any], str]) -> Connection:
+    """The page selected by `first`, `after`, `last` and `before` in `arguments`. A cursor has the `key` and index of an
+    item, so that it stays valid when items are added or removed, even its own. Raises DesignError."""
+    start, end = _bounds(items, arguments, key)
+    first, last = (_size(name, arguments.get(name)) for name in ("first", "last"))
     if first is None and last is None:
-        first = DEFAULT
+        first = DEFAULT_SIZE
     if first is not None:
         end = min(end, start + first)
     if last is not None:
         start = max(start, end - last)
-    edges = [Edge(_cursor(place, key(items[place])), items[place]) for place in range(start, end)]
+    edges = [Edge(_cursor(index, key(items[index])), items[index]) for index in range(start, end)]
     info = PageInfo(
         end < len(items), start > 0, edges[0].cursor if edges else None, edges[-1].cursor if edges else None
     )
     return Connection(info, edges, [edge.node for edge in edges], len(items))
 
 
-def _bounds(items: Sequence[Any], asked: Mapping[str, Any], key: Callable[[Any], str]) -> tuple[int, int]:
+def _bounds(items: Sequence[Any], arguments: Mapping[str, Any], key: Callable[[Any], str]) -> tuple[int, int]:
     start, end = 0, len(items)
-    if asked.get("after") is not None:
-        place, there = _place(items, asked["after"], key)
-        start = min(place + there, len(items))
-    if asked.get("before") is not None:
-        end = max(start, _place(items, asked["before"], key)[0])
+    if arguments.get("after") is not None:
+        index, present = _position(items, arguments["after"], key)
+        start = min(index + present, len(items))
+    if arguments.get("before") is not None:
+        end = max(start, _position(items, arguments["before"], key)[0])
     return start, end
 
 
 def _size(name: str, value: int | None) -> int | None:
     if value is not None and value < 0:
-        raise problems.DesignError(f"{name} must not be negative, it is {value}")
-    if value is not None and value > MOST:
-        raise problems.DesignError("The maximum allowed items per page were exceeded.")
+        raise errors.DesignError(f"{name} must not be negative, it is {value}")
+    if value is not None and value > MAX_SIZE:
+        raise errors.DesignError("The maximum allowed items per page were exceeded.")
     return value
 
 
-def _cursor(place: int, key: str) -> str:
-    return base64.urlsafe_b64encode(f"{place}:{key}".encode()).decode().rstrip("=")
+def _cursor(index: int, key: str) -> str:
+    return base64.urlsafe_b64encode(f"{index}:{key}".encode()).decode().rstrip("=")
 
 
-def _place(items: Sequence[Any], cursor: str, key: Callable[[Any], str]) -> tuple[int, bool]:
-    """Where the item of the cursor is, and that it is; where it was, if it is gone."""
+def _position(items: Sequence[Any], cursor: str, key: Callable[[Any], str]) -> tuple[int, bool]:
+    """The index of the cursor's item and True; its former index and False if it was removed."""
     try:
-        place, _, wanted = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
-        known = int(place)
+        index, _, wanted = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
+        former = int(index)
     except (binascii.Error, ValueError):
-        raise problems.DesignError(f"the cursor {cursor!r} is not valid") from None
-    found = next((here for here, item in enumerate(items) if key(item) == wanted), None)
-    return (min(max(known, 0), len(items)), False) if found is None else (found, True)
+        raise errors.DesignError(f"the cursor {cursor!r} is not valid") from None
+    found = next((index for index, item in enumerate(items) if key(item) == wanted), None)
+    return (min(max(former, 0), len(items)), False) if found is None else (found, True)

@@ -1,5 +1,4 @@
-"""What resolvers may use during one request, and the bill that they fill. Made anew by the query service
-each time."""
+"""Context of the resolvers during one request, which also counts the parts to bill. Created for each request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,17 +8,17 @@ from graphql import GraphQLResolveInfo
 
 from proxy.sandbox import applications, part_usage, user_directory
 from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import design_session, views
+from proxy.sandbox.graphql import design_loaders, views
 
-# A path in the answer: names and positions.
-Place: TypeAlias = Sequence[str | int]
+# A path in the response: names and indices.
+ResponsePath: TypeAlias = Sequence[str | int]
 
 
 @dataclass(slots=True)
-class Context:
-    """The catalog and who asks. `account` is None for a request that may see nothing but the schema, `user` (an id)
+class ResolverContext:
+    """Catalog, caller and services. `account` is None for introspection without a valid token, `user` (an id)
     where the token is the application's own. `started`: when the sandbox did, `now`: when the request came, in seconds
-    since 1970. `design` is there where the token is good for design data."""
+    since 1970. `design` is set if the token allows design data."""
 
     catalog: store.Catalog
     account: applications.SandboxApplication | None
@@ -30,25 +29,25 @@ class Context:
     site_url: str
     started: float
     now: float
-    design: design_session.Session | None = None
-    _billed: list[tuple[views.PartView, Place]] = field(default_factory=list)
+    design: design_loaders.DesignSession | None = None
+    _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)
 
-    def bill(self, part: views.PartView, place: Place) -> None:
-        """Note a part of a root query and its place in the answer."""
-        self._billed.append((part, place))
+    def bill(self, part: views.PartView, path: ResponsePath) -> None:
+        """Record a part of a root query and its path in the response."""
+        self._billed.append((part, path))
 
-    def parts(self, data: Any) -> int:
-        """How many part objects arrived in the answer's `data`. One that is selected twice under two names counts
-        once, one that an error took out of the answer does not."""
-        return len({id(part) for part, place in self._billed if _arrived(data, place)})
+    def billed_parts(self, data: Any) -> int:
+        """The number of part objects in `data` of the response. A part that is selected under two aliases counts once,
+        one that an error has removed does not count."""
+        return len({id(part) for part, path in self._billed if _is_present(data, path)})
 
 
-def _arrived(data: Any, place: Place) -> bool:
-    for key in place:
+def _is_present(data: Any, path: ResponsePath) -> bool:
+    for key in path:
         if data is None:
             return False
         data = data[key]
     return data is not None
 
 
-Info: TypeAlias = GraphQLResolveInfo[Context]
+Info: TypeAlias = GraphQLResolveInfo[ResolverContext]

@@ -16,7 +16,7 @@ CODES = frozenset(
 )
 
 
-class Country(NamedTuple):
+class SupCountry(NamedTuple):
     """A country; the continent has two letters (EU, AS, NA, SA, AF, OC)."""
 
     name: str
@@ -66,7 +66,7 @@ _KNOWN = {
 }
 
 
-def country(code: str) -> Country:
+def country_of(code: str) -> SupCountry:
     """The country with this code; one that is not known has its code for a name and no continent."""
     name, continent = _KNOWN.get(code, (code, ""))
-    return Country(name, code, continent)
+    return SupCountry(name, code, continent)

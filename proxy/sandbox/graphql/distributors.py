@@ -21,16 +21,16 @@ _PIECE = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _SECRETS = ("clientSecret", "password", "apiKey")
 
 
-class Live(NamedTuple):
+class LiveDataRequest(NamedTuple):
     """How long a request waits for live data, in seconds, the moment it came (RFC 3339), and the ids of the sellers
     whose customer it is."""
 
-    seconds: float
+    timeout: float
     moment: str
     customer_of: tuple[str, ...] = ()
 
 
-def seconds(duration: str) -> float:
+def parse_duration(duration: str) -> float:
     """Such as 3s, 500ms or 1m30s. Raises ValueError for what is none."""
     pieces = _PIECE.findall(duration)
     if not pieces or "".join(map("".join, pieces)) != duration:
@@ -38,7 +38,9 @@ def seconds(duration: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in pieces)
 
 
-def asked(arguments: Mapping[str, Any], sellers: Iterable[records.Company], now: float) -> Live | None:
+def live_data_request(
+    arguments: Mapping[str, Any], sellers: Iterable[records.Company], now: float
+) -> LiveDataRequest | None:
     """What the arguments of a query ask of the sellers; None for nothing. `now` in seconds since 1970. Raises
     ValueError for credentials of an interface that nobody has."""
     given = arguments.get("customPricingCredentials") or ()
@@ -48,20 +50,20 @@ def asked(arguments: Mapping[str, Any], sellers: Iterable[records.Company], now:
         return None
     moment = datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     customer_of = tuple(id_ for id_, one in customers if any(one.get(secret) for secret in _SECRETS))
-    return Live(seconds(arguments["distributorApiTimeout"]), moment, customer_of)
+    return LiveDataRequest(parse_duration(arguments["distributorApiTimeout"]), moment, customer_of)
 
 
-def takes(company: records.Company) -> float:
+def response_seconds(company: records.Company) -> float:
     """Seconds that the seller's interface takes: a tenth to one."""
     return (1 + int(company.id) % 10) / 10
 
 
-def is_customer(company: records.Company, live: Live | None) -> bool:
+def is_customer(company: records.Company, live: LiveDataRequest | None) -> bool:
     """Whether the seller answers in time, and to a customer."""
     return _answers(company, live) and live is not None and company.id in live.customer_of
 
 
-def current(offer: records.Offer, company: records.Company, live: Live | None) -> records.Offer:
+def live_offer(offer: records.Offer, company: records.Company, live: LiveDataRequest | None) -> records.Offer:
     """The offer as the seller's interface has it; as the catalog has it where that does not answer in time."""
     if live is None or not _answers(company, live):
         return offer
@@ -71,8 +73,8 @@ def current(offer: records.Offer, company: records.Company, live: Live | None) -
     return replace(offer, updated=live.moment, prices=prices)
 
 
-def _answers(company: records.Company, live: Live | None) -> bool:
-    return live is not None and company.is_distributor_api and takes(company) <= live.seconds
+def _answers(company: records.Company, live: LiveDataRequest | None) -> bool:
+    return live is not None and company.is_distributor_api and response_seconds(company) <= live.timeout
 
 
 def _seller(name: str, sellers: Iterable[records.Company]) -> str:

@@ -1,87 +1,92 @@
-"""Documents, parsed and validated once: clients send the same ones over and over.
+"""GraphQL documents: parsed, measured and validated once, and cached, because clients send the same ones again and
+again.
 
-Used by the query service. Keeps the last of them, faults included; knows nothing of variables. How much work a document
-can make is bounded before that work is begun: by its length, its tokens, its depth and its fields.
+The work for a document is bounded in advance: by its length, tokens, depth and fields. Depth and fields are computed
+with fragments in place, but each fragment is measured once, however often it is used.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from cachetools import LRUCache
 from graphql import (
     DocumentNode,
     FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
     GraphQLError,
     GraphQLSchema,
+    InlineFragmentNode,
     OperationDefinitionNode,
     OperationType,
+    SelectionSetNode,
     parse,
     validate,
     value_from_ast_untyped,
 )
 
-from proxy.sandbox.graphql import extent, problems, rules
+from proxy.sandbox.graphql import errors, validation_rules
 
-# Characters of all documents that are kept; what is made of them is a few hundred times as large.
-KEPT = 2**19
+# Characters of all cached documents; their syntax trees take a few hundred times as many bytes.
+CACHE_SIZE = 2**19
 MAX_LENGTH = 2**17
 MAX_TOKENS = 20_000
 MAX_ERRORS = 50
-# What the names of operations on design data begin with.
-DESIGN = "des"
+# Prefix of the root fields of design data.
+DESIGN_PREFIX = "des"
 TOKEN_IN_INPUT = frozenset({"desOnCommentUpdated"})
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A document that may be executed (`faults` empty), or what is wrong with it."""
+class ParsedDocument:
+    """A parsed document, valid if `errors` is empty."""
 
     node: DocumentNode | None
-    faults: tuple[dict[str, Any], ...]
-    # Operations by name ("" where there is none): the fields at their roots, as the journal has them.
+    errors: tuple[dict[str, Any], ...]
+    # Root fields of the operations, by operation name ("" for none), for the journal.
     operations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     length: int = 0
-    # Whether something of it may be design data, for which other services are asked.
-    waits: bool = False
+    # Whether it may select design data, for which resolvers wait for other services.
+    is_async: bool = False
 
-    def asked(self, operation_name: str | None) -> tuple[str | None, tuple[str, ...]]:
-        """The operation that a request means, and the fields at its root; None and () where that is not clear."""
+    def operation(self, operation_name: str | None) -> tuple[str | None, tuple[str, ...]]:
+        """Name and root fields of the operation to execute; None and () if that is ambiguous."""
         if operation_name is None and len(self.operations) == 1:
             ((name, fields),) = self.operations.items()
             return name or None, fields
         return operation_name, self.operations.get(operation_name or "", ())
 
     def is_query(self, operation_name: str | None) -> bool:
-        """Whether the operation that a request means only reads; True also where that is not clear."""
+        """Whether the operation to execute is a query; True also if that is ambiguous."""
         operations = [
             definition
             for definition in (self.node.definitions if self.node else ())
             if isinstance(definition, OperationDefinitionNode)
         ]
-        meant = [one for one in operations if operation_name in (None, one.name.value if one.name else None)]
-        return len(meant) != 1 or meant[0].operation is OperationType.QUERY
+        selected = [one for one in operations if operation_name in (None, one.name.value if one.name else None)]
+        return len(selected) != 1 or selected[0].operation is OperationType.QUERY
 
-    def shown_token(self, variables: Mapping[str, Any]) -> str | None:
-        """The token that a subscription has in its input: the service's clients have no headers there."""
+    def input_token(self, variables: Mapping[str, Any]) -> str | None:
+        """The access token in the input of a subscription, where clients of the service cannot send headers."""
         field = self.first_field()
         if field is None or field.name.value not in TOKEN_IN_INPUT:
             return None
         given = next((one.value for one in field.arguments or () if one.name.value == "input"), None)
-        shown = value_from_ast_untyped(given, dict(variables)) if given else None
-        token = shown.get("token") if isinstance(shown, dict) else None
+        value = value_from_ast_untyped(given, dict(variables)) if given else None
+        token = value.get("token") if isinstance(value, dict) else None
         return token if isinstance(token, str) else None
 
     def first_field(self) -> FieldNode | None:
-        """The first field at the root of the first operation, for the path of an error that is about all
-        of it."""
+        """The first field at the root of the first operation, for the path of an error that is about all of it."""
         for definition in self.node.definitions if self.node else ():
             if isinstance(definition, OperationDefinitionNode):
                 return next((s for s in definition.selection_set.selections if isinstance(s, FieldNode)), None)
         return None
 
     def is_introspection(self) -> bool:
-        """Whether it asks for nothing but the schema."""
+        """Whether all root fields are introspection."""
         operations = [
             definition
             for definition in (self.node.definitions if self.node else ())
@@ -93,46 +98,134 @@ class Document:
         )
 
 
-class Documents:
-    """A cache by text, for one schema."""
+class DocumentCache:
+    """Cache of parsed documents by text, for one schema."""
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._kept: LRUCache[str, Document] = LRUCache(KEPT, getsizeof=lambda document: document.length)
+        self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
 
-    def read(self, text: str) -> Document:
-        """The document with this text."""
+    def read(self, text: str) -> ParsedDocument:
+        """The document with this text, valid or not."""
         if len(text) > MAX_LENGTH:
             message = f"The document has {len(text)} characters; {MAX_LENGTH} is the most."
-            return Document(None, ({"message": message, "extensions": {"code": "HC0011"}},))
-        document = self._kept.get(text)
+            return ParsedDocument(None, ({"message": message, "extensions": {"code": "HC0011"}},))
+        document = self._cache.get(text)
         if document is None:
-            document = self._kept[text] = self._read(text)
+            document = self._cache[text] = self._read(text)
         return document
 
-    def _read(self, text: str) -> Document:
+    def _read(self, text: str) -> ParsedDocument:
         try:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
-            return Document(None, (problems.coded(error, "HC0011"),), length=len(text))
-        faults = extent.faults(node) or validate(self._schema, node, rules.RULES, max_errors=MAX_ERRORS)
-        said = tuple({**fault.formatted} for fault in faults)
-        return Document(node, said, _operations(node), len(text), _waits(node))
+            return ParsedDocument(None, (errors.with_code(error, "HC0011"),), length=len(text))
+        found = size_errors(node) or validate(self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS)
+        formatted = tuple({**error.formatted} for error in found)
+        return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
 
 
 def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
     found = (one for one in node.definitions if isinstance(one, OperationDefinitionNode))
-    return {one.name.value if one.name else "": _roots(one) for one in found}
+    return {one.name.value if one.name else "": _root_names(one) for one in found}
 
 
-def _waits(node: DocumentNode) -> bool:
-    """Whether a root field is of design data, or may be: it stands in a fragment."""
+def _is_async(node: DocumentNode) -> bool:
+    """Whether a root field is design data, or may be because it is in a fragment."""
     operations = [one for one in node.definitions if isinstance(one, OperationDefinitionNode)]
     roots = [field for one in operations for field in one.selection_set.selections]
-    return any(not isinstance(field, FieldNode) or field.name.value.startswith(DESIGN) for field in roots)
+    return any(not isinstance(field, FieldNode) or field.name.value.startswith(DESIGN_PREFIX) for field in roots)
 
 
-def _roots(operation: OperationDefinitionNode) -> tuple[str, ...]:
-    """Each name once, in order; what stands in fragments at the root is left out."""
+def _root_names(operation: OperationDefinitionNode) -> tuple[str, ...]:
+    """The distinct names of the root fields, in order, without those in fragments."""
     fields = (one for one in operation.selection_set.selections if isinstance(one, FieldNode))
     return tuple(dict.fromkeys(one.name.value for one in fields))
+
+
+# A field in the operation itself is at depth 1. Introspection by the usual tools goes to 15. Ours: the contract has no
+# number.
+MAX_DEPTH = 25
+# The default of the service's software; it counts fields as they are written.
+MAX_FIELDS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionSize:
+    """Depth of a selection set, and number of fields in it."""
+
+    depth: int
+    fields: int
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnSize:
+    """The size of a selection set without fragments, and its fragment spreads with the number of levels above them."""
+
+    own: SelectionSize
+    spreads: tuple[tuple[str, int], ...]
+
+
+def size_errors(document: DocumentNode) -> list[GraphQLError]:
+    """One error, in the words of the service's software, for each limit that an operation exceeds. None for fragments
+    with cycles, which validation rejects."""
+    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
+    fragments = {
+        one.name.value: _own_size(one.selection_set)
+        for one in document.definitions
+        if isinstance(one, FragmentDefinitionNode)
+    }
+    try:
+        sizes = _fragment_sizes(fragments)
+    except CycleError:
+        return []
+    found = (_size_errors_of(one, _total_size(_own_size(one.selection_set), sizes)) for one in operations)
+    return [error for group in found for error in group]
+
+
+def _size_errors_of(operation: OperationDefinitionNode, size: SelectionSize) -> list[GraphQLError]:
+    found = []
+    if size.depth > MAX_DEPTH:
+        message = (
+            f"The GraphQL document has an execution depth of {size.depth} "
+            f"which exceeds the max allowed execution depth of {MAX_DEPTH}."
+        )
+        extensions = {"allowedExecutionDepth": MAX_DEPTH, "detectedExecutionDepth": size.depth}
+        found.append(GraphQLError(message, operation, extensions=extensions))
+    if size.fields > MAX_FIELDS:
+        message = f"The GraphQL request document contains more than {MAX_FIELDS} fields. Parsing aborted."
+        found.append(GraphQLError(message, operation, extensions={"code": "HC0011"}))
+    return found
+
+
+def _fragment_sizes(fragments: Mapping[str, _OwnSize]) -> dict[str, SelectionSize]:
+    """The total size of each fragment. An unknown fragment has size 0."""
+    names = {name: [inner for inner, _ in own_size.spreads] for name, own_size in fragments.items()}
+    found: dict[str, SelectionSize] = {}
+    for name in TopologicalSorter(names).static_order():
+        found[name] = _total_size(fragments[name], found) if name in fragments else SelectionSize(0, 0)
+    return found
+
+
+def _total_size(own_size: _OwnSize, sizes: Mapping[str, SelectionSize]) -> SelectionSize:
+    inner = [(sizes.get(name, SelectionSize(0, 0)), above) for name, above in own_size.spreads]
+    depths = [above + size.depth for size, above in inner if size.depth]
+    return SelectionSize(max(own_size.own.depth, *depths, 0), own_size.own.fields + sum(one.fields for one, _ in inner))
+
+
+def _own_size(selection_set: SelectionSetNode) -> _OwnSize:
+    fields, deepest = 0, 0
+    spreads: list[tuple[str, int]] = []
+    left: list[tuple[SelectionSetNode, int]] = [(selection_set, 1)]
+    while left:
+        selections, depth = left.pop()
+        for one in selections.selections:
+            if isinstance(one, FragmentSpreadNode):
+                spreads.append((one.name.value, depth - 1))
+            elif isinstance(one, FieldNode):
+                fields, deepest = fields + 1, max(deepest, depth)
+                if one.selection_set is not None:
+                    left.append((one.selection_set, depth + 1))
+            elif isinstance(one, InlineFragmentNode):
+                left.append((one.selection_set, depth))
+    return _OwnSize(SelectionSize(deepest, fields), tuple(spreads))

@@ -1,17 +1,19 @@
 """Execution by graphql-core, with four differences that the service needs.
 
-It ends where its allowance does. An object selected without sub-fields gets null and is not resolved at all. A Float
-that is a whole number is written as an integer, as recorded. A plain value, which most fields of an answer are, is read
-without the detour that fields with resolvers need, which halves the time of a multi-match.
+It stops when its budget is exceeded. An object selected without sub-fields is null and not resolved at all. A Float
+with a whole value is written as an integer, as recorded. A scalar field without resolver, like most fields of a
+response, is read directly, which halves the time of a multi-match.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     DocumentNode,
+    ExecutionResult,
     Executor,
     FieldNode,
     GraphQLField,
@@ -24,35 +26,72 @@ from graphql import (
     is_composite_type,
 )
 from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet, collect_fields
-from graphql.execution.execute import assume_not_async_iterable, assume_not_awaitable
+from graphql.execution.execute import assume_not_async_iterable, assume_not_awaitable, create_source_event_stream
 from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
-from proxy.sandbox.graphql import allowance, context, problems
+from proxy.kit import clock as clocks
+from proxy.sandbox.graphql import context, errors
+
+# Fields between two clock checks; a check for every field would be measurable.
+_CHECK_INTERVAL = 64
+
+
+class ExecutionBudget:
+    """Limits of one execution: `seconds` from now on, and number of `fields`. `exceeded` is the error once one is
+    exceeded.
+
+    An execution blocks all others while it runs, and lists within lists make a short document expensive.
+    """
+
+    def __init__(self, clock: clocks.Clock, seconds: float, fields: int) -> None:
+        self._clock, self._seconds, self._fields = clock, seconds, fields
+        self._deadline, self._left = clock.monotonic() + seconds, fields
+        self._next_check: float = fields
+        self.exceeded: errors.RequestError | None = None
+
+    def spend(self, fields: int) -> None:
+        """Count fields. Raises RequestError if a limit is exceeded (time is checked now and then), and always from then
+        on."""
+        self._left -= fields
+        if self._left < self._next_check:
+            self.check()
+
+    def check(self) -> None:
+        """Raises RequestError if a limit is exceeded."""
+        if self._left < 0:
+            self.exceeded = errors.too_complex(self._fields)
+        elif self._clock.monotonic() > self._deadline:
+            self.exceeded = errors.timed_out(self._seconds)
+        if self.exceeded is not None:
+            self._next_check = math.inf
+            raise self.exceeded
+        self._next_check = max(self._left - _CHECK_INTERVAL, 0)
+
 
 LEAF = "leaf"
 EXACT = {"String": str, "ID": str, "Time": str, "DateTime": str, "Int": int, "Float": float, "Boolean": bool}
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """How a field without resolver is read: the attribute, and the Python type that needs no conversion."""
+class LeafReader:
+    """Reader of a scalar field without resolver: the attribute, and the Python type that needs no serialization."""
 
     read: Callable[[Any], Any]
     exact: type
     nullable: bool
 
 
-def leaf(field: GraphQLField, attribute: str) -> Leaf | None:
-    """The short way to a field's value; None where the field has arguments or is no plain value."""
+def leaf_reader(field: GraphQLField, attribute: str) -> LeafReader | None:
+    """The direct reader of a field; None if the field has arguments or is not a scalar."""
     exact = EXACT.get(str(get_nullable_type(field.type)))
     nullable = not isinstance(field.type, GraphQLNonNull)
-    return None if field.args or exact is None else Leaf(attrgetter(attribute), exact, nullable)
+    return None if field.args or exact is None else LeafReader(attrgetter(attribute), exact, nullable)
 
 
 @dataclass(frozen=True, slots=True)
 class RootField:
-    """A field of the operation itself, with its arguments (defaults filled in). `key` is its name in the
+    """A field of the operation itself, with its arguments (debuild_errors filled in). `key` is its name in the
     answer."""
 
     name: str
@@ -61,13 +100,13 @@ class RootField:
     node: FieldNode
 
 
-class SupplyExecutor(Executor[context.Context]):
-    """The executor of one request. What it may use is given to it by `prepare`."""
+class SupplyExecutor(Executor[context.ResolverContext]):
+    """The executor of one request."""
 
-    allowance: allowance.Allowance
+    budget: ExecutionBudget
 
     def root_fields(self) -> list[RootField]:
-        """What the operation asks for at its root. Raises GraphQLError for an argument that does not fit."""
+        """The root fields of the operation. Raises GraphQLError for an invalid argument."""
         root = self.schema.get_root_type(self.operation.operation)
         if root is None:
             return []
@@ -93,8 +132,8 @@ class SupplyExecutor(Executor[context.Context]):
         grouped_field_set: GroupedFieldSet,
         position_context: Any,
     ) -> Any:
-        """The fields of one object; they are counted."""
-        self.allowance.take(len(grouped_field_set))
+        """Execute and count the fields of one object."""
+        self.budget.spend(len(grouped_field_set))
         return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
 
     def execute_field(
@@ -105,60 +144,72 @@ class SupplyExecutor(Executor[context.Context]):
         path: Path,
         position_context: Any,
     ) -> Any:
-        """One field of one object; the answer's value, or None with the error noted."""
+        """Execute one field; its response value, or None with the error recorded."""
         field = self.schema.get_field(parent_type, field_details_list[0].node.name.value)
         if field is not None:
-            short: Leaf | None = field.extensions.get(LEAF)
-            if short is not None:
-                value = short.read(source)
-                if type(value) is short.exact or (value is None and short.nullable):
-                    return _shortest(value) if short.exact is float else value
+            reader: LeafReader | None = field.extensions.get(LEAF)
+            if reader is not None:
+                value = reader.read(source)
+                if type(value) is reader.exact or (value is None and reader.nullable):
+                    return _whole_as_int(value) if reader.exact is float else value
             elif _is_empty_selection(field, field_details_list):
                 return None
-        if path.prev is None:  # a search, or something as long
-            self.allowance.look()
+        if path.prev is None:  # a root field, such as a search, may take long
+            self.budget.check()
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
 
     @staticmethod
     def complete_leaf_value(return_type: GraphQLLeafType, result: Any) -> Any:
-        """The value as it is written."""
-        return _shortest(Executor.complete_leaf_value(return_type, result))
+        """The serialized value."""
+        return _whole_as_int(Executor.complete_leaf_value(return_type, result))
 
 
-def prepare(
+def build_executor(
     schema: GraphQLSchema,
     document: DocumentNode,
-    bill: context.Context,
+    resolver_context: context.ResolverContext,
     variables: dict[str, Any],
     *,
     operation_name: str | None,
-    allowed: allowance.Allowance,
-    waits: bool = False,
+    budget: ExecutionBudget,
+    is_async: bool = False,
 ) -> SupplyExecutor:
-    """The executor of a valid document; `waits` where resolvers may have to wait for other services. Raises
-    RequestError (400) for variables or an operation name that do not fit it."""
+    """The executor of a valid document; `is_async` if resolvers may have to wait for other services. Raises
+    RequestError (400) for invalid variables or an unknown operation name."""
     built = SupplyExecutor.build(
         schema,
         document,
-        context_value=bill,
+        context_value=resolver_context,
         raw_variable_values=variables,
         operation_name=operation_name,
-        is_awaitable=None if waits else assume_not_awaitable,
-        is_async_iterable=None if waits else assume_not_async_iterable,
+        is_awaitable=None if is_async else assume_not_awaitable,
+        is_async_iterable=None if is_async else assume_not_async_iterable,
     )
     if not isinstance(built, SupplyExecutor):
-        faults = built if isinstance(built, list) else []
-        raise problems.RequestError(400, [problems.variable(error) for error in faults])
-    built.allowance = allowed
+        build_errors = built if isinstance(built, list) else []
+        raise errors.RequestError(400, [errors.variable_error(error) for error in build_errors])
+    built.budget = budget
     return built
 
 
-def _shortest(value: Any) -> Any:
+def _whole_as_int(value: Any) -> Any:
     return int(value) if type(value) is float and value.is_integer() else value
 
 
 def _is_empty_selection(field: GraphQLField, details: FieldDetailsList) -> bool:
-    """Whether an object is asked for, but nothing of it."""
+    """Whether an object is selected without any sub-fields."""
     return all(detail.node.selection_set is None for detail in details) and is_composite_type(
         get_named_type(field.type)
     )
+
+
+async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
+    """The source event stream of a subscription, already subscribed. The caller closes it. Raises RequestError if there
+    is none."""
+    found = create_source_event_stream(prepared)
+    if prepared.is_awaitable(found):
+        found = await found
+    if isinstance(found, ExecutionResult):
+        failures = [errors.execution_error(error) for error in found.errors or ()]
+        raise errors.RequestError(200, failures, null_data=True)
+    return cast(AsyncGenerator[Any, None], found)

@@ -36,7 +36,7 @@ def _market(arguments: Mapping[str, Any]) -> list[str]:
     if currency is not None and currency not in currencies.PER_DOLLAR:
         found.append(f"currency {currency!r} is not supported")
     try:
-        distributors.seconds(arguments.get("distributorApiTimeout", "0s"))
+        distributors.parse_duration(arguments.get("distributorApiTimeout", "0s"))
     except ValueError as error:
         found.append(str(error))
     return found

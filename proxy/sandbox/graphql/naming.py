@@ -3,6 +3,6 @@
 import re
 
 
-def snake(name: str) -> str:
+def snake_case(name: str) -> str:
     """A field's name as attribute: `has3dModel` is has3d_model."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)

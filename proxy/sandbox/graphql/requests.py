@@ -1,4 +1,4 @@
-"""The parameters of a request, from a body or a URL, as one frozen value (GraphQL over HTTP, "Request"; contract
+"""The parameters of a request, from a body or a URL, as one frozen value (GraphQL over HTTP, "GraphQLRequest"; contract
 graphql.md §3.1). Batches are not taken; `extensions` may be sent, and only a persisted query is looked for in them.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from multidict import MultiMapping
 
-from proxy.sandbox.graphql import problems
+from proxy.sandbox.graphql import errors
 
 PARAMETERS = ("query", "operationName", "variables", "extensions")
 CONTENT_TYPE = "application/json"
@@ -17,7 +17,7 @@ CHARSETS = frozenset({"utf-8", "utf8"})
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class GraphQLRequest:
     """What a client asks: the document's text and the values of its variables. `safe`: it may change nothing."""
 
     query: str
@@ -30,32 +30,32 @@ def check_type(content_type: str | None, charset: str | None) -> None:
     """Raises RequestError (415) for a body that is not said to be JSON in UTF-8."""
     given = (content_type or "").partition(";")[0].strip()
     if given.lower() != CONTENT_TYPE:
-        raise problems.unsupported(f"it is `{given}`" if given else "the request has none")
+        raise errors.unsupported(f"it is `{given}`" if given else "the request has none")
     if charset is not None and charset.lower() not in CHARSETS:
-        raise problems.unsupported(f"its charset is `{charset}`")
+        raise errors.unsupported(f"its charset is `{charset}`")
 
 
-def read(body: bytes) -> Request:
+def parse_body(body: bytes) -> GraphQLRequest:
     """The request in `body`. Raises RequestError (400) for anything that is none."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise problems.bad_request("The request body is not valid JSON.", "HC0012") from None
+        raise errors.bad_request("The request body is not valid JSON.", "HC0012") from None
     if isinstance(content, list):
-        raise problems.bad_request("Batches of requests are not supported.", "HC0009")
+        raise errors.bad_request("Batches of requests are not supported.", "HC0009")
     if not isinstance(content, dict):
-        raise problems.bad_request("The request body must be a JSON object.", "HC0012")
+        raise errors.bad_request("The request body must be a JSON object.", "HC0012")
     return _request(content, safe=False)
 
 
-def read_url(given: MultiMapping[str]) -> Request:
+def parse_url(given: MultiMapping[str]) -> GraphQLRequest:
     """The request in the parameters of a URL: those that are objects as JSON text, one that is empty as if it were not
     there. Raises RequestError (400)."""
     content: dict[str, Any] = {}
     for name in PARAMETERS:
         values = [value for value in given.getall(name, []) if value]
         if len(values) > 1:
-            raise problems.bad_request(f"`{name}` is given {len(values)} times.", "HC0012")
+            raise errors.bad_request(f"`{name}` is given {len(values)} times.", "HC0012")
         if values:
             content[name] = _decoded(name, values[0]) if name in ("variables", "extensions") else values[0]
     return _request(content, safe=True)
@@ -65,23 +65,23 @@ def _decoded(name: str, text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise problems.bad_request(f"`{name}` is not valid JSON.", "HC0012") from None
+        raise errors.bad_request(f"`{name}` is not valid JSON.", "HC0012") from None
 
 
-def _request(content: Mapping[str, Any], safe: bool) -> Request:
+def _request(content: Mapping[str, Any], safe: bool) -> GraphQLRequest:
     query, name = content.get("query"), content.get("operationName")
     variables, extensions = _map(content, "variables"), _map(content, "extensions")
     if query is None and (isinstance(content.get("id"), str) or "persistedQuery" in extensions):
-        raise problems.not_persisted()
+        raise errors.not_persisted()
     if not isinstance(query, str) or not query.strip():
-        raise problems.bad_request("The request must have a `query`.", "HC0013")
+        raise errors.bad_request("The request must have a `query`.", "HC0013")
     if name is not None and not isinstance(name, str):
-        raise problems.bad_request("`operationName` must be a string.", "HC0012")
-    return Request(query, variables, name or None, safe)
+        raise errors.bad_request("`operationName` must be a string.", "HC0012")
+    return GraphQLRequest(query, variables, name or None, safe)
 
 
 def _map(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = content.get(name)
     if value is not None and not isinstance(value, dict):
-        raise problems.bad_request(f"`{name}` must be a JSON object.", "HC0012")
+        raise errors.bad_request(f"`{name}` must be a JSON object.", "HC0012")
     return value or {}

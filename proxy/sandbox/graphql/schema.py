@@ -5,6 +5,7 @@ Called once at start. A resolver for a field that the schema lacks is an error t
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -23,24 +24,62 @@ from graphql import (
 )
 from graphql.validation.validate import assert_valid_sdl
 
-from proxy.sandbox.graphql import context, executor, gates, naming
+from proxy.sandbox.graphql import context, documents, errors, executor, naming
 from proxy.sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,
-    design_changes,
     design_collaboration,
     design_library,
+    design_mutations,
     design_projects,
-    design_work,
     design_workspaces,
     internals,
     offers,
     parts,
-    references,
     search,
-    words,
 )
+
+REQUIRED_FEATURES = {
+    ("SupPart", "estimatedFactoryLeadDays"): "LEAD_TIME",
+    ("SupPart", "specs"): "TECH_SPECS",
+    ("SupPartResultSet", "specsViewAttributeGroups"): "TECH_SPECS",
+    ("SupPartResultSet", "specAggs"): "TECH_SPECS",
+    ("SupPart", "documentCollections"): "DATASHEETS",
+    ("SupPart", "bestDatasheet"): "DATASHEETS",
+    ("SupPart", "referenceDesigns"): "DATASHEETS",
+    ("SupPart", "cad"): "CAD_MODELS",
+    # Internal, but nobody is to get around the plan by it.
+    ("SupPartExtras", "datasheetUrls"): "DATASHEETS",
+    ("SupPartExtras", "parameters"): "TECH_SPECS",
+    ("SupPartExtras", "technicalDetails"): "TECH_SPECS",
+    ("SupPartExtras", "alternatives"): "SIMILAR_PARTS",
+    # The contract names the features of these three, not their fields.
+    ("SupPart", "similarParts"): "SIMILAR_PARTS",
+    ("Query", "supSuggest"): "SUGGESTIONS",
+    ("Query", "supSpellingCorrection"): "SPELLING_CORRECTIONS",
+}
+
+
+def needs_feature(type_name: str, field_name: str) -> bool:
+    """Whether the field needs a feature."""
+    return (type_name, field_name) in REQUIRED_FEATURES
+
+
+def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldResolver) -> GraphQLFieldResolver:
+    """The resolver behind its gate; itself where there is none."""
+    feature = REQUIRED_FEATURES.get((type_name, field_name))
+    if feature is None:
+        return resolver
+
+    def resolve(source: Any, info: context.Info, **arguments: Any) -> Any:
+        account = info.context.account
+        if account is None or feature not in account.features:
+            raise errors.ServiceError(errors.missing_feature(feature, f"{type_name}.{field_name}"))
+        return resolver(source, info, **arguments)
+
+    return resolve
+
 
 SDL = Path(__file__).with_name("schema.graphql")
 DESIGN_SDL = Path(__file__).with_name("design.graphql")
@@ -49,10 +88,9 @@ DESIGN = (
     design_projects,
     design_library,
     design_collaboration,
-    design_changes,
-    design_work,
+    design_mutations,
 )
-TABLES = (parts, offers, companies, search, aggregations, words, references, internals, administration, *DESIGN)
+TABLES = (parts, offers, companies, search, aggregations, internals, administration, *DESIGN)
 # Types whose values are views around a record.
 VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Fields that are read from an attribute of another name.
@@ -112,13 +150,13 @@ def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQL
     prefix = "record." if kind.name in VIEWED else ""
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
-        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake(name)
-        field.resolve = gates.guarded(kind.name, name, resolver or _reader(attribute))
-        _shorten(field, attribute, resolver is None and not gates.is_gated(kind.name, name))
+        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake_case(name)
+        field.resolve = with_feature_check(kind.name, name, resolver or _reader(attribute))
+        _shorten(field, attribute, resolver is None and not needs_feature(kind.name, name))
 
 
 def _shorten(field: GraphQLField, attribute: str, plain: bool) -> None:
-    short = executor.leaf(field, attribute) if plain else None
+    short = executor.leaf_reader(field, attribute) if plain else None
     if short is not None:
         field.extensions[executor.LEAF] = short
 
@@ -136,3 +174,30 @@ def _open_object(value: Any) -> Any:
     if not isinstance(value, dict):
         raise TypeError(f"Map cannot represent non-object value: {value!r}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVariant:
+    """A schema, and documents as they are read by it."""
+
+    schema: GraphQLSchema
+    documents: documents.DocumentCache
+
+
+class SchemaVariants:
+    """The whole one, and the last that lacked something."""
+
+    def __init__(self, built: GraphQLSchema) -> None:
+        self.whole = SchemaVariant(built, documents.DocumentCache(built))
+        self._lacking: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.whole)
+
+    def current(self, missing: frozenset[str]) -> SchemaVariant:
+        """The whole one, or the one without these fields."""
+        return self.without(missing) if missing else self.whole
+
+    def without(self, missing: frozenset[str]) -> SchemaVariant:
+        """The surface without these fields (Type.field)."""
+        if self._lacking[0] != missing:
+            built = build(missing)
+            self._lacking = (missing, SchemaVariant(built, documents.DocumentCache(built)))
+        return self._lacking[1]

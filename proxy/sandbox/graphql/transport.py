@@ -1,72 +1,152 @@
-"""The query service over HTTP: POST and GET of /graphql, with or without a trailing slash, as GraphQL over HTTP has it
-(https://graphql.github.io/graphql-over-http/draft/) and, where they differ, as the service is known to do it (contract
-graphql.md §3).
+"""The query service over HTTP: GET and POST of /graphql, content negotiation, and the schema as a file.
 
-A GET without a query is answered by the IDE, which is handed in, or with `?sdl` by the schema as text.
+As in GraphQL over HTTP (https://graphql.github.io/graphql-over-http/draft/) and, where they differ, as the service is
+known to do it (contract graphql.md §3). The specification prescribes `application/graphql-response+json` for clients
+without an Accept header; here it is `application/json`, as the service's clients expect, with the status 400 for an
+invalid document that they know (§3.2). A GET without a query returns the IDE, with `?sdl` the schema.
 """
 
+import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import orjson
 from aiohttp import web
+from graphql import GraphQLSchema, print_schema
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.http import parse_accept_header
 
-from proxy.sandbox.graphql import definition, media_types, problems, requests, service, sockets
+from proxy.sandbox.graphql import errors, requests, service, websockets
 from proxy.sandbox.injection import exchanges
 
-PATHS = ("/graphql", "/graphql/")
-# Bytes of a body, however it was compressed; ours.
-MAX_BODY = 2**20
-OFFERED = (media_types.JSON, media_types.GRAPHQL)
+GRAPHQL = "application/graphql-response+json"
+JSON = "application/json"
+HTML = "text/html"
 
-_OUTSIDE = re.compile(r"[^\x00-\x7f]|[+&<>']")
+# Every response is in UTF-8, so a media type with this charset is the same as without.
+_CHARSET = "; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """The negotiated media type. `named`: the client named it, instead of accepting it by a wildcard."""
+
+    name: str
+    named: bool
+
+    def status(self, status: int, *, fixed: bool, has_data: bool) -> int:
+        """The HTTP status in this media type. A `fixed` one is about HTTP or the token, or configured, and stays."""
+        if self.name == GRAPHQL:
+            return 400 if status == 200 and not has_data else status
+        # 200 for every well-formed request, as Hot Chocolate 13 and the specification have it.
+        return 200 if self.named and not fixed else status
+
+
+# For a client that accepts none of the types.
+FALLBACK = MediaType(JSON, named=False)
+
+
+def negotiate(accept: Sequence[str], offered: Iterable[str]) -> MediaType | None:
+    """The best of `offered` for these Accept headers; None if none is acceptable.
+
+    Types that the client names are preferred in its order, those accepted by a wildcard in the order of `offered`.
+    """
+    header = ", ".join(accept)
+    if not header.strip():
+        return MediaType(next(iter(offered)), named=False)
+    read = parse_accept_header(header, MIMEAccept)
+    taken = MIMEAccept((item.lower().removesuffix(_CHARSET), quality) for item, quality in read)
+    listed = list(taken.values())
+    best = taken.best_match(sorted(offered, key=lambda name: listed.index(name) if name in listed else len(listed)))
+    return None if best is None else MediaType(best, best in listed)
+
+
+MEDIA_TYPE = "application/graphql"
+
+
+class SchemaDownload:
+    """Handler of `GET /graphql?sdl`: the schema as text, as in Hot Chocolate
+    (https://chillicream.com/docs/hotchocolate/ v13/server/endpoints, "MapGraphQLSchema"). Needs no token. `current`
+    returns the current schema."""
+
+    def __init__(self, current: Callable[[], GraphQLSchema]) -> None:
+        self._current = current
+        self._printed: tuple[GraphQLSchema, str] | None = None
+
+    def text(self) -> str:
+        """The whole schema in the schema definition language."""
+        schema = self._current()
+        if self._printed is None or self._printed[0] is not schema:
+            self._printed = schema, print_schema(schema) + "\n"
+        return self._printed[1]
+
+    def respond(self, request: web.Request) -> web.Response:
+        """200 with the schema as a file, 304 if the client has it."""
+        content = self.text().encode()
+        tag = hashlib.sha256(content).hexdigest()[:32]
+        headers = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="schema.graphql"'}
+        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+            response = web.Response(status=304, headers=headers)
+        else:
+            response = web.Response(body=content, content_type=MEDIA_TYPE, charset="utf-8", headers=headers)
+        response.etag = tag
+        return response
+
+
+PATHS = ("/graphql", "/graphql/")
+# Bytes of a body after decompression; our choice.
+MAX_BODY = 2**20
+OFFERED = (JSON, GRAPHQL)
+
+_ESCAPED = re.compile(r"[^\x00-\x7f]|[+&<>']")
 
 Page = Callable[[web.Request], web.Response]
 
 
-class Transport:
-    """The handlers. `page` is what a browser gets, `shown` gives the schema as text."""
+class HttpTransport:
+    """The request handlers. `page` handles requests of browsers."""
 
-    def __init__(self, queries: service.QueryService, page: Page, shown: definition.Definition) -> None:
-        self._queries, self._page, self._shown = queries, page, shown
+    def __init__(self, queries: service.QueryService, page: Page, schema_download: SchemaDownload) -> None:
+        self._queries, self._page, self._schema_download = queries, page, schema_download
 
     def add_routes(
-        self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware, over_socket: sockets.Sockets
+        self, router: web.UrlDispatcher, watch: exchanges.ExchangeMiddleware, websocket: websockets.WebSocketTransport
     ) -> None:
         """POST and GET on both paths; other methods are 405. A GET may ask for a WebSocket."""
-        asked = watch.wrap("graphql", self.ask)
+        execute = watch.wrap("graphql", self.execute)
 
         async def get(request: web.Request) -> web.StreamResponse:
-            if sockets.is_asked(request):
-                return await over_socket.serve(request)
+            if websockets.is_upgrade(request):
+                return await websocket.serve(request)
             if "sdl" in request.query and "query" not in request.query:
-                return self._shown.answer(request)
-            return self._page(request) if _wants_page(request) else await asked(request)
+                return self._schema_download.respond(request)
+            return self._page(request) if _wants_page(request) else await execute(request)
 
         for path in PATHS:
-            router.add_post(path, asked)
+            router.add_post(path, execute)
             router.add_get(path, get)
 
-    async def ask(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
-        """One request."""
+    async def execute(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
+        """Handle one GraphQL request."""
         accept = request.headers.getall("Accept", [])
-        media_type = media_types.chosen(accept, OFFERED)
+        media_type = negotiate(accept, OFFERED)
         try:
             if media_type is None:
-                raise problems.not_acceptable(", ".join(accept))
-            asked = await _read(request)
-        except problems.RequestError as refused:
-            answer = self._queries.refusal(refused)
+                raise errors.not_acceptable(", ".join(accept))
+            graphql_request = await _read(request)
+        except errors.RequestError as error:
+            answer = self._queries.error_response(error)
         else:
-            answer = await self._queries.answer(asked, _token(request), exchange)
-        return _response(answer, media_type or media_types.FALLBACK)
+            answer = await self._queries.execute(graphql_request, websockets.access_token(request.headers), exchange)
+        return _response(answer, media_type or FALLBACK)
 
 
-async def _read(request: web.Request) -> requests.Request:
+async def _read(request: web.Request) -> requests.GraphQLRequest:
     if request.method != "POST":
-        return requests.read_url(request.query)
+        return requests.parse_url(request.query)
     requests.check_type(request.headers.get("Content-Type"), request.charset)
-    return requests.read(await _body(request))
+    return requests.parse_body(await _body(request))
 
 
 async def _body(request: web.Request) -> bytes:
@@ -75,13 +155,13 @@ async def _body(request: web.Request) -> bytes:
         async for chunk in request.content.iter_any():
             body += chunk
             if len(body) > MAX_BODY:
-                raise problems.too_large(MAX_BODY)
+                raise errors.too_large(MAX_BODY)
     except web.RequestPayloadError:
-        raise problems.bad_request("The request body is not encoded as its headers say.", "HC0012") from None
+        raise errors.bad_request("The request body is not encoded as its headers say.", "HC0012") from None
     return bytes(body)
 
 
-def _response(answer: service.Answer, media_type: media_types.MediaType) -> web.Response:
+def _response(answer: service.QueryResponse, media_type: MediaType) -> web.Response:
     status = media_type.status(answer.status, fixed=answer.fixed, has_data="data" in answer.body)
     headers = {"Content-Type": f"{media_type.name}; charset=utf-8", "Vary": "Accept"}
     if status == 405:
@@ -90,25 +170,17 @@ def _response(answer: service.Answer, media_type: media_types.MediaType) -> web.
 
 
 def _wants_page(request: web.Request) -> bool:
-    """Whether a GET asks nothing and its sender takes HTML as gladly as JSON."""
+    """Whether a GET has no query and its client accepts HTML at least as well as JSON."""
     accept = request.headers.getall("Accept", [])
-    best = media_types.chosen(accept, (media_types.HTML, *OFFERED))
-    return "query" not in request.query and best is not None and best.name == media_types.HTML
+    best = negotiate(accept, (HTML, *OFFERED))
+    return "query" not in request.query and best is not None and best.name == HTML
 
 
 def _escaped(body: bytes) -> bytes:
-    """JSON as the service writes it: ASCII, and `+ & < > '` escaped too, with hex digits in upper case."""
-    return _OUTSIDE.sub(_escape, body.decode()).encode()
+    """JSON as the service writes it: ASCII, with `+ & < > '` escaped and hex digits in upper case."""
+    return _ESCAPED.sub(_escape, body.decode()).encode()
 
 
 def _escape(character: re.Match[str]) -> str:
     units = character[0].encode("utf-16-be")
     return "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
-
-
-def _token(request: web.Request) -> str | None:
-    """From `Authorization: Bearer` or from `token`, which some clients of the service use."""
-    kind, _, value = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        return value.strip()
-    return request.headers.get("token")

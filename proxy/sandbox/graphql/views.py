@@ -19,7 +19,7 @@ class Market(NamedTuple):
 
     country: str
     currency: str
-    live: distributors.Live | None = None
+    live: distributors.LiveDataRequest | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -71,7 +71,7 @@ class PriceView(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Match:
+class SupPartMatch:
     """The answer to one query of supMultiMatch."""
 
     reference: str | None
@@ -81,7 +81,7 @@ class Match:
 
 
 @dataclass(slots=True, eq=False)
-class Hit:
+class SupPartResult:
     """One result of a search."""
 
     part: PartView
@@ -90,11 +90,11 @@ class Hit:
 
 
 @dataclass(slots=True, eq=False)
-class ResultSet:
+class SupPartResultSet:
     """The answer to a search: all hits ranked, the page of them, and what was asked."""
 
     ranked: ranking.SearchHits
-    page: tuple[Hit, ...]
+    page: tuple[SupPartResult, ...]
     query: str
     conditions: records.SearchConditions
     warnings: tuple[str, ...] = field(default=())

@@ -19,7 +19,7 @@ PATH = "/ide/assets"
 TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 FOREVER = "public, max-age=31536000, immutable"
 # Bytes from which it is worth while to compress.
-WORTH = 1024
+GZIP_FROM = 1024
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Assets:
         asset = self._known.get(request.match_info["name"])
         if asset is None:
             raise web.HTTPNotFound(text="there is no such file")
-        packed = "gzip" in request.headers.get("Accept-Encoding", "").lower() and len(asset.content) >= WORTH
+        packed = "gzip" in request.headers.get("Accept-Encoding", "").lower() and len(asset.content) >= GZIP_FROM
         # The two forms are not byte for byte the same, so neither are their tags (RFC 9110 §8.8.3).
         tag = f"{asset.tag}-gzip" if packed else asset.tag
         if any(known.value in (tag, "*") for known in request.if_none_match or ()):

@@ -13,7 +13,7 @@ from proxy.sandbox import pages
 from proxy.sandbox.ide import assets, vendored
 
 
-class Page:
+class IdePage:
     """The handler."""
 
     def __init__(self) -> None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "vendor"
-RECORD = Path(__file__).with_name("vendored.toml")
+MANIFEST = Path(__file__).with_name("vendored.toml")
 LICENCES = "LICENSES.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class VendoredFile:
     """A file of `FOLDER`. `origin` is its path in the package, `integrity` as `digest` has it."""
 
     name: str
@@ -24,7 +24,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class VendoredPackage:
     """An npm package. `sources` is the path of the source map that says what was put into its files; "": there is
     none, it is all its own."""
 
@@ -32,19 +32,19 @@ class Package:
     version: str
     integrity: str
     sources: str
-    files: tuple[File, ...]
+    files: tuple[VendoredFile, ...]
 
 
-def packages(record: Path = RECORD) -> tuple[Package, ...]:
+def packages(record: Path = MANIFEST) -> tuple[VendoredPackage, ...]:
     """All of them, as the record has them."""
     listed = tomllib.loads(record.read_text(encoding="utf-8"))["package"]
     return tuple(
-        Package(
+        VendoredPackage(
             one["name"],
             one["version"],
             one["integrity"],
             one.get("sources", ""),
-            tuple(File(file["name"], file["from"], file["integrity"]) for file in one["file"]),
+            tuple(VendoredFile(file["name"], file["from"], file["integrity"]) for file in one["file"]),
         )
         for one in listed
     )

@@ -24,7 +24,7 @@ class VendoringError(Exception):
     """What is there is not what is recorded."""
 
 
-def fetch(packages: Iterable[vendored.Package], folder: Path, npm: str = "npm") -> None:
+def fetch(packages: Iterable[vendored.VendoredPackage], folder: Path, npm: str = "npm") -> None:
     """Write the files of `packages` to `folder`. Raises VendoringError; what agreed until then is written."""
     licences = (folder / vendored.LICENCES).read_text(encoding="utf-8").split()
     for package in packages:
@@ -38,7 +38,7 @@ def fetch(packages: Iterable[vendored.Package], folder: Path, npm: str = "npm") 
                     (folder / file.name).write_bytes(content)
 
 
-def _packed(package: vendored.Package, place: Path, npm: str) -> Path:
+def _packed(package: vendored.VendoredPackage, place: Path, npm: str) -> Path:
     wanted = f"{package.name}@{package.version}"
     program = shutil.which(npm)
     if program is None:
@@ -52,7 +52,7 @@ def _packed(package: vendored.Package, place: Path, npm: str) -> Path:
     return packed
 
 
-def _check_licences(package: vendored.Package, archive: tarfile.TarFile, licences: list[str]) -> None:
+def _check_licences(package: vendored.VendoredPackage, archive: tarfile.TarFile, licences: list[str]) -> None:
     """Every package whose code is in the files is named beside its licence."""
     within = {package.name}
     if package.sources:

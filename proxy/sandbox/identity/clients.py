@@ -10,43 +10,48 @@ from proxy.sandbox import applications
 from proxy.sandbox.identity import tokens
 
 if TYPE_CHECKING:
-    from proxy.sandbox.identity import authorisations
+    from proxy.sandbox.identity import authorizations
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+from urllib.parse import unquote_plus
 
 # Authlib refuses what does not come by TLS; the sandbox has none. Nothing else reads the address.
 ADDRESS = "https://sandbox/"
-USERS_FLOWS = frozenset({applications.AUTHORIZATION_CODE, applications.PASSWORD})
+USER_GRANT_TYPES = frozenset({applications.AUTHORIZATION_CODE, applications.PASSWORD})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of the protocol: `pairs` are its query or form. `account` is who has shown its secret, `sign_in` who
-    has signed in or given a password. As faults want it, tokens come from a clock some seconds `ahead`, or are
-    `endless`.
+class ProtocolRequest:
+    """An OAuth request for Authlib. `pairs`: its query or form fields. `application`: the authenticated client.
+    `sign_in`: the authenticated user. Set by faults: `ahead`, clock skew of issued tokens in seconds; `endless`, tokens
+    without `exp`.
     """
 
     method: str
     pairs: tuple[tuple[str, str], ...] = field(repr=False)
     issuer: str
-    account: applications.SandboxApplication | None = None
+    application: applications.SandboxApplication | None = None
     sign_in: tokens.SignIn | None = None
     ahead: int = 0
     endless: bool = False
 
 
-class Client(ClientMixin):
+class OAuthClient(ClientMixin):
     """An application."""
 
-    def __init__(self, account: applications.SandboxApplication) -> None:
-        self.account = account
+    def __init__(self, application: applications.SandboxApplication) -> None:
+        self.application = application
         # Where a browser may go after signing out is where it may go after signing in.
-        self.client_metadata = {"post_logout_redirect_uris": list(account.redirect_uris)}
+        self.client_metadata = {"post_logout_redirect_uris": list(application.redirect_uris)}
 
     def __repr__(self) -> str:
-        return repr(self.account)
+        return repr(self.application)
 
     def get_client_id(self) -> str:
         """Its public name."""
-        return self.account.client_id
+        return self.application.client_id
 
     def get_default_redirect_uri(self) -> str | None:
         """None: it has to be given (OpenID Connect Core §3.1.2.1)."""
@@ -58,20 +63,20 @@ class Client(ClientMixin):
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         """Letter for letter (RFC 9700 §4.1.3)."""
-        return redirect_uri in self.account.redirect_uris
+        return redirect_uri in self.application.redirect_uris
 
     def check_response_type(self, response_type: str) -> bool:
         """Whether it may send users here."""
-        return response_type == "code" and applications.AUTHORIZATION_CODE in self.account.flows
+        return response_type == "code" and applications.AUTHORIZATION_CODE in self.application.flows
 
     def check_grant_type(self, grant_type: str) -> bool:
         """Whether it may ask for tokens so."""
         if grant_type == "refresh_token":
-            return bool(self.account.flows & USERS_FLOWS)
-        return grant_type in self.account.flows
+            return bool(self.application.flows & USER_GRANT_TYPES)
+        return grant_type in self.application.flows
 
 
-class Payload(OAuth2Payload):
+class FormPayload(OAuth2Payload):
     """The query or form of a request; of what is given twice, the last."""
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
@@ -89,17 +94,61 @@ class Payload(OAuth2Payload):
         return self._datalist
 
 
-class Request(OAuth2Request):
+class OAuthRequest(OAuth2Request):
     """An `Asked`, and while it is answered, what is found out about it. `granted`: of what its token comes."""
 
-    client: Client | None
+    client: OAuthClient | None
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ProtocolRequest) -> None:
         super().__init__(asked.method, ADDRESS)
         self.asked = asked
-        self.granted: authorisations.Authorisation | None = None
-        self.payload: Payload = Payload(asked.pairs)
+        self.granted: authorizations.UserAuthorization | None = None
+        self.payload: FormPayload = FormPayload(asked.pairs)
 
     @property
     def form(self) -> dict[str, str]:
         return self.payload.data
+
+
+class ClientAuthenticationError(Exception):
+    """An OAuth error; `code` is what the body names (RFC 6749 §5.2)."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedCredentials:
+    """What a caller says it is."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+def read_credentials(form: Mapping[str, str], authorization: str | None) -> PresentedCredentials:
+    """From Basic if there is a Basic header, else from the form. Raises RefusedError("invalid_client")."""
+    if authorization and authorization[:6].lower() == "basic ":
+        return _basic(authorization[6:])
+    client_id, secret = form.get("client_id"), form.get("client_secret")
+    if not client_id or not secret:
+        raise ClientAuthenticationError("invalid_client")
+    return PresentedCredentials(client_id, secret)
+
+
+def authenticate_client(
+    application: applications.SandboxApplication | None, given: PresentedCredentials
+) -> applications.SandboxApplication:
+    """The application, if the secret is its own. Raises RefusedError("invalid_client")."""
+    if application is None or not hmac.compare_digest(application.client_secret.encode(), given.client_secret.encode()):
+        raise ClientAuthenticationError("invalid_client")
+    return application
+
+
+def _basic(encoded: str) -> PresentedCredentials:
+    """Both halves are form encoded before they are joined (RFC 6749 §2.3.1)."""
+    try:
+        client_id, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise ClientAuthenticationError("invalid_client") from None
+    return PresentedCredentials(unquote_plus(client_id), unquote_plus(secret))

@@ -4,21 +4,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from proxy.sandbox import applications
-from proxy.sandbox.identity import authorization, scopes, signing_in
+from proxy.sandbox.identity import authorization_endpoint, login, scopes
 
 TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
 USERINFO_PATH, REVOCATION_PATH, INTROSPECTION_PATH = "/connect/userinfo", "/connect/revocation", "/connect/introspect"
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = DISCOVERY_PATH + "/jwks"
 # What programs in web pages may ask, as IdentityServer has it: introspection is for servers.
-FOR_PAGES = (DISCOVERY_PATH, JWKS_PATH, TOKEN_PATH, USERINFO_PATH, REVOCATION_PATH)
-SECRET_BY = ["client_secret_basic", "client_secret_post"]
+CROSS_ORIGIN_PATHS = (DISCOVERY_PATH, JWKS_PATH, TOKEN_PATH, USERINFO_PATH, REVOCATION_PATH)
+CLIENT_AUTHENTICATION_METHODS = ["client_secret_basic", "client_secret_post"]
 PATHS = {
     "jwks_uri": JWKS_PATH,
-    "authorization_endpoint": authorization.AUTHORIZE_PATH,
+    "authorization_endpoint": authorization_endpoint.AUTHORIZE_PATH,
     "token_endpoint": TOKEN_PATH,
     "userinfo_endpoint": USERINFO_PATH,
-    "end_session_endpoint": signing_in.END_SESSION_PATH,
+    "end_session_endpoint": login.END_SESSION_PATH,
     "revocation_endpoint": REVOCATION_PATH,
     "introspection_endpoint": INTROSPECTION_PATH,
 }
@@ -27,9 +27,9 @@ PATHS = {
 def document(issuer: str, known: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
     """For the scopes that the applications may have, and the grants that they may use."""
     accounts_ = tuple(known)
-    flows = {flow for account in accounts_ for flow in account.flows}
+    flows = {flow for application in accounts_ for flow in application.flows}
     by_users = bool(flows - {applications.CLIENT_CREDENTIALS})
-    domains = {scope for account in accounts_ for scope in account.scopes}
+    domains = {scope for application in accounts_ for scope in application.scopes}
     return {
         "issuer": issuer,
         **{name: issuer + path for name, path in PATHS.items()},
@@ -46,9 +46,9 @@ def document(issuer: str, known: Iterable[applications.SandboxApplication]) -> d
         "grant_types_supported": sorted(flows | ({"refresh_token"} if by_users else set())),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "token_endpoint_auth_methods_supported": SECRET_BY,
-        "revocation_endpoint_auth_methods_supported": SECRET_BY,
-        "introspection_endpoint_auth_methods_supported": SECRET_BY,
+        "token_endpoint_auth_methods_supported": CLIENT_AUTHENTICATION_METHODS,
+        "revocation_endpoint_auth_methods_supported": CLIENT_AUTHENTICATION_METHODS,
+        "introspection_endpoint_auth_methods_supported": CLIENT_AUTHENTICATION_METHODS,
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["RS256"],
         "code_challenge_methods_supported": ["S256"],

@@ -1,7 +1,7 @@
 """The token endpoint over HTTP, with its request windows and its faults (contract graphql.md §4.1).
 
-Whose the credentials are comes first, then Authlib's flows have their say (`flows.py`). Other endpoints are in
-`resources.py`, those for browsers in `authorization.py` and `signing_in.py`.
+Whose the credentials are comes first, then Authlib's flows have their say (`grants.py`). Other endpoints are in
+`endpoints.py`, those for browsers in `authorization_endpoint.py` and `login.py`.
 """
 
 import math
@@ -9,24 +9,29 @@ from collections.abc import Callable, Mapping
 from email.utils import formatdate
 
 from aiohttp import web
+from authlib.oidc.core import UserInfo
 
 from proxy.kit import clock as clocks
 from proxy.kit import windows
 from proxy.sandbox import applications, faults, user_directory
-from proxy.sandbox.identity import credentials, discovery, forms, protocol, tokens
-from proxy.sandbox.identity.clients import Asked
+from proxy.sandbox.identity import authorization_server, clients, discovery, forms, keys, scopes, tokens
+from proxy.sandbox.identity.clients import ProtocolRequest
 from proxy.sandbox.injection import exchanges
 
-LACKS = {"expires_in": frozenset({"expires_in"}), "exp": frozenset({"exp"}), "both": frozenset({"expires_in", "exp"})}
+OMITTED_FIELDS = {
+    "expires_in": frozenset({"expires_in"}),
+    "exp": frozenset({"exp"}),
+    "both": frozenset({"expires_in", "exp"}),
+}
 
 
-class Endpoints:
+class TokenEndpoint:
     """The handler. `limits` are for token requests of one client id; `seen` is called at each of them."""
 
     def __init__(
         self,
         *,
-        server: protocol.Server,
+        server: authorization_server.OAuthServer,
         known: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
         limits: tuple[windows.Window, ...],
@@ -45,14 +50,14 @@ class Endpoints:
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
         self._seen()
-        form = await forms.form(request)
+        form = await forms.oauth_form(request)
         if form is None:
-            return forms.reply({"error": "invalid_request"}, 400)
+            return forms.json_response({"error": "invalid_request"}, 400)
         return await self._ask(form, request, request.headers.get("Authorization"), exchange)
 
     async def ask_for(
         self,
-        account: applications.SandboxApplication,
+        application: applications.SandboxApplication,
         form: Mapping[str, str],
         request: web.Request,
         exchange: exchanges.Exchange,
@@ -60,27 +65,27 @@ class Endpoints:
         """The same for a page of the sandbox that asks in an application's name: it counts in the same windows.
         `request` is the page's."""
         self._seen()
-        secret = {"client_id": account.client_id, "client_secret": account.client_secret}
+        secret = {"client_id": application.client_id, "client_secret": application.client_secret}
         return await self._ask({**form, **secret}, request, None, exchange)
 
     async def _ask(
         self, form: Mapping[str, str], request: web.Request, authorization: str | None, exchange: exchanges.Exchange
     ) -> web.Response:
         try:
-            given = credentials.given(form, authorization)
-            account = self._known.by_client_id(given.client_id)
+            given = clients.read_credentials(form, authorization)
+            application = self._known.by_client_id(given.client_id)
             # The window is the client id's, whatever the secret: guessing is limited like asking.
-            wait = self._wait(given.client_id) if account else 0.0
+            wait = self._wait(given.client_id) if application else 0.0
             if wait:
                 # The body is ours: the contract knows none for this case.
                 slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
-                return forms.reply(slow, 429, {"Retry-After": str(math.ceil(wait))})
-            account = credentials.authenticate(account, given)
-        except credentials.RefusedError as refused:
-            return forms.reply({"error": refused.code}, 400)
-        exchange.entry.application = account.application_id
-        sign_in = await self._sign_in(account, form)
-        return self._answer(form, account, sign_in, forms.issuer(request, self._issuer), exchange)
+                return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
+            application = clients.authenticate_client(application, given)
+        except clients.ClientAuthenticationError as refused:
+            return forms.json_response({"error": refused.code}, 400)
+        exchange.entry.application = application.application_id
+        sign_in = await self._sign_in(application, form)
+        return self._answer(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
 
     def _wait(self, client_id: str) -> float:
         """Applications come and go while the sandbox runs."""
@@ -89,9 +94,11 @@ class Endpoints:
             self._windows[client_id] = windows.Windows(self._limits, self._clock)
         return self._windows[client_id].try_take()
 
-    async def _sign_in(self, account: applications.SandboxApplication, form: Mapping[str, str]) -> tokens.SignIn | None:
+    async def _sign_in(
+        self, application: applications.SandboxApplication, form: Mapping[str, str]
+    ) -> tokens.SignIn | None:
         """Whose password it is, where the application may bring passwords."""
-        if form.get("grant_type") != applications.PASSWORD or applications.PASSWORD not in account.flows:
+        if form.get("grant_type") != applications.PASSWORD or applications.PASSWORD not in application.flows:
             return None
         user = await self._users.authenticate(form.get("username", ""), form.get("password", ""))
         return None if user is None else tokens.SignIn(user.id, int(self._clock.now()))
@@ -99,7 +106,7 @@ class Endpoints:
     def _answer(
         self,
         form: Mapping[str, str],
-        account: applications.SandboxApplication,
+        application: applications.SandboxApplication,
         sign_in: tokens.SignIn | None,
         issuer: str,
         exchange: exchanges.Exchange,
@@ -107,12 +114,110 @@ class Endpoints:
         """What the flow says, as far as no fault spoils it."""
         fault = exchange.fault
         ahead = fault.seconds if isinstance(fault, faults.ClockSkewFault) else 0
-        lacks = LACKS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
-        asked = Asked("POST", tuple(form.items()), issuer, account, sign_in, ahead, "exp" in lacks)
+        lacks = OMITTED_FIELDS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
+        asked = ProtocolRequest("POST", tuple(form.items()), issuer, application, sign_in, ahead, "exp" in lacks)
         answer = self._server.token(asked)
         if answer.status != 200:
-            return forms.reply(answer.body, answer.status)
-        body = {name: value for name, value in forms.ordered(answer.body).items() if name not in lacks}
+            return forms.json_response(answer.body, answer.status)
+        body = {name: value for name, value in forms.order_token_fields(answer.body).items() if name not in lacks}
         if fault is not None and (ahead or lacks):
             exchange.record_fault(type(fault))
-        return forms.reply(body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None)
+        return forms.json_response(
+            body, 200, {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None
+        )
+
+
+class ResourceEndpoints:
+    """The handlers."""
+
+    def __init__(
+        self,
+        *,
+        server: authorization_server.OAuthServer,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        issued: tokens.TokenIssuer,
+        ring: keys.KeyRing,
+        issuer: str | None,
+    ) -> None:
+        self._server, self._known, self._users = server, known, users
+        self._tokens, self._ring, self._issuer = issued, ring, issuer
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Userinfo by both of its methods."""
+        router.add_get(discovery.DISCOVERY_PATH, self.discovery)
+        router.add_get(discovery.JWKS_PATH, self.jwks)
+        router.add_get(discovery.USERINFO_PATH, self.userinfo)
+        router.add_post(discovery.USERINFO_PATH, self.userinfo)
+        router.add_post(discovery.REVOCATION_PATH, self.revocation)
+        router.add_post(discovery.INTROSPECTION_PATH, self.introspection)
+
+    async def discovery(self, request: web.Request) -> web.Response:
+        """The discovery document."""
+        issuer = forms.issuer(request, self._issuer)
+        return forms.json_response(discovery.document(issuer, self._known.all), 200, store=True)
+
+    async def jwks(self, _request: web.Request) -> web.Response:
+        """The public keys."""
+        return forms.json_response(self._ring.jwks(), 200, store=True)
+
+    async def userinfo(self, request: web.Request) -> web.Response:
+        """What the token's scopes let be known of its user (OpenID Connect Core §5.3); 401 for a token that is not
+        good, 403 for one that is not for this."""
+        try:
+            access = self._tokens.access(await _bearer(request))
+        except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
+            return _challenge(401, "invalid_token")
+        user = self._users.by_id(access.user or "")
+        if scopes.OPENID not in access.scopes:
+            return _challenge(403, "insufficient_scope")
+        if user is None or self._known.by_client_id(access.client_id) is None:
+            return _challenge(401, "invalid_token")
+        return forms.json_response(_claims(user).filter(" ".join(access.scopes)), 200)
+
+    async def revocation(self, request: web.Request) -> web.Response:
+        """200 whether there was anything to revoke or not (RFC 7009 §2.2)."""
+        return await self._endpoint(request, "revocation", 400)
+
+    async def introspection(self, request: web.Request) -> web.Response:
+        """What a token says (RFC 7662 §2.2)."""
+        return await self._endpoint(request, "introspection", 401)
+
+    async def _endpoint(self, request: web.Request, name: str, unknown: int) -> web.Response:
+        """One of Authlib's; `unknown` is the status for a client that nobody knows."""
+        form = await forms.oauth_form(request)
+        if form is None:
+            return forms.json_response({"error": "invalid_request"}, 400)
+        try:
+            given = clients.read_credentials(form, request.headers.get("Authorization"))
+            application = clients.authenticate_client(self._known.by_client_id(given.client_id), given)
+        except clients.ClientAuthenticationError as refused:
+            headers = {"WWW-Authenticate": "Basic"} if unknown == 401 else None
+            return forms.json_response({"error": refused.code}, unknown, headers)
+        asked = ProtocolRequest("POST", tuple(form.items()), forms.issuer(request, self._issuer), application)
+        answer = self._server.endpoint(name, asked)
+        return forms.json_response(answer.body, answer.status)
+
+
+async def _bearer(request: web.Request) -> str:
+    """RFC 6750 §2.1 and §2.2; empty where there is none."""
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return token.strip()
+    return (await forms.oauth_form(request) or {}).get("access_token", "")
+
+
+def _claims(user: user_directory.SandboxUser) -> UserInfo:
+    return UserInfo(
+        sub=user.id,
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        preferred_username=user.email,
+        email=user.email,
+        email_verified=True,
+    )
+
+
+def _challenge(status: int, error: str) -> web.Response:
+    return forms.json_response({"error": error}, status, {"WWW-Authenticate": f'Bearer error="{error}"'})

@@ -8,10 +8,10 @@ from aiohttp import web
 FORM = "application/x-www-form-urlencoded"
 NO_STORE = {"Cache-Control": "no-store, no-cache, max-age=0", "Pragma": "no-cache"}
 # Of a token answer, as the service orders them (contract graphql.md §4.1).
-ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope")
+TOKEN_FIELD_ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope")
 
 
-async def form(request: web.Request) -> dict[str, str] | None:
+async def oauth_form(request: web.Request) -> dict[str, str] | None:
     """The fields of a form; None for another method or another content, one that cannot be read, or one in which a
     field is given twice (RFC 6749 §3.2)."""
     if request.method != "POST" or request.content_type != FORM:
@@ -20,7 +20,7 @@ async def form(request: web.Request) -> dict[str, str] | None:
     return None if fields is None or len(fields) < len(await request.post()) else fields
 
 
-async def sent(request: web.Request) -> dict[str, str]:
+async def page_form(request: web.Request) -> dict[str, str]:
     """The fields of a page's form. Raises HTTPBadRequest where they cannot be read."""
     fields = await _fields(request)
     if fields is None:
@@ -40,13 +40,13 @@ def issuer(request: web.Request, chosen: str | None) -> str:
     return chosen or str(request.url.origin())
 
 
-def ordered(body: Mapping[str, object]) -> dict[str, object]:
+def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
     """A token answer with its keys in order."""
-    first = {name: body[name] for name in ORDER if name in body}
+    first = {name: body[name] for name in TOKEN_FIELD_ORDER if name in body}
     return first | {name: value for name, value in body.items() if name not in first}
 
 
-def reply(
+def json_response(
     body: Mapping[str, object], status: int, headers: Mapping[str, str] | None = None, store: bool = False
 ) -> web.Response:
     """JSON, which nobody may keep unless `store`."""

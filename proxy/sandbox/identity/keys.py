@@ -35,7 +35,7 @@ class SigningKey:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptKey:
+class StoredKey:
     """A key pair as it is kept, in PEM; `until` it verifies, in seconds since 1970. None: it signs. Raises ValueError
     where it is none."""
 
@@ -65,7 +65,7 @@ class KeyRing:
     ) -> None:
         self._clock, self._lifetime = clock, lifetime
         self._kept = kept or state.StateStore()
-        self._rows = self._kept.rows("key", KeptKey)
+        self._rows = self._kept.rows("key", StoredKey)
         self._retired: dict[str, tuple[SigningKey, float]] = {}
         signing = None
         for row in self._rows.values():
@@ -107,8 +107,8 @@ class KeyRing:
     def _write(self) -> None:
         if not self._kept.is_persistent:
             return
-        rows = {kid: KeptKey(key.pem(), until) for kid, (key, until) in self._retired.items()}
-        rows[self.current.kid] = KeptKey(self.current.pem())
+        rows = {kid: StoredKey(key.pem(), until) for kid, (key, until) in self._retired.items()}
+        rows[self.current.kid] = StoredKey(self.current.pem())
         with self._kept.transaction():
             for kid in set(self._rows) - set(rows):
                 del self._rows[kid]

@@ -21,13 +21,13 @@ DOMAINS = {
 ALL = {**ABOUT_USERS, **DOMAINS}
 
 
-def granted(account: applications.SandboxApplication, asked: str | None, *, user: bool) -> tuple[str, ...] | None:
+def granted(application: applications.SandboxApplication, asked: str | None, *, user: bool) -> tuple[str, ...] | None:
     """The scopes of a token: those asked for, each once; without any, all of an application that asks for itself. None
     where one may not be given, or a user's flow asks for none."""
     names = tuple(dict.fromkeys((asked or "").split()))
-    allowed = {*account.scopes, *(ABOUT_USERS if user else ())}
+    allowed = {*application.scopes, *(ABOUT_USERS if user else ())}
     if not allowed.issuperset(names):
         return None
     if user:
         return names or None
-    return names or account.scopes
+    return names or application.scopes

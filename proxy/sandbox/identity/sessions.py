@@ -17,12 +17,12 @@ from proxy.sandbox.identity import tokens
 from proxy.sandbox.state import store as state
 
 LIFETIME = 36_000  # seconds, from signing in; IdentityServer's
-KEPT = 10_000
+MAX_SESSIONS = 10_000
 CSRF_FIELD = "csrf"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """`sign_in` is None before anybody has. The id is a secret of the browser's."""
 
     id: str
@@ -32,7 +32,7 @@ class Session:
         return f"Session(sign_in={self.sign_in!r})"
 
 
-class Sessions:
+class BrowserSessions:
     """All of them. `rng` must not be foreseeable."""
 
     def __init__(
@@ -45,9 +45,11 @@ class Sessions:
         self._users, self._clock, self._rng = users, clock, rng
         kept = kept or state.StateStore()
         self._secret = bytes.fromhex(kept.rows("secret", str).setdefault("sessions", rng.randbytes(32).hex()))
-        self._sessions = state.ExpiringRows(kept.rows("session", state.ExpiringRow[Session]), clock, LIFETIME, KEPT)
+        self._sessions = state.ExpiringRows(
+            kept.rows("session", state.ExpiringRow[BrowserSession]), clock, LIFETIME, MAX_SESSIONS
+        )
 
-    def of(self, request: web.Request) -> Session | None:
+    def of(self, request: web.Request) -> BrowserSession | None:
         """The session that the request's cookie names. A user who is gone has none."""
         id_, _, signature = request.cookies.get(_cookie(request), "").partition(".")
         session = self._sessions.get(id_)
@@ -61,11 +63,11 @@ class Sessions:
         session = self.of(request)
         return None if session is None or session.sign_in is None else self._users.by_id(session.sign_in.user)
 
-    def begin(self, request: web.Request) -> Session:
+    def begin(self, request: web.Request) -> BrowserSession:
         """The session of the request, or a new one, which has to be `keep`ed in the answer."""
         return self.of(request) or self._new(None)
 
-    def keep(self, request: web.Request, response: web.Response, session: Session) -> None:
+    def keep(self, request: web.Request, response: web.Response, session: BrowserSession) -> None:
         """Set the cookie."""
         response.set_cookie(
             _cookie(request),
@@ -75,7 +77,7 @@ class Sessions:
             secure=request.secure,
         )
 
-    def sign_in(self, request: web.Request, response: web.Response, user: user_directory.SandboxUser) -> Session:
+    def sign_in(self, request: web.Request, response: web.Response, user: user_directory.SandboxUser) -> BrowserSession:
         """The user has shown the password: a new session, with its cookie in `response`; the one before is over."""
         before = self.of(request)
         if before is not None:
@@ -91,22 +93,22 @@ class Sessions:
             self._sessions.drop(session.id)
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
-    def csrf_token(self, session: Session) -> str:
+    def csrf_token(self, session: BrowserSession) -> str:
         """What a form has to carry, as `CSRF_FIELD`."""
         return self._signed("csrf", session.id)
 
-    def is_own(self, session: Session | None, token: object) -> bool:
+    def is_own(self, session: BrowserSession | None, token: object) -> bool:
         """Whether a form with this token was made for the session."""
         if session is None or not isinstance(token, str):
             return False
         return hmac.compare_digest(token.encode(), self.csrf_token(session).encode())
 
-    def _new(self, user: user_directory.SandboxUser | None) -> Session:
+    def _new(self, user: user_directory.SandboxUser | None) -> BrowserSession:
         id_ = self._rng.randbytes(32).hex()
         sign_in = None
         if user is not None:
             sign_in = tokens.SignIn(user.id, int(self._clock.now()), self._signed("public", id_)[:32].upper())
-        session = Session(id_, sign_in)
+        session = BrowserSession(id_, sign_in)
         self._sessions.put(id_, session)
         return session
 

@@ -19,8 +19,8 @@ from proxy.sandbox.identity import keys
 from proxy.sandbox.state import store as state
 
 # Ten years: faults make tokens that have no end.
-ENDED_KEPT, ENDED_SECONDS = 10_000, 10 * 365 * 86_400
-UNTIMED: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
+MAX_REVOKED, REVOKED_SECONDS = 10_000, 10 * 365 * 86_400
+WITHOUT_TIME_CHECKS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
 
 
 class InvalidTokenError(Exception):
@@ -31,7 +31,7 @@ class ExpiredTokenError(Exception):
     """A token of ours whose time, or whose user's, is over."""
 
 
-class EndedTokenError(ExpiredTokenError):
+class RevokedByFaultError(ExpiredTokenError):
     """A token of ours that a fault ended before its time."""
 
 
@@ -45,7 +45,7 @@ class SignIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessToken:
     """What an access token says. `user` is the id of the user who let the application in; None: nobody, the
     application asked for itself. Times in seconds since 1970; `expires` None: never."""
 
@@ -58,7 +58,7 @@ class Access:
     expires: int | None
 
 
-class Tokens:
+class TokenIssuer:
     """Signs and checks RS256 tokens. `lifetime` in seconds; `is_user` and `is_application` say whether a user and a
     client id are still there."""
 
@@ -79,7 +79,7 @@ class Tokens:
         self._audience, self._is_user, self._is_application = audience, is_user, is_application
         # Whether it was by a fault.
         ended = (kept or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
-        self._ended = state.ExpiringRows(ended, clock, ENDED_SECONDS, ENDED_KEPT)
+        self._ended = state.ExpiringRows(ended, clock, REVOKED_SECONDS, MAX_REVOKED)
 
     def new_id(self) -> str:
         """A `jti`."""
@@ -127,12 +127,12 @@ class Tokens:
         }
         return self._sign(claims, "JWT")
 
-    def access(self, token: str) -> Access:
+    def access(self, token: str) -> AccessToken:
         """What `token` says. Raises InvalidTokenError, ExpiredTokenError, EndedTokenError."""
-        said = _access(self._claims(token))
+        said = _decode_claims(self._claims(token))
         by_fault = self._ended.get(said.jti)
         if by_fault is not None:
-            raise (EndedTokenError if by_fault else ExpiredTokenError)("it was ended")
+            raise (RevokedByFaultError if by_fault else ExpiredTokenError)("it was ended")
         if said.expires is not None and self._clock.now() >= said.expires:
             raise ExpiredTokenError("its time is over")
         if said.user is not None and not self._is_user(said.user):
@@ -150,7 +150,7 @@ class Tokens:
     def end(self, token: str) -> None:
         """A fault: from now on this token has expired. What is no token of ours is left alone."""
         try:
-            self._ended.put(_access(self._claims(token)).jti, True)
+            self._ended.put(_decode_claims(self._claims(token)).jti, True)
         except InvalidTokenError:
             return
 
@@ -170,7 +170,9 @@ class Tokens:
         # Most tokens are the signing key's: to try is less work than to read the header for the key's id first.
         for key in self._ring.verifying:
             try:
-                return jwt.decode(token, key.public, algorithms=["RS256"], audience=self._audience, options=UNTIMED)
+                return jwt.decode(
+                    token, key.public, algorithms=["RS256"], audience=self._audience, options=WITHOUT_TIME_CHECKS
+                )
             except jwt.InvalidSignatureError:
                 continue
             except (jwt.InvalidTokenError, ValueError) as error:
@@ -184,10 +186,10 @@ def _user_claims(sign_in: SignIn | None) -> dict[str, Any]:
     return {"sub": sign_in.user, "auth_time": sign_in.at, "idp": "local", "amr": ["pwd"]}
 
 
-def _access(claims: dict[str, Any]) -> Access:
+def _decode_claims(claims: dict[str, Any]) -> AccessToken:
     """Raises InvalidTokenError where claims are missing: an id_token, or another service's token."""
     try:
-        return Access(
+        return AccessToken(
             claims["client_id"],
             tuple(claims["scope"]),
             claims.get("sub"),

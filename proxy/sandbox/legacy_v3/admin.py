@@ -11,10 +11,10 @@ from proxy.sandbox.legacy_v3 import disturbances, service
 PATH = "/admin/legacy"
 
 
-class Admin:
+class LegacyAdmin:
     """The handlers. What is wrong with a request is a 400 that says what."""
 
-    def __init__(self, served: service.Service) -> None:
+    def __init__(self, served: service.LegacyService) -> None:
         self._served = served
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -31,7 +31,7 @@ class Admin:
     async def replace(self, request: web.Request) -> web.Response:
         """The list in the body takes the place of what was declared; nothing changes if any of it is wrong."""
         try:
-            self._served.disturbances.replace(disturbances.KINDS.read(orjson.loads(await request.read())))
+            self._served.disturbances.replace(disturbances.PARSER.read(orjson.loads(await request.read())))
         except orjson.JSONDecodeError as error:
             return _reply({"error": f"the body is not JSON: {error}"}, 400)
         except ValueError as error:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from proxy.sandbox.catalog import records, store
-from proxy.sandbox.legacy_v3 import only_v3, uids
+from proxy.sandbox.legacy_v3 import synthetic_values, uids
 
 Object = dict[str, Any]
 # v3's names of sellers that had several or that the catalog calls otherwise, by numeric id: the name that was shown
@@ -20,10 +20,10 @@ _SELLERS = {
 }
 
 
-class Companies:
+class CompanyObjects:
     """The objects of one catalog, and who is credited for something."""
 
-    def __init__(self, catalog: store.Catalog, known: uids.Uids) -> None:
+    def __init__(self, catalog: store.Catalog, known: uids.LegacyUids) -> None:
         self._catalog, self.uids = catalog, known
         self.brand = lru_cache(maxsize=None)(self._brand)
         self.manufacturer = lru_cache(maxsize=None)(self._manufacturer)
@@ -57,7 +57,7 @@ class Companies:
     def _seller(self, company: records.Company) -> Object:
         return {
             "display_flag": company.display_flag,
-            "has_ecommerce": only_v3.sells_online(company),
+            "has_ecommerce": synthetic_values.sells_online(company),
             **_named(company),
             "name": self.seller_name(company),
             "__class__": "Seller",

@@ -12,9 +12,9 @@ from luqum import tree
 from luqum.exceptions import ParseError
 from luqum.parser import parser
 
-from proxy.sandbox.legacy_v3 import refusal
+from proxy.sandbox.legacy_v3 import errors
 
-LONGEST = 2_000
+MAX_QUERY_LENGTH = 2_000
 _RANGE = re.compile(r"\[(.+) TO (.+)\]")
 
 
@@ -48,7 +48,7 @@ class Criterion(NamedTuple):
         return (low is None or low <= number) and (high is None or number <= high)
 
 
-class _StrangeError(Exception):
+class _UnsupportedError(Exception):
     """Something that v3 is not known to have understood."""
 
 
@@ -75,14 +75,14 @@ def of_field(field: str, values: list[str]) -> Criterion:
 
 def of_query(query: str) -> list[Criterion]:
     """filter[queries]."""
-    if len(query) > LONGEST:
-        raise refusal.bad(f"filter query is longer than {LONGEST} characters")
+    if len(query) > MAX_QUERY_LENGTH:
+        raise errors.bad_request(f"filter query is longer than {MAX_QUERY_LENGTH} characters")
     try:
         return list(_read(parser.parse(query)))
     except (ParseError, ValueError, ArithmeticError, RecursionError):
-        raise refusal.bad(f"filter query cannot be parsed: {query[:80]}") from None
-    except _StrangeError as strange:
-        raise refusal.bad(f"filter query is not supported ({strange}): {query[:80]}") from None
+        raise errors.bad_request(f"filter query cannot be parsed: {query[:80]}") from None
+    except _UnsupportedError as strange:
+        raise errors.bad_request(f"filter query is not supported ({strange}): {query[:80]}") from None
 
 
 def _read(node: tree.Item) -> Iterator[Criterion]:
@@ -98,7 +98,7 @@ def _read(node: tree.Item) -> Iterator[Criterion]:
     elif isinstance(node, tree.UnknownOperation):
         yield from _beside(node.children)
     else:
-        raise _StrangeError(type(node).__name__)
+        raise _UnsupportedError(type(node).__name__)
 
 
 def _beside(nodes: list[tree.Item]) -> Iterator[Criterion]:
@@ -106,20 +106,20 @@ def _beside(nodes: list[tree.Item]) -> Iterator[Criterion]:
     between = {str(node).strip().lower() for node in nodes if isinstance(node, tree.Word)}
     found = [each for node in nodes if not isinstance(node, tree.Word) for each in _read(node)]
     if not found or not between <= {"or", "and"} or len(between) > 1:
-        raise _StrangeError("words without a field")
+        raise _UnsupportedError("words without a field")
     yield from [_either(found, len(found))] if between == {"or"} else found
 
 
 def _either(found: list[Criterion], alternatives: int) -> Criterion:
     if len({each.field for each in found}) > 1 or len(found) != alternatives or any(each.is_range for each in found):
-        raise _StrangeError("alternatives are of one field and no ranges")
+        raise _UnsupportedError("alternatives are of one field and no ranges")
     return Criterion(found[0].field, tuple(value for each in found for value in each.values))
 
 
 def _one(field: str, node: tree.Item) -> Criterion:
     if isinstance(node, tree.Range):
         if not (node.include_low and node.include_high):
-            raise _StrangeError("a range without its ends")
+            raise _UnsupportedError("a range without its ends")
         return Criterion(field, (), _end(_word(node.low)), _end(_word(node.high)))
     if isinstance(node, tree.FieldGroup | tree.Group):
         return _one(field, node.children[0])
@@ -134,7 +134,7 @@ def _alternatives(words: list[str]) -> tuple[str, ...]:
     """`X5R or X7R`, else one value of several words."""
     between = {word.lower() for word in words[1::2]}
     if "and" in between:
-        raise _StrangeError("and within a field")
+        raise _UnsupportedError("and within a field")
     return tuple(words[::2]) if between == {"or"} and len(words) % 2 else (" ".join(words),)
 
 
@@ -147,7 +147,7 @@ def _word(node: tree.Item) -> str:
         word = node.children[0].value
         if re.fullmatch(r"[0-9.]+([eE][-+]?[0-9]+)?", word):
             return f"-{word}"
-    raise _StrangeError(type(node).__name__)
+    raise _UnsupportedError(type(node).__name__)
 
 
 def _unescaped(word: str) -> str:

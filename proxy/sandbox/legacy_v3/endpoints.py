@@ -1,28 +1,40 @@
 """The old service over HTTP: its paths under both prefixes, errors as v3 wrote them, disturbances on the way."""
 
 import asyncio
+import json
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from http import HTTPStatus
+from typing import Any, NamedTuple
 
+import orjson
 from aiohttp import web
 
 from proxy.sandbox import declaration_syntax, journal
-from proxy.sandbox.legacy_v3 import disturbances, query_string, refusal, replies, service
+from proxy.sandbox.legacy_v3 import disturbances, errors, query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
 # Longer request targets were refused before they came to the service (contract v3-rest.md §6).
-LONGEST_TARGET = 8_192
+MAX_TARGET = 8_192
 _CLASSES = {"parts": "Part", "brands": "Brand", "categories": "Category", "sellers": "Seller"}
 
-Answer = Callable[[service.Caller, web.Request], dict[str, Any]]
+Answer = Callable[[service.LegacyRequest, web.Request], dict[str, Any]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Endpoints:
+class ResponseStyle(NamedTuple):
+    """How a caller wants its answers written."""
+
+    pretty: bool = False
+    callback: str | None = None
+    always_ok: bool = False
+
+
+class LegacyEndpoints:
     """The handlers. Each request is an entry of the journal."""
 
-    def __init__(self, served: service.Service, kept: journal.RequestJournal) -> None:
+    def __init__(self, served: service.LegacyService, kept: journal.RequestJournal) -> None:
         self._served, self._journal = served, kept
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -61,47 +73,112 @@ class Endpoints:
         return handle
 
     async def _answer(self, request: web.Request, answer: Answer, entry: journal.JournalEntry) -> web.Response:
-        if len(request.raw_path) > LONGEST_TARGET:
-            return replies.page(414)
+        if len(request.raw_path) > MAX_TARGET:
+            return html_error_page(414)
         given, draws = query_string.QueryString(request.raw_path), self._served.disturbances.begin()
         if delay := draws.delay:
             self._journal.record_fault(entry, "slowness")
             await asyncio.sleep(delay)
-        wanted = replies.Style()
+        wanted = ResponseStyle()
         try:
-            wanted = replies.style(given)
+            wanted = response_style(given)
             caller = self._served.caller(given, draws)
             if error := draws.error:
                 self._journal.record_fault(entry, declaration_syntax.kind_name(type(error)))
                 return _failed(error, wanted, request)
-            return replies.answered(answer(caller, request), wanted, request)
-        except refusal.Refusal as why:
-            return replies.refused(why, wanted, request)
+            return success_response(answer(caller, request), wanted, request)
+        except errors.LegacyError as why:
+            return error_response(why, wanted, request)
 
 
-def _failed(error: disturbances.Errors, wanted: replies.Style, request: web.Request) -> web.Response:
+def _failed(error: disturbances.Errors, wanted: ResponseStyle, request: web.Request) -> web.Response:
     if error.body == "html":
-        return replies.page(error.status)
-    return replies.refused(refusal.Refusal(error.status, "Internal server error"), wanted, request)
+        return html_error_page(error.status)
+    return error_response(errors.LegacyError(error.status, "Internal server error"), wanted, request)
 
 
-def _match(served: service.Service, caller: service.Caller, _request: web.Request) -> dict[str, Any]:
+def _match(served: service.LegacyService, caller: service.LegacyRequest, _request: web.Request) -> dict[str, Any]:
     return served.match(caller)
 
 
 def _of_class(
-    ask: Callable[[service.Caller, str], dict[str, Any]], name: str, caller: service.Caller, _request: web.Request
+    ask: Callable[[service.LegacyRequest, str], dict[str, Any]],
+    name: str,
+    caller: service.LegacyRequest,
+    _request: web.Request,
 ) -> dict[str, Any]:
     return ask(caller, name)
 
 
 def _one(
-    ask: Callable[[service.Caller, str, str], dict[str, Any]], name: str, caller: service.Caller, request: web.Request
+    ask: Callable[[service.LegacyRequest, str, str], dict[str, Any]],
+    name: str,
+    caller: service.LegacyRequest,
+    request: web.Request,
 ) -> dict[str, Any]:
     return ask(caller, name, request.match_info["uid"])
 
 
-def _nothing_there(_caller: service.Caller, request: web.Request) -> dict[str, Any]:
+def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict[str, Any]:
     if request.method not in ("GET", "HEAD"):
-        raise refusal.Refusal(405, "Method not allowed")
-    raise refusal.Refusal(404, "Resource not found")
+        raise errors.LegacyError(405, "Method not allowed")
+    raise errors.LegacyError(404, "Resource not found")
+
+
+_CALLBACK = re.compile(r"[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_GZIP_FROM = 512
+_PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
+
+
+def response_style(given: query_string.QueryString) -> ResponseStyle:
+    """The style that a request asks for."""
+    callback = given.one("callback") or None
+    if callback and not _CALLBACK.fullmatch(callback):
+        raise errors.bad_request("callback is not the name of a function")
+    return ResponseStyle(given.flag("pretty_print"), callback, given.flag("suppress_status_codes"))
+
+
+def success_response(body: dict[str, Any], wanted: ResponseStyle, request: web.Request) -> web.Response:
+    """What was asked for."""
+    return _response(_written(body, 4 if wanted.pretty else 2), 200, wanted, request)
+
+
+def error_response(why: errors.LegacyError, wanted: ResponseStyle, request: web.Request) -> web.Response:
+    """An error, in the JSON of every other answer (§5)."""
+    name = "ClientErrorResponse" if why.status < 500 else "ServerErrorResponse"
+    body = _written({"__class__": name, "message": why.message}, 4 if wanted.pretty else 2)
+    return _response(body, 200 if wanted.always_ok else why.status, wanted, request)
+
+
+def html_error_page(status: int) -> web.Response:
+    """What stands before the service says it in HTML."""
+    return web.Response(
+        text=_PAGE.format(f"{status} {HTTPStatus(status).phrase}"), status=status, content_type="text/html"
+    )
+
+
+def _written(body: dict[str, Any], indent: int) -> bytes:
+    """Keys in alphabetical order, everything beyond ASCII escaped, `indent` spaces deep: 2, and 4 for pretty_print, as
+    the bodies on record are."""
+    if indent == 2:
+        try:
+            plain = orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+            return _BEYOND_ASCII.sub(_escaped, plain).encode("ascii")
+        except TypeError:  # a reference may be a number, or half a character, that orjson does not write
+            pass
+    return json.dumps(body, indent=indent, sort_keys=True).encode()
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return json.dumps(character[0])[1:-1]
+
+
+def _response(body: bytes, status: int, wanted: ResponseStyle, request: web.Request) -> web.Response:
+    kind = "application/json"
+    if wanted.callback:
+        body, kind = b"%s(%s);" % (wanted.callback.encode(), body), "application/javascript"
+    response = web.Response(body=body, status=status, content_type=kind)
+    if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
+    return response

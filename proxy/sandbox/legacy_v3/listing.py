@@ -8,14 +8,14 @@ from functools import partial
 from operator import attrgetter, methodcaller
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import asked, counting, criteria, refusal
+from proxy.sandbox.legacy_v3 import criteria, errors, facets, search_request
 
 Object = dict[str, Any]
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedObject:
     """An object with its names in lower case, its own first. `also` are names by which a filter may call it, too."""
 
     object: Object
@@ -24,7 +24,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListingResult:
     """What a search found: the page, all hits, and the counts."""
 
     page: list[Object]
@@ -34,33 +34,35 @@ class Found:
     stats: Object
 
 
-class Listing:
+class LegacyListing:
     """All objects of one class."""
 
     def __init__(self, objects: Iterable[tuple[Object, Iterable[str], tuple[str, ...]]]) -> None:
         """Objects with their aliases, and the other names that filters may use."""
-        self._all = [Listed(each, _lower(each["name"], (*aliases, *also)), also) for each, aliases, also in objects]
+        self._all = [
+            ListedObject(each, _lower(each["name"], (*aliases, *also)), also) for each, aliases, also in objects
+        ]
         self._by_uid = {each.object["uid"]: each.object for each in self._all}
 
     def get(self, uid: str) -> Object | None:
         """The object of a uid."""
         return self._by_uid.get(uid)
 
-    def search(self, search: asked.Search) -> Found:
+    def search(self, search: search_request.LegacySearch) -> ListingResult:
         """A page of what matches, with the counts."""
         matching = self._matching(search.q)
         wanted = search.criteria
         found = self._passing(matching, wanted)
         keys = [(None if field == "score" else self._value(field), downwards) for field, downwards in search.order]
-        found = counting.ordered(found, keys)
+        found = facets.ordered(found, keys)
 
-        def counted(field: str, on: asked.Count) -> list[Listed]:
+        def counted(field: str, on: search_request.CountOptions) -> list[ListedObject]:
             """What a count is over."""
             if not on.exclude_filter:
                 return found
             return self._passing(matching, [each for each in wanted if each.field != field])
 
-        return Found(
+        return ListingResult(
             [each.object for each in found[search.start : search.start + search.limit]],
             len(found),
             {field: self._facet(field, on, counted(field, on)) for field, on in search.facets.items() if on.include},
@@ -68,7 +70,7 @@ class Listing:
             {field: self._stats(field, counted(field, on)) for field, on in search.stats.items() if on.include},
         )
 
-    def _matching(self, q: str) -> list[Listed]:
+    def _matching(self, q: str) -> list[ListedObject]:
         """Best first: the name itself, its beginning, words of it, then those with an alias."""
         typed = " ".join(q.casefold().split())
         plain = typed.strip("* ")
@@ -78,33 +80,33 @@ class Listing:
         found = [each for each in self._all if fits(each.names)]
         return sorted(found, key=lambda each: (_closeness(each.names[0], plain), each.names[0]))
 
-    def _passing(self, found: list[Listed], wanted: list[criteria.Criterion]) -> list[Listed]:
+    def _passing(self, found: list[ListedObject], wanted: list[criteria.Criterion]) -> list[ListedObject]:
         for each in wanted:
             values = self._value(each.field)
             also = attrgetter("also") if each.field == "name" else _nothing
-            found = [one for one in found if any(map(each.holds, (*counting.several(values(one)), *also(one))))]
+            found = [one for one in found if any(map(each.holds, (*facets.several(values(one)), *also(one))))]
         return found
 
-    def _value(self, field: str) -> Callable[[Listed], Any]:
+    def _value(self, field: str) -> Callable[[ListedObject], Any]:
         """What reads the field of an object. Refuses one that the objects do not have."""
         if self._all and (field not in self._all[0].object or field.startswith("_")):
-            raise refusal.bad(f"there is no field {field[:60]}")
+            raise errors.bad_request(f"there is no field {field[:60]}")
         get = methodcaller("get", field)
         return lambda one: get(one.object)
 
-    def _facet(self, field: str, on: asked.Count, over: list[Listed]) -> Object:
-        values = [counting.several(value) for value in map(self._value(field), over)]
+    def _facet(self, field: str, on: search_request.CountOptions, over: list[ListedObject]) -> Object:
+        values = [facets.several(value) for value in map(self._value(field), over)]
         counts = Counter(each for some in values for each in some)
-        return counting.facet(counting.by_frequency(counts), sum(not some for some in values), on)
+        return facets.facet(facets.by_frequency(counts), sum(not some for some in values), on)
 
-    def _stats(self, field: str, over: list[Listed]) -> Object:
+    def _stats(self, field: str, over: list[ListedObject]) -> Object:
         values = [value for value in map(self._value(field), over) if value is not None]
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-            raise refusal.bad(f"stats: {field[:60]} has no numbers")
-        return counting.stats(Counter(values), len(over) - len(values))
+            raise errors.bad_request(f"stats: {field[:60]} has no numbers")
+        return facets.stats(Counter(values), len(over) - len(values))
 
 
-def _nothing(_listed: Listed) -> tuple[str, ...]:
+def _nothing(_listed: ListedObject) -> tuple[str, ...]:
     return ()
 
 

@@ -4,11 +4,11 @@ import json
 from typing import Any, NamedTuple
 
 from proxy.sandbox.catalog import matching, records, search_hits, store
-from proxy.sandbox.legacy_v3 import criteria, refusal, shelf
+from proxy.sandbox.legacy_v3 import criteria, disturbed_catalog, errors
 
-MOST_QUERIES, LIMIT, MOST_ITEMS, MOST_REACHED = 20, 3, 20, 100
+MOST_QUERIES, LIMIT, MAX_ITEMS, MAX_REACHED = 20, 3, 20, 100
 # Letters and digits that a number with a wildcard needs.
-LEAST_LITERAL = 3
+MIN_LITERAL = 3
 
 _DEFAULTS: dict[str, Any] = {
     "q": "",
@@ -24,28 +24,28 @@ _DEFAULTS: dict[str, Any] = {
 _TEXTS = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku")
 
 
-class Found(NamedTuple):
+class MatchResult(NamedTuple):
     """What one query found: copies of the page and all hits, or what is wrong with it."""
 
-    page: list[shelf.Copy]
+    page: list[disturbed_catalog.PartCopy]
     hits: int
     error: str | None = None
 
 
-class _MistakenError(Exception):
+class _InvalidQueryError(Exception):
     """What is wrong with a query, in words; the others are answered."""
 
 
 def read(queries: str | None) -> list[dict[str, Any]]:
     """The queries with all keys of the echo, defaults where they were not sent."""
     if not queries:
-        raise refusal.bad("queries argument is missing")
+        raise errors.bad_request("queries argument is missing")
     try:
         found = json.loads(queries, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise refusal.bad("queries is not JSON") from None
+        raise errors.bad_request("queries is not JSON") from None
     if not isinstance(found, list) or len(found) > MOST_QUERIES:
-        raise refusal.bad(f"queries is not a list of at most {MOST_QUERIES} queries")
+        raise errors.bad_request(f"queries is not a list of at most {MOST_QUERIES} queries")
     return [_with_defaults(each) for each in found]
 
 
@@ -54,20 +54,22 @@ def echo(query: dict[str, Any]) -> dict[str, Any]:
     return {**{name: query[name] for name in _DEFAULTS}, "__class__": "PartsMatchQuery"}
 
 
-class Matcher:
+class LegacyMatcher:
     """Answers queries from one catalog."""
 
     def __init__(self, catalog: store.Catalog, country: str) -> None:
         self._catalog, self._country = catalog, country
 
-    def answer(self, query: dict[str, Any], there: shelf.Shelf, *, exact_only: bool) -> Found:
+    def answer(
+        self, query: dict[str, Any], there: disturbed_catalog.DisturbedCatalog, *, exact_only: bool
+    ) -> MatchResult:
         """The page of one query."""
         try:
             _check(query)
-        except _MistakenError as mistake:
-            return Found([], 0, str(mistake))
+        except _InvalidQueryError as mistake:
+            return MatchResult([], 0, str(mistake))
         found = self._hits(query, exact_only=exact_only)
-        return Found(there.page(found, query["start"], query["limit"]), there.count(found))
+        return MatchResult(there.page(found, query["start"], query["limit"]), there.count(found))
 
     def _hits(self, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
         """All that match, best first: every filter has to hold."""
@@ -135,12 +137,12 @@ def _with_defaults(query: Any) -> dict[str, Any]:
 
 def _check(query: dict[str, Any]) -> None:
     if "" in query:
-        raise _MistakenError(query[""])
+        raise _InvalidQueryError(query[""])
     for name in _TEXTS:
         if query[name] is not None and not isinstance(query[name], str):
-            raise _MistakenError(f"{name} is not a string")
+            raise _InvalidQueryError(f"{name} is not a string")
     if not any((query[name] or "").strip() for name in _TEXTS):
-        raise _MistakenError("Missing search filters")
+        raise _InvalidQueryError("Missing search filters")
     _check_page(query)
     for name in ("mpn", "sku", "mpn_or_sku"):
         if query[name]:
@@ -151,21 +153,21 @@ def _check_page(query: dict[str, Any]) -> None:
     start, limit = query["start"], query["limit"]
     for name in ("start", "limit"):
         if type(query[name]) is not int or query[name] < 0:
-            raise _MistakenError(f"{name} is not an integer from 0 on")
-    if limit > MOST_ITEMS:
-        raise _MistakenError(f"limit is more than {MOST_ITEMS}")
-    if start + limit > MOST_REACHED:
-        raise _MistakenError(f"start and limit are more than {MOST_REACHED} together")
+            raise _InvalidQueryError(f"{name} is not an integer from 0 on")
+    if limit > MAX_ITEMS:
+        raise _InvalidQueryError(f"limit is more than {MAX_ITEMS}")
+    if start + limit > MAX_REACHED:
+        raise _InvalidQueryError(f"start and limit are more than {MAX_REACHED} together")
 
 
 def _check_number(name: str, number: str) -> None:
     letters = len(matching.normalise(number))
     if not letters:
-        raise _MistakenError(f"{name} has no letters or digits")
+        raise _InvalidQueryError(f"{name} has no letters or digits")
     if "*" in number and name == "sku":
-        raise _MistakenError("sku has a wildcard")
-    if "*" in number and letters < LEAST_LITERAL:
-        raise _MistakenError(f"{name} has fewer than {LEAST_LITERAL} letters and digits beside its wildcard")
+        raise _InvalidQueryError("sku has a wildcard")
+    if "*" in number and letters < MIN_LITERAL:
+        raise _InvalidQueryError(f"{name} has fewer than {MIN_LITERAL} letters and digits beside its wildcard")
 
 
 def _conditions(query: dict[str, Any]) -> records.SearchConditions:

@@ -5,19 +5,23 @@ from collections.abc import Iterable
 from typing import Any
 
 from proxy.sandbox.catalog import listings, records
-from proxy.sandbox.legacy_v3 import companies, drawing, only_v3
+from proxy.sandbox.legacy_v3 import companies, disturbances, synthetic_values
 
 Object = dict[str, Any]
 
 
-class Offers:
+class OfferObjects:
     """Makes them for callers of one market. `country` goes into click links, `currency` is the home currency."""
 
-    def __init__(self, known: companies.Companies, country: str, currency: str) -> None:
+    def __init__(self, known: companies.CompanyObjects, country: str, currency: str) -> None:
         self._known, self._country, self._currency = known, country, currency
 
     def of(
-        self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str, draws: drawing.Draws
+        self,
+        part_id: str,
+        sellers: Iterable[records.SellerOffers],
+        apikey: str,
+        draws: disturbances.RequestDisturbances,
     ) -> list[Object]:
         """All offers but those of brokers, in v3's order."""
         found = [(seller, offer) for seller in sellers if not seller.is_broker for offer in seller.offers]
@@ -31,7 +35,12 @@ class Offers:
         return [self._listing(part_id, seller, apikey) for seller in sellers if seller.is_broker]
 
     def _offer(
-        self, part_id: str, seller: records.SellerOffers, offer: records.Offer, apikey: str, draws: drawing.Draws
+        self,
+        part_id: str,
+        seller: records.SellerOffers,
+        offer: records.Offer,
+        apikey: str,
+        draws: disturbances.RequestDisturbances,
     ) -> Object:
         company, region = seller.company, offer.eligible_region
         factor = draws.price(offer.id) if draws.active else 1.0
@@ -39,14 +48,14 @@ class Offers:
         return {
             "sku": offer.sku,
             "packaging": offer.packaging,
-            "on_order_eta": only_v3.on_order_eta(offer),
+            "on_order_eta": synthetic_values.on_order_eta(offer),
             "last_updated": offer.updated,
             "order_multiple": offer.order_multiple,
             "in_stock_quantity": pieces,
             "eligible_region": region or "",
             "moq": offer.moq,
             "on_order_quantity": offer.on_order_quantity,
-            "octopart_rfq_url": only_v3.rfq_url(part_id, offer.id, seller.is_rfq),
+            "octopart_rfq_url": synthetic_values.rfq_url(part_id, offer.id, seller.is_rfq),
             "__class__": "PartOffer",
             "seller": self._known.seller(company),
             "product_url": self._click_url(part_id, company.id, offer.id, apikey),
@@ -55,7 +64,7 @@ class Offers:
             "factory_lead_days": offer.factory_lead_days,
             "prices": _prices(offer.prices, factor),
             "multipack_quantity": None if offer.multipack_quantity is None else str(offer.multipack_quantity),
-            "_custom": only_v3.custom(company.id, offer),
+            "_custom": synthetic_values.custom(company.id, offer),
             "is_authorized": seller.is_authorized,
             "is_realtime": False,
         }
@@ -63,7 +72,7 @@ class Offers:
     def _listing(self, part_id: str, seller: records.SellerOffers, apikey: str) -> Object:
         first = seller.offers[0].id if seller.offers else None
         return {
-            "octopart_rfq_url": only_v3.rfq_url(part_id, first or "", seller.is_rfq),
+            "octopart_rfq_url": synthetic_values.rfq_url(part_id, first or "", seller.is_rfq),
             "__class__": "BrokerListing",
             "seller": self._known.seller(seller.company),
             "listing_url": first and self._click_url(part_id, seller.company.id, first, apikey),

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from proxy.sandbox.catalog import columns, pricing, records, search_hits, store
-from proxy.sandbox.legacy_v3 import companies, criteria, refusal, spec_names
+from proxy.sandbox.legacy_v3 import companies, criteria, errors, spec_names
 
 CatalogFilter = tuple[str, tuple[str, ...]]
 Named = records.Company | records.Category
@@ -27,7 +27,7 @@ def _no_other(_named: Named) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SearchField:
     """A field. `key` is the catalog's filter, `sort` its sort key ("" where it has none); `shown` is how the field
     names a company or category, `also` how else a filter may; `values` reads its values of a part."""
 
@@ -38,7 +38,7 @@ class Field:
     shown: Callable[[Any], str] = str
     also: Callable[[Any], Iterable[str]] = _no_other
     values: Callable[[records.Part], list[Any]] | None = None
-    spec: spec_names.Meant | None = None
+    spec: spec_names.SpecDefinition | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -48,11 +48,11 @@ class Field:
     def values_of(self, part: records.Part) -> list[Any]:
         """Its values of a part. Refused where a part's cannot be told one by one."""
         if self.values is None:
-            raise refusal.bad(f"{self.name} can only be filtered by whole values and counted")
+            raise errors.bad_request(f"{self.name} can only be filtered by whole values and counted")
         return self.values(part)
 
     @property
-    def range(self) -> spec_names.Range | None:
+    def range(self) -> spec_names.SpecRange | None:
         """The attributes of a spec that is a range."""
         return self.spec.range if self.spec else None
 
@@ -72,7 +72,7 @@ class Field:
         return next(iter(self.values_of(part)), None)
 
 
-class Conditions(NamedTuple):
+class SplitCriteria(NamedTuple):
     """Criteria, taken apart: what the catalog filters by itself, the numbers of the parts that meet others, and what is
     left to `passes`."""
 
@@ -85,24 +85,24 @@ class PartFields:
     """The fields of one catalog's parts."""
 
     def __init__(
-        self, catalog: store.Catalog, known: companies.Companies, names: spec_names.SpecNames, country: str
+        self, catalog: store.Catalog, known: companies.CompanyObjects, names: spec_names.SpecNames, country: str
     ) -> None:
         self._catalog, self._known, self._names, self._country = catalog, known, names, country
         self._fields = {each.name: each for each in self._listed()}
 
-    def of(self, name: str) -> Field:
+    def of(self, name: str) -> SearchField:
         """The field of that name. Refuses one that parts do not have."""
         field = self._fields.get(name) or self._spec(name)
         if field is None:
-            raise refusal.bad(
+            raise errors.bad_request(
                 f"parts have no field {name[:60]}; they have {', '.join(self._fields)}, specs.<key>.value"
             )
         return field
 
-    def conditions(self, wanted: Iterable[criteria.Criterion]) -> Conditions:
+    def conditions(self, wanted: Iterable[criteria.Criterion]) -> SplitCriteria:
         """The criteria taken apart."""
         filters: list[CatalogFilter] = []
-        found = Conditions(records.SearchConditions(), [], [])
+        found = SplitCriteria(records.SearchConditions(), [], [])
         in_stock = False
         for each in wanted:
             field = self.of(each.field)
@@ -120,7 +120,7 @@ class PartFields:
         return found._replace(catalog=records.SearchConditions(tuple(filters), in_stock_only=in_stock))
 
     def by_source(
-        self, field: Field, hits: search_hits.SearchHits
+        self, field: SearchField, hits: search_hits.SearchHits
     ) -> list[tuple[records.CatalogAttribute, search_hits.SearchHits]]:
         """The attributes that a spec's values are from, each with those of the hits whose value it has; a part has the
         value and both ends of a range."""
@@ -129,7 +129,7 @@ class PartFields:
             return [] if spec is None else [(source.attribute, hits) for source in spec.sources]
         return [(attribute, hits.intersect(rows)) for attribute, rows in self._having(spec)]
 
-    def having(self, spec: spec_names.Meant, hits: search_hits.SearchHits) -> search_hits.SearchHits:
+    def having(self, spec: spec_names.SpecDefinition, hits: search_hits.SearchHits) -> search_hits.SearchHits:
         """The hits that have a spec."""
         return hits.intersect(
             np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
@@ -154,7 +154,7 @@ class PartFields:
             return self._catalog.hits_for([part.id for part in parts if part is not None]).rows
         return None
 
-    def _catalog_filter(self, field: Field, wanted: criteria.Criterion) -> CatalogFilter | None:
+    def _catalog_filter(self, field: SearchField, wanted: criteria.Criterion) -> CatalogFilter | None:
         if not field.key or (field.counted != "spec" and wanted.is_range):
             return None
         if field.counted == "spec":
@@ -170,7 +170,7 @@ class PartFields:
         # v3 compared values as they are: a name that nobody has finds nothing.
         return field.key, tuple(ids)
 
-    def _spec(self, name: str) -> Field | None:
+    def _spec(self, name: str) -> SearchField | None:
         asked = _SPEC.fullmatch(name)
         spec = self._names.meant(asked[1], asked[2]) if asked else None
         if spec is None:
@@ -186,9 +186,9 @@ class PartFields:
             found = spec.spec_of(part)
             return [] if found is None else spec_names.values(found)
 
-        return Field(name, "spec", shortname, shortname, values=values, spec=spec)
+        return SearchField(name, "spec", shortname, shortname, values=values, spec=spec)
 
-    def _having(self, spec: spec_names.Meant) -> list[tuple[records.CatalogAttribute, columns.Array]]:
+    def _having(self, spec: spec_names.SpecDefinition) -> list[tuple[records.CatalogAttribute, columns.Array]]:
         """The attributes of a spec, each with the numbers of the parts whose value it has."""
         found: list[tuple[records.CatalogAttribute, columns.Array]] = []
         for source in spec.sources:
@@ -198,7 +198,7 @@ class PartFields:
             found.append((source.attribute, rows))
         return found
 
-    def _meeting(self, spec: spec_names.Meant, wanted: criteria.Criterion) -> columns.Array:
+    def _meeting(self, spec: spec_names.SpecDefinition, wanted: criteria.Criterion) -> columns.Array:
         """The numbers of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
         found = [np.zeros(0, np.int64)]
         for attribute, rows in self._having(spec):
@@ -206,7 +206,7 @@ class PartFields:
             found.append(np.intersect1d(rows, self._rows(filter_)))
         return np.concatenate(found)
 
-    def _meeting_range(self, spec: spec_names.Meant, wanted: criteria.Criterion) -> columns.Array:
+    def _meeting_range(self, spec: spec_names.SpecDefinition, wanted: criteria.Criterion) -> columns.Array:
         """The numbers of the parts whose range has something in common with one that is asked for, or whose value is in
         it; one value is a range from it to it."""
         if wanted.has_wildcard or (wanted.is_range and wanted.low is wanted.high is None):
@@ -218,7 +218,7 @@ class PartFields:
                 found += self._in_common(spec.range, low or "", high or "")
         return np.concatenate(found)
 
-    def _in_common(self, spec: spec_names.Range, low: str, high: str) -> Iterable[columns.Array]:
+    def _in_common(self, spec: spec_names.SpecRange, low: str, high: str) -> Iterable[columns.Array]:
         ends = [(spec.high, f"({low}__)")] if low else []
         ends += [(spec.low, f"(__{high})")] if high else []
         yield reduce(np.intersect1d, (self._rows((shortname, (text,))) for shortname, text in ends))
@@ -230,9 +230,9 @@ class PartFields:
         try:
             return self._catalog.search("", records.SearchConditions(filters)).rows
         except ValueError as error:
-            raise refusal.bad(str(error)) from None
+            raise errors.bad_request(str(error)) from None
 
-    def _listed(self) -> Iterable[Field]:
+    def _listed(self) -> Iterable[SearchField]:
         known = self._known
         makers: list[tuple[str, Callable[[records.Company], str]]] = [
             ("brand.name", lambda company: company.name),
@@ -243,7 +243,7 @@ class PartFields:
         ]
         for name, shown in makers:
             sort = "manufacturer.displayname" if name.endswith("name") else ""
-            yield Field(name, "maker", "manufacturer_id", sort, shown, values=partial(_of_maker, shown))
+            yield SearchField(name, "maker", "manufacturer_id", sort, shown, values=partial(_of_maker, shown))
         sellers: list[tuple[str, Callable[[records.Company], str]]] = [
             ("offers.seller.name", known.seller_name),
             ("offers.seller.uid", lambda company: str(known.seller(company)["uid"])),
@@ -251,22 +251,22 @@ class PartFields:
         ]
         for name, shown in sellers:
             also = known.other_names if name == "offers.seller.name" else _no_other
-            yield Field(name, "seller", "distributor_id", shown=shown, also=also)
-        yield Field("category_uids", "category", "category_id", shown=known.category_uid)
-        yield Field("avg_avail", "stock", values=lambda part: [pricing.avg_avail(self.sellers(part))])
-        yield Field("avg_price", "values", sort="avg_price", values=lambda part: self._prices(part, pricing.mean))
-        yield Field(
+            yield SearchField(name, "seller", "distributor_id", shown=shown, also=also)
+        yield SearchField("category_uids", "category", "category_id", shown=known.category_uid)
+        yield SearchField("avg_avail", "stock", values=lambda part: [pricing.avg_avail(self.sellers(part))])
+        yield SearchField("avg_price", "values", sort="avg_price", values=lambda part: self._prices(part, pricing.mean))
+        yield SearchField(
             "median_price_1000",
             "values",
             sort="median_price_1000",
             values=lambda part: self._prices(part, pricing.median),
         )
-        yield Field(
+        yield SearchField(
             "num_authsuppliers", "values", sort="num_authsuppliers", values=lambda part: [self._authorized(part)]
         )
-        yield Field("mpn", "values", sort="mpn", values=lambda part: [part.mpn])
-        yield Field("uid", "values", values=lambda part: [part.v3uid])
-        yield Field("descriptions.value", "values", values=lambda part: [each.text for each in part.descriptions])
+        yield SearchField("mpn", "values", sort="mpn", values=lambda part: [part.mpn])
+        yield SearchField("uid", "values", values=lambda part: [part.v3uid])
+        yield SearchField("descriptions.value", "values", values=lambda part: [each.text for each in part.descriptions])
 
     def sellers(self, part: records.Part) -> tuple[records.SellerOffers, ...]:
         """Who lists a part."""
@@ -284,7 +284,7 @@ def _of_maker(shown: Callable[[records.Company], str], part: records.Part) -> li
     return [shown(part.manufacturer)]
 
 
-def _only(spec: spec_names.Meant) -> records.CatalogAttribute:
+def _only(spec: spec_names.SpecDefinition) -> records.CatalogAttribute:
     return spec.sources[0].attribute
 
 

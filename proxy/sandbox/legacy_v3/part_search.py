@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from proxy.sandbox.catalog import records, search_hits, store
-from proxy.sandbox.legacy_v3 import asked, counting, criteria, part_fields, refusal, shelf, spec_names
+from proxy.sandbox.legacy_v3 import criteria, disturbed_catalog, errors, facets, part_fields, search_request, spec_names
 
 Object = dict[str, Any]
 # A spec_drilldown looks at so many of the best hits, and finds so many specs.
@@ -14,10 +14,10 @@ _LOOKED_AT, _SUGGESTED = 100, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PartSearchResult:
     """What a search found: copies of the page, all hits, and the counts."""
 
-    page: list[shelf.Copy]
+    page: list[disturbed_catalog.PartCopy]
     hits: int
     facets: Object
     facet_queries: Object
@@ -39,7 +39,9 @@ class PartSearch:
     def __init__(self, catalog: store.Catalog, fields: part_fields.PartFields) -> None:
         self._catalog, self._fields = catalog, fields
 
-    def search(self, search: asked.Search, there: shelf.Shelf) -> Found:
+    def search(
+        self, search: search_request.LegacySearch, there: disturbed_catalog.DisturbedCatalog
+    ) -> PartSearchResult:
         """A page of what matches, with the counts."""
         wanted = search.criteria
         hits = self._hits(search, wanted, there)
@@ -51,7 +53,7 @@ class PartSearch:
             for results in counted:
                 if name in results:
                     results[name] = {**results[name], "spec_drilldown_rank": rank}
-        return Found(
+        return PartSearchResult(
             there.page(hits, search.start, search.limit),
             there.count(hits),
             counted[0],
@@ -61,7 +63,10 @@ class PartSearch:
         )
 
     def _hits(
-        self, search: asked.Search, wanted: list[criteria.Criterion], there: shelf.Shelf
+        self,
+        search: search_request.LegacySearch,
+        wanted: list[criteria.Criterion],
+        there: disturbed_catalog.DisturbedCatalog,
     ) -> search_hits.SearchHits:
         """All parts that match, best first."""
         conditions, inside, left = self._fields.conditions(wanted)
@@ -74,50 +79,70 @@ class PartSearch:
             sort = key if alone else ""
             found = self._catalog.search(search.q, conditions, sort, bool(sort) and downwards)
         except ValueError as error:
-            raise refusal.bad(str(error)) from None
+            raise errors.bad_request(str(error)) from None
         for rows in inside:
             found = found.intersect(rows)
         if left:
             found = self._passing(found, left, there)
         if not alone and order not in ([], [(None, True)]):
             keys = [(field and self._key(field, down, there), down) for field, down in order]
-            found = self._catalog.hits_for(counting.ordered(list(found.ids), keys))
+            found = self._catalog.hits_for(facets.ordered(list(found.ids), keys))
         if there.differs:
             found = self._catalog.hits_for(list(dict.fromkeys(copy.id for copy in there.copies(found.ids))))
         return found
 
     def _passing(
-        self, found: search_hits.SearchHits, wanted: list[criteria.Criterion], there: shelf.Shelf
+        self, found: search_hits.SearchHits, wanted: list[criteria.Criterion], there: disturbed_catalog.DisturbedCatalog
     ) -> search_hits.SearchHits:
         """The hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have them."""
         for each in wanted:
             found = found.intersect(named) if (named := self._fields.named(each)) is not None else found
-        passing = (id_ for id_ in found.ids if self._fields.passes(there.part(shelf.Copy(id_)), wanted))
+        passing = (id_ for id_ in found.ids if self._fields.passes(there.part(disturbed_catalog.PartCopy(id_)), wanted))
         return self._catalog.hits_for(list(passing))
 
-    def _key(self, field: part_fields.Field, downwards: bool, there: shelf.Shelf) -> Callable[[str], Any]:
-        return lambda id_: field.sort_value(there.part(shelf.Copy(id_)), downwards)
+    def _key(
+        self, field: part_fields.SearchField, downwards: bool, there: disturbed_catalog.DisturbedCatalog
+    ) -> Callable[[str], Any]:
+        return lambda id_: field.sort_value(there.part(disturbed_catalog.PartCopy(id_)), downwards)
 
     def _over(
-        self, search: asked.Search, on: asked.Count, excluded: Callable[[str], bool], there: shelf.Shelf
+        self,
+        search: search_request.LegacySearch,
+        on: search_request.CountOptions,
+        excluded: Callable[[str], bool],
+        there: disturbed_catalog.DisturbedCatalog,
     ) -> search_hits.SearchHits:
         """The hits that a count is over."""
         wanted = [each for each in search.criteria if not (on.exclude_filter and excluded(each.field))]
         return self._hits(replace(search, order=()), wanted, there)
 
-    def _count(self, search: asked.Search, query: str, there: shelf.Shelf) -> int:
+    def _count(self, search: search_request.LegacySearch, query: str, there: disturbed_catalog.DisturbedCatalog) -> int:
         hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], there)
         return there.count(hits)
 
-    def _facet(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
+    def _facet(
+        self,
+        name: str,
+        on: search_request.CountOptions,
+        search: search_request.LegacySearch,
+        there: disturbed_catalog.DisturbedCatalog,
+    ) -> Object:
         return self._facet_of(name, self._over(search, on, name.__eq__, there), on, there)
 
-    def _facet_of(self, name: str, hits: search_hits.SearchHits, on: asked.Count, there: shelf.Shelf) -> Object:
+    def _facet_of(
+        self,
+        name: str,
+        hits: search_hits.SearchHits,
+        on: search_request.CountOptions,
+        there: disturbed_catalog.DisturbedCatalog,
+    ) -> Object:
         field = self._fields.of(name)
         counts = self._counted(field, hits, there)
-        return counting.facet(counts, self._missing(field, hits, counts), on)
+        return facets.facet(counts, self._missing(field, hits, counts), on)
 
-    def _counted(self, field: part_fields.Field, hits: search_hits.SearchHits, there: shelf.Shelf) -> counting.Counts:
+    def _counted(
+        self, field: part_fields.SearchField, hits: search_hits.SearchHits, there: disturbed_catalog.DisturbedCatalog
+    ) -> facets.Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
             return self._spec_counts(field, hits)
@@ -130,9 +155,9 @@ class PartSearch:
         }.get(field.counted)
         if counted is not None:
             return [(field.shown(named), count) for named, count in counted(hits)]
-        return counting.by_frequency(Counter(self._values(field, hits, there)))
+        return facets.by_frequency(Counter(self._values(field, hits, there)))
 
-    def _spec_counts(self, field: part_fields.Field, hits: search_hits.SearchHits) -> counting.Counts:
+    def _spec_counts(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> facets.Counts:
         found = [
             (_value(attribute, *bucket[:2]), bucket[2])
             for attribute, some in self._fields.by_source(field, hits)
@@ -143,11 +168,13 @@ class PartSearch:
             merged[value] += count
         return merged.most_common()
 
-    def _values(self, field: part_fields.Field, hits: search_hits.SearchHits, there: shelf.Shelf) -> Iterator[Any]:
+    def _values(
+        self, field: part_fields.SearchField, hits: search_hits.SearchHits, there: disturbed_catalog.DisturbedCatalog
+    ) -> Iterator[Any]:
         """Every value that some hit has of the field."""
-        return (value for id_ in hits.ids for value in field.values_of(there.part(shelf.Copy(id_))))
+        return (value for id_ in hits.ids for value in field.values_of(there.part(disturbed_catalog.PartCopy(id_))))
 
-    def _missing(self, field: part_fields.Field, hits: search_hits.SearchHits, counts: counting.Counts) -> int:
+    def _missing(self, field: part_fields.SearchField, hits: search_hits.SearchHits, counts: facets.Counts) -> int:
         """Hits without a value."""
         if field.counted == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
@@ -155,36 +182,42 @@ class PartSearch:
             return hits.hits - self._with_value(field, hits)
         return max(0, hits.hits - sum(count for _, count in counts))
 
-    def _with_value(self, field: part_fields.Field, hits: search_hits.SearchHits) -> int:
+    def _with_value(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> int:
         if field.spec is not None and field.range:  # and for its value and each end
             return self._fields.having(field.spec, hits).hits
         sources = self._fields.by_source(field, hits)
         return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
 
-    def _stats(self, name: str, on: asked.Count, search: asked.Search, there: shelf.Shelf) -> Object:
+    def _stats(
+        self,
+        name: str,
+        on: search_request.CountOptions,
+        search: search_request.LegacySearch,
+        there: disturbed_catalog.DisturbedCatalog,
+    ) -> Object:
         return self._stats_of(name, self._over(search, on, name.__eq__, there), there)
 
-    def _stats_of(self, name: str, hits: search_hits.SearchHits, there: shelf.Shelf) -> Object:
+    def _stats_of(self, name: str, hits: search_hits.SearchHits, there: disturbed_catalog.DisturbedCatalog) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:
             numbers = Counter(self._values(field, hits, there))
             if not all(isinstance(number, int | float) for number in numbers):
-                raise refusal.bad(f"stats: {name[:60]} has no numbers")
+                raise errors.bad_request(f"stats: {name[:60]} has no numbers")
         for attribute, some in self._fields.by_source(field, hits):
             buckets = self._catalog.spec_counts(some, attribute.shortname).buckets
             numbers.update({number: count for _, number, count in buckets if number is not None})
         having = self._with_value(field, hits) if field.range else numbers.total()
-        return counting.stats(numbers, hits.hits - having)
+        return facets.stats(numbers, hits.hits - having)
 
-    def _drilldown(self, search: asked.Search, there: shelf.Shelf) -> Drilldown:
+    def _drilldown(self, search: search_request.LegacySearch, there: disturbed_catalog.DisturbedCatalog) -> Drilldown:
         """The specs that most of the best hits have, with facets, and with statistics of those that are numbers."""
         on = search.drilldown
         if on is None or not on.include:
             return Drilldown({}, {}, {})
-        over = asked.Count(True, on.exclude_filter)
+        over = search_request.CountOptions(True, on.exclude_filter)
         hits = self._over(search, on, _is_spec, there)
-        best = [there.part(shelf.Copy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
+        best = [there.part(disturbed_catalog.PartCopy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
         names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: on.limit]
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(

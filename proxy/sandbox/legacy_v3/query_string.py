@@ -3,7 +3,7 @@
 import re
 from urllib.parse import parse_qsl
 
-from proxy.sandbox.legacy_v3 import refusal
+from proxy.sandbox.legacy_v3 import errors
 
 _BRACKETS = re.compile(r"(.+?)\[\d*\]", re.DOTALL)
 _YES, _NO = ("true", "1", ""), ("false", "0")
@@ -34,14 +34,14 @@ class QueryString:
         if value is None or value.lower() in _NO:
             return False
         if value.lower() not in _YES:
-            raise refusal.bad(f"{name} is not a boolean: {value[:40]}")
+            raise errors.bad_request(f"{name} is not a boolean: {value[:40]}")
         return True
 
     def number(self, name: str, default: int, most: int) -> int:
         """A whole number from 0 to `most`."""
         value = self.one(name) or str(default)
         if not re.fullmatch("[0-9]{1,9}", value) or int(value) > most:
-            raise refusal.bad(f"{name} is not an integer from 0 to {most}: {value[:40]}")
+            raise errors.bad_request(f"{name} is not an integer from 0 to {most}: {value[:40]}")
         return int(value)
 
 

@@ -1,48 +1,80 @@
 """The old v3 service without its HTTP: from a query string to what is answered (contract v3-rest.md §1-§4)."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.kit import clock as clocks
+from proxy.kit import windows
 from proxy.sandbox.catalog import store
 from proxy.sandbox.legacy_v3 import (
-    asked,
-    drawing,
-    keys,
+    disturbances,
+    disturbed_catalog,
+    errors,
     listing,
     match,
     objects,
     part_search,
+    projection,
     query_string,
-    refusal,
+    search_request,
     settings,
-    shape,
-    shelf,
 )
 
+
+class LegacyKeys:
+    """The apikeys of one service."""
+
+    def __init__(self, apikeys: Sequence[str], per_second: int | None, clock: clocks.Clock) -> None:
+        limits = () if per_second is None else (windows.Window(per_second, 1),)
+        self._windows = {apikey: windows.Windows(limits, clock) for apikey in apikeys}
+        self._counted: Counter[str] = Counter()
+
+    def admit(self, apikey: str | None) -> str:
+        """The key of a request that is served, which is counted. Refuses all others."""
+        if not apikey:
+            raise errors.bad_request("apikey argument is missing")
+        window = self._windows.get(apikey)
+        if window is None:
+            raise errors.LegacyError(403, "Forbidden request")
+        if window.try_take() > 0:
+            raise errors.LegacyError(429, "Too many requests")
+        self._counted[apikey] += 1
+        return apikey
+
+    def requests(self, apikey: str) -> int:
+        """HTTP requests of a key that were served, errors among them."""
+        return self._counted[apikey]
+
+    def counted(self) -> dict[str, int]:
+        """The same of all keys, which are called key 1, key 2, … in the order of the settings."""
+        return {f"key {number}": self._counted[apikey] for number, apikey in enumerate(self._windows, 1)}
+
+
 Object = dict[str, Any]
-MOST_UIDS = 100
+MAX_UIDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class LegacyRequest:
     """One request: what it says, whose it is, what strikes it, and when it came, in the clock's monotonic seconds."""
 
     given: query_string.QueryString
     apikey: str = field(repr=False)
-    draws: drawing.Draws
+    draws: disturbances.RequestDisturbances
     started: float
 
 
-class Service:
+class LegacyService:
     """Answers the 13 endpoints. `disturbances` can be replaced at any moment, `keys` counts requests."""
 
     def __init__(self, chosen: settings.LegacySettings, catalog: store.Catalog, clock: clocks.Clock, seed: int) -> None:
-        self.keys = keys.Keys(chosen.apikeys, chosen.requests_per_second, clock)
-        self.disturbances = drawing.Disturbances(chosen.disturbances, clock, seed)
+        self.keys = LegacyKeys(chosen.apikeys, chosen.requests_per_second, clock)
+        self.disturbances = disturbances.DisturbanceInjector(chosen.disturbances, clock, seed)
         self._chosen, self._catalog, self._clock = chosen, catalog, clock
-        self._matcher = match.Matcher(catalog, chosen.country)
-        self._objects = objects.Objects(catalog, chosen.country, chosen.currency)
+        self._matcher = match.LegacyMatcher(catalog, chosen.country)
+        self._objects = objects.LegacyObjects(catalog, chosen.country, chosen.currency)
 
     @property
     def apikeys(self) -> tuple[str, ...]:
@@ -53,15 +85,15 @@ class Service:
         """HTTP requests of a key that were served."""
         return self.keys.requests(apikey)
 
-    def caller(self, given: query_string.QueryString, draws: drawing.Draws) -> Caller:
+    def caller(self, given: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
         """Who asks. Refuses whom the service does not serve."""
-        return Caller(given, self.keys.admit(given.one("apikey")), draws, self._clock.monotonic())
+        return LegacyRequest(given, self.keys.admit(given.one("apikey")), draws, self._clock.monotonic())
 
-    def match(self, caller: Caller) -> Object:
+    def match(self, caller: LegacyRequest) -> Object:
         """A PartsMatchResponse."""
         queries = match.read(caller.given.one("queries"))
         exact_only = caller.given.flag("exact_only")
-        seen, there = self._shape(caller, "Part"), shelf.Shelf(self._catalog, caller.draws)
+        seen, there = self._shape(caller, "Part"), disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
         found = [self._matcher.answer(query, there, exact_only=exact_only) for query in queries]
         echo = {
             "exact_only": exact_only,
@@ -80,35 +112,35 @@ class Service:
         ]
         return {"msec": self._msec(caller), "request": echo, "__class__": "PartsMatchResponse", "results": results}
 
-    def search(self, caller: Caller, name: str) -> Object:
+    def search(self, caller: LegacyRequest, name: str) -> Object:
         """A SearchResponse."""
-        search, seen = asked.read(caller.given), self._shape(caller, name)
+        search, seen = search_request.read(caller.given), self._shape(caller, name)
         if name == "Part":
             return self._search_parts(caller, search, seen)
         found = self._objects.listings[name].search(search)
         results = [_result(self._objects.listed(each, name, seen), None) for each in found.page]
         return self._response(search, results, found, caller)
 
-    def get_one(self, caller: Caller, name: str, uid: str) -> Object:
+    def get_one(self, caller: LegacyRequest, name: str, uid: str) -> Object:
         """One object, bare."""
         found: Object | None = self._get(caller, name, [uid]).get(uid)
         if found is None:
-            raise refusal.Refusal(404, f"{name} not found")
+            raise errors.LegacyError(404, f"{name} not found")
         return found
 
-    def get_multi(self, caller: Caller, name: str) -> Object:
+    def get_multi(self, caller: LegacyRequest, name: str) -> Object:
         """Several by the uids they were asked for, in an object that has no class; unknown ones are left out."""
         wanted = list(dict.fromkeys(caller.given.all("uid")))
-        if not 1 <= len(wanted) <= MOST_UIDS:
-            raise refusal.bad(f"uid argument has {len(wanted)} uids; it takes 1 to {MOST_UIDS}")
+        if not 1 <= len(wanted) <= MAX_UIDS:
+            raise errors.bad_request(f"uid argument has {len(wanted)} uids; it takes 1 to {MAX_UIDS}")
         return self._get(caller, name, wanted)
 
-    def _get(self, caller: Caller, name: str, wanted: list[str]) -> Object:
+    def _get(self, caller: LegacyRequest, name: str, wanted: list[str]) -> Object:
         seen = self._shape(caller, name)
         if name != "Part":
             listed = {uid: self._objects.known(name, uid) for uid in wanted}
             return {uid: self._objects.listed(each, name, seen) for uid, each in listed.items() if each is not None}
-        there = shelf.Shelf(self._catalog, caller.draws)
+        there = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
         found = {uid: there.by_uid(uid) for uid in wanted}
         return {
             uid: self._objects.part(part, seen, caller.apikey, caller.draws)
@@ -116,8 +148,10 @@ class Service:
             if part is not None
         }
 
-    def _search_parts(self, caller: Caller, search: asked.Search, seen: shape.Shape) -> Object:
-        there = shelf.Shelf(self._catalog, caller.draws)
+    def _search_parts(
+        self, caller: LegacyRequest, search: search_request.LegacySearch, seen: projection.LegacyProjection
+    ) -> Object:
+        there = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
         found = self._objects.search.search(search, there)
         results = [
             _result(self._part(copy, there, seen, caller), there.part(copy).short_description) for copy in found.page
@@ -129,14 +163,24 @@ class Service:
             "user_currency": self._chosen.currency,
         }
 
-    def _shape(self, caller: Caller, name: str) -> shape.Shape:
-        return shape.read(caller.given, name, self._objects.spec_names.shown_as)
+    def _shape(self, caller: LegacyRequest, name: str) -> projection.LegacyProjection:
+        return projection.read(caller.given, name, self._objects.spec_names.shown_as)
 
-    def _part(self, copy: shelf.Copy, there: shelf.Shelf, seen: shape.Shape, caller: Caller) -> Object:
+    def _part(
+        self,
+        copy: disturbed_catalog.PartCopy,
+        there: disturbed_catalog.DisturbedCatalog,
+        seen: projection.LegacyProjection,
+        caller: LegacyRequest,
+    ) -> Object:
         return self._objects.part(there.part(copy), seen, caller.apikey, caller.draws)
 
     def _response(
-        self, search: asked.Search, results: list[Object], found: part_search.Found | listing.Found, caller: Caller
+        self,
+        search: search_request.LegacySearch,
+        results: list[Object],
+        found: part_search.PartSearchResult | listing.ListingResult,
+        caller: LegacyRequest,
     ) -> Object:
         return {
             "hits": found.hits,
@@ -149,7 +193,7 @@ class Service:
             "msec": self._msec(caller),
         }
 
-    def _msec(self, caller: Caller) -> int:
+    def _msec(self, caller: LegacyRequest) -> int:
         return int((self._clock.monotonic() - caller.started) * 1000)
 
 

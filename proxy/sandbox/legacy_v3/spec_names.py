@@ -60,7 +60,7 @@ _TOLERANCE = "tolerance"
 _TOLERANCES = frozenset({_TOLERANCE, *(f"{quantity}{_TOLERANCE}" for quantity in QUANTITIES)})
 
 
-class Range(NamedTuple):
+class SpecRange(NamedTuple):
     """The catalog's attributes of a spec that was one in v3: its value (none where it is ""), and its ends."""
 
     value: str
@@ -70,27 +70,27 @@ class Range(NamedTuple):
 
 # v3's clients read both of these, the ends as min_value and max_value. Of other specs no ends are on record.
 _RANGES = {
-    "operating_temperature": Range("", "minoperatingtemperature", "maxoperatingtemperature"),
-    "supply_voltage_dc": Range("operatingsupplyvoltage", "minsupplyvoltage", "maxsupplyvoltage"),
+    "operating_temperature": SpecRange("", "minoperatingtemperature", "maxoperatingtemperature"),
+    "supply_voltage_dc": SpecRange("operatingsupplyvoltage", "minsupplyvoltage", "maxsupplyvoltage"),
 }
 _ENDS = {name for each in _RANGES.values() for name in each[1:]}
 
 
-class Source(NamedTuple):
+class SpecSource(NamedTuple):
     """An attribute whose values a spec has, in parts that have the attribute `beside` ("": in all)."""
 
     attribute: records.CatalogAttribute
     beside: str = ""
 
 
-class Meant(NamedTuple):
+class SpecDefinition(NamedTuple):
     """A spec as a request names it: v3's key, the attributes with its values (of several the first that a part has, of
     a range all), and the attribute that says its name and unit. Both are empty where parts have no values."""
 
     key: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SpecSource, ...] = ()
     about: records.CatalogAttribute | None = None
-    range: Range | None = None
+    range: SpecRange | None = None
 
     def sorted_by(self, part: records.Part, downwards: bool) -> records.CatalogSpec | None:
         """The part's spec that orders it: of a range the lower end upwards, the upper end downwards."""
@@ -119,14 +119,14 @@ class SpecNames:
         v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
         self._meant = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
 
-    def meant(self, key: str, field: str = "value") -> Meant | None:
+    def meant(self, key: str, field: str = "value") -> SpecDefinition | None:
         """The spec of a key, or of its min_value or max_value; None for a key that v3 did not have."""
-        found = self._meant.get(key) or (Meant(key) if key in KEYS else None)
+        found = self._meant.get(key) or (SpecDefinition(key) if key in KEYS else None)
         if found is None or field == "value":
             return found
         end = "" if found.range is None else found.range.low if field == "min_value" else found.range.high
         attribute = self._attributes.get(end)
-        return found._replace(sources=() if attribute is None else (Source(attribute),), range=None)
+        return found._replace(sources=() if attribute is None else (SpecSource(attribute),), range=None)
 
     def shown_as(self, key: str) -> frozenset[str]:
         """v3's keys under which parts show what a request calls so."""
@@ -136,20 +136,20 @@ class SpecNames:
         several = (f"{quantity}_{_TOLERANCE}" for quantity in QUANTITIES) if found.key == _TOLERANCE else ()
         return frozenset({found.key, *several})
 
-    def _tolerances(self) -> dict[str, Meant]:
+    def _tolerances(self) -> dict[str, SpecDefinition]:
         found = {f"{quantity}_{_TOLERANCE}": self._tolerance(quantity) for quantity in QUANTITIES}
-        return {key: Meant(key, each, each[0].attribute) for key, each in found.items() if each}
+        return {key: SpecDefinition(key, each, each[0].attribute) for key, each in found.items() if each}
 
-    def _tolerance(self, quantity: str) -> tuple[Source, ...]:
+    def _tolerance(self, quantity: str) -> tuple[SpecSource, ...]:
         beside = {f"{quantity}{_TOLERANCE}": "", _TOLERANCE: quantity}
-        return tuple(Source(self._attributes[name], beside[name]) for name in beside if name in self._attributes)
+        return tuple(SpecSource(self._attributes[name], beside[name]) for name in beside if name in self._attributes)
 
-    def _ranges(self) -> dict[str, Meant]:
-        found: dict[str, Meant] = {}
+    def _ranges(self) -> dict[str, SpecDefinition]:
+        found: dict[str, SpecDefinition] = {}
         for name, each in _RANGES.items():
             attributes = [self._attributes[shortname] for shortname in each if shortname in self._attributes]
             if attributes:
-                found[name] = Meant(name, tuple(map(Source, attributes)), attributes[0], each)
+                found[name] = SpecDefinition(name, tuple(map(SpecSource, attributes)), attributes[0], each)
         return found
 
 
@@ -185,7 +185,7 @@ def of_most(parts: Iterable[records.Part], number: int) -> list[str]:
 def limits(specs: list[records.CatalogSpec]) -> tuple[str | None, str | None]:
     """The lower and the upper end of a part's spec, of ranges alone."""
     by_name = {each.attribute.shortname: each for each in specs}
-    ends = _RANGES.get(key(specs[0].attribute), Range("", "", ""))[1:]
+    ends = _RANGES.get(key(specs[0].attribute), SpecRange("", "", ""))[1:]
     low, high = (str(float(by_name[end].si_value)) if end in by_name else None for end in ends)
     return low, high
 
@@ -263,8 +263,8 @@ def is_end(attribute: records.CatalogAttribute) -> bool:
     return attribute.shortname in _ENDS
 
 
-def _alone(attribute: records.CatalogAttribute) -> Meant:
-    return Meant(key(attribute), (Source(attribute),), attribute)
+def _alone(attribute: records.CatalogAttribute) -> SpecDefinition:
+    return SpecDefinition(key(attribute), (SpecSource(attribute),), attribute)
 
 
 def _spelled(attribute: records.CatalogAttribute) -> str:

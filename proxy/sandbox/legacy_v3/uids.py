@@ -15,7 +15,7 @@ Kind = Literal["Seller", "Brand", "Manufacturer", "Category", "Source"]
 _KEY = b"octopart v3, 2012 to 2022"
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class RecordedUid(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """A uid on record. `name` is the object's newest in v3, `also` are others; `year` that of the newest response."""
 
     kind: Kind
@@ -26,11 +26,11 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     year: int = 0
 
 
-class Uids:
+class LegacyUids:
     """The uid of everything but parts, whose own the catalog has, and the names of sources."""
 
     def __init__(self, path: Path = RECORDED) -> None:
-        decode = msgspec.json.Decoder(Line).decode
+        decode = msgspec.json.Decoder(RecordedUid).decode
         lines = sorted((decode(line) for line in path.read_bytes().splitlines()), key=lambda line: line.year)
         self._newest = {(line.kind, key): line for line in lines for key in _keys(line)}
         self._current = {
@@ -60,7 +60,7 @@ class Uids:
         return self._current.get(uid, uid)
 
 
-def _keys(line: Line) -> tuple[str, ...]:
+def _keys(line: RecordedUid) -> tuple[str, ...]:
     """What a line is found by: a number, or names in any case of letters."""
     return (line.id,) if line.id else tuple(name.casefold() for name in (line.name, *line.also))
 

@@ -9,26 +9,28 @@ from aiohttp import web
 
 from proxy.kit import clock as clocks
 from proxy.sandbox import applications, part_usage, plans
-from proxy.sandbox.identity import authorisations
-from proxy.sandbox.portal import figures, reading, visits
+from proxy.sandbox.identity import authorizations
+from proxy.sandbox.portal import form_input, formatting, requests
 
-PATH = f"{visits.PATH}/applications"
-ONE = f"{PATH}/{{id}}"
+PATH = f"{requests.PATH}/applications"
+APPLICATION_PATH = f"{PATH}/{{id}}"
 # What is ticked in a form that nobody has filled in yet.
-UNTOUCHED = {"domain-supply": "on", "plan": "evaluation"}
+INITIAL_FORM = {"domain-supply": "on", "plan": "evaluation"}
 
 
-def path_of(account: applications.SandboxApplication) -> str:
+def details_path(application: applications.SandboxApplication) -> str:
     """Its details."""
-    return f"{PATH}/{account.application_id}"
+    return f"{PATH}/{application.application_id}"
 
 
-def found(visit: visits.Visit, known: applications.ApplicationRegistry) -> applications.SandboxApplication:
+def requested_application(
+    request: requests.PortalRequest, registry: applications.ApplicationRegistry
+) -> applications.SandboxApplication:
     """The application in the path. Raises AbsentError unless it is the organisation's own."""
-    account = known.by_application(visit.named("id"))
-    if account is None or account.organisation != visit.organisation.id:
-        raise visits.AbsentError("Your organisation has no such application.")
-    return account
+    application = registry.by_application(request.named("id"))
+    if application is None or application.organisation != request.organisation.id:
+        raise requests.PortalNotFoundError("Your organisation has no such application.")
+    return application
 
 
 def new_secret(rng: random.Random) -> str:
@@ -36,58 +38,66 @@ def new_secret(rng: random.Random) -> str:
     return rng.randbytes(30).hex()
 
 
-class Applications:
+class ApplicationPages:
     """The handlers. `rng` must not be foreseeable."""
 
     def __init__(
         self,
         *,
-        desk: visits.Desk,
-        known: applications.ApplicationRegistry,
-        counted: part_usage.PartUsage,
-        allowed: authorisations.Authorisations,
+        responder: requests.PortalResponder,
+        registry: applications.ApplicationRegistry,
+        usage: part_usage.PartUsage,
+        authorizations: authorizations.AuthorizationStore,
         clock: clocks.Clock,
         rng: random.Random,
     ) -> None:
-        self._desk, self._known, self._counted, self._allowed = desk, known, counted, allowed
+        self._responder, self._registry, self._part_usage, self._authorizations = (
+            responder,
+            registry,
+            usage,
+            authorizations,
+        )
         self._clock, self._rng = clock, rng
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Pages by GET, changes by POST."""
-        opened = self._desk.open
-        router.add_get(visits.PATH, opened(self.list))
-        router.add_get(f"{visits.PATH}/", opened(self.list))
+        opened = self._responder.open
+        router.add_get(requests.PATH, opened(self.list))
+        router.add_get(f"{requests.PATH}/", opened(self.list))
         router.add_get(f"{PATH}/new", opened(self.form))
         router.add_post(f"{PATH}/new", opened(self.create))
-        router.add_get(ONE, opened(self.details))
-        router.add_get(f"{ONE}/edit", opened(self.edit))
-        router.add_post(f"{ONE}/edit", opened(self.change))
-        router.add_get(f"{ONE}/delete", opened(self.confirm))
-        router.add_post(f"{ONE}/delete", opened(self.delete))
+        router.add_get(APPLICATION_PATH, opened(self.details))
+        router.add_get(f"{APPLICATION_PATH}/edit", opened(self.edit))
+        router.add_post(f"{APPLICATION_PATH}/edit", opened(self.change))
+        router.add_get(f"{APPLICATION_PATH}/delete", opened(self.confirm))
+        router.add_post(f"{APPLICATION_PATH}/delete", opened(self.delete))
 
-    async def list(self, visit: visits.Visit) -> web.Response:
+    async def list(self, request: requests.PortalRequest) -> web.Response:
         """All of the organisation's."""
-        id_ = visit.organisation.id
-        rows = [(account, path_of(account), self._usage(account)) for account in self._known.of_organisation(id_)]
-        ide = self._known.ide_application(id_)
-        return self._desk.show(visit, "applications", rows=rows, ide_application=ide, new=f"{PATH}/new")
+        id_ = request.organisation.id
+        rows = [
+            (application, details_path(application), self._usage(application))
+            for application in self._registry.of_organisation(id_)
+        ]
+        ide = self._registry.ide_application(id_)
+        return self._responder.show(request, "applications", rows=rows, ide_application=ide, new=f"{PATH}/new")
 
-    async def form(self, visit: visits.Visit) -> web.Response:
+    async def form(self, request: requests.PortalRequest) -> web.Response:
         """For a new one."""
-        return self._new(visit, reading.Read(UNTOUCHED))
+        return self._new(request, form_input.FormInput(INITIAL_FORM))
 
-    async def create(self, visit: visits.Visit) -> web.Response:
+    async def create(self, request: requests.PortalRequest) -> web.Response:
         """It may ask for tokens at once."""
-        read = reading.Read(visit.form)
+        read = form_input.FormInput(request.form)
         name, description = self._words(read)
         domains, (plan, add_ons, parts) = read.domains(), read.plan()
         callbacks = read.addresses("callbacks")
         if read.mistakes:
-            return self._new(visit, read)
+            return self._new(request, read)
         flows = {applications.CLIENT_CREDENTIALS} | (
             {applications.AUTHORIZATION_CODE} if "design" in domains else set()
         )
-        account = applications.SandboxApplication(
+        application = applications.SandboxApplication(
             name,
             self._guid(),
             self._guid(),
@@ -95,90 +105,92 @@ class Applications:
             domains=domains,
             redirect_uris=callbacks,
             flows=frozenset(flows),
-            organisation=visit.organisation.id,
+            organisation=request.organisation.id,
             description=description or None,
             created=self._clock.now(),
         )
-        account = plans.with_plan(account, plan, add_ons, parts)
-        self._known.add(account)
-        return self._desk.go(visit, path_of(account), f"{name} is there. It may ask for tokens now.")
+        application = plans.with_plan(application, plan, add_ons, parts)
+        self._registry.add(application)
+        return self._responder.go(request, details_path(application), f"{name} is there. It may ask for tokens now.")
 
-    async def details(self, visit: visits.Visit) -> web.Response:
+    async def details(self, request: requests.PortalRequest) -> web.Response:
         """Everything about one."""
-        account = found(visit, self._known)
-        return self._desk.show(visit, "details", **self.shown(account), mistakes={}, typed="")
+        application = requested_application(request, self._registry)
+        return self._responder.show(request, "details", **self.shown(application), mistakes={}, typed="")
 
-    def shown(self, account: applications.SandboxApplication) -> dict[str, Any]:
+    def shown(self, application: applications.SandboxApplication) -> dict[str, Any]:
         """What its details page says."""
         return {
-            "account": account,
-            "path": path_of(account),
-            "created": figures.day(account.created),
-            "flows": [words for flow, words in reading.FLOWS.items() if flow in account.flows],
-            "is_for_ide": self._known.ide_application(account.organisation) == account,
-            "usage": self._usage(account),
+            "application": application,
+            "path": details_path(application),
+            "created": formatting.format_date(application.created),
+            "flows": [words for flow, words in form_input.FLOWS.items() if flow in application.flows],
+            "is_for_ide": self._registry.ide_application(application.organisation) == application,
+            "usage": self._usage(application),
         }
 
-    async def edit(self, visit: visits.Visit) -> web.Response:
+    async def edit(self, request: requests.PortalRequest) -> web.Response:
         """Its name, its description and its flows as they are."""
-        account = found(visit, self._known)
-        ticked = {f"flow-{flow}": "on" for flow in account.flows}
-        typed = {"name": account.name, "description": account.description or "", **ticked}
-        return self._edit(visit, account, reading.Read(typed))
+        application = requested_application(request, self._registry)
+        ticked = {f"flow-{flow}": "on" for flow in application.flows}
+        typed = {"name": application.name, "description": application.description or "", **ticked}
+        return self._edit(request, application, form_input.FormInput(typed))
 
-    async def change(self, visit: visits.Visit) -> web.Response:
+    async def change(self, request: requests.PortalRequest) -> web.Response:
         """As they are wanted. Its domains stay: they are chosen once."""
-        account, read = found(visit, self._known), reading.Read(visit.form)
+        application, read = requested_application(request, self._registry), form_input.FormInput(request.form)
         name, description = self._words(read)
         flows = read.flows()
         if read.mistakes:
-            return self._edit(visit, account, read)
-        self._known.replace(replace(account, name=name, description=description or None, flows=flows))
-        return self._desk.go(visit, path_of(account), "The changes are saved.")
+            return self._edit(request, application, read)
+        self._registry.replace(replace(application, name=name, description=description or None, flows=flows))
+        return self._responder.go(request, details_path(application), "The changes are saved.")
 
-    async def confirm(self, visit: visits.Visit) -> web.Response:
+    async def confirm(self, request: requests.PortalRequest) -> web.Response:
         """Asks whether to delete it."""
-        account = found(visit, self._known)
-        return self._desk.show(visit, "delete", account=account, path=path_of(account))
+        application = requested_application(request, self._registry)
+        return self._responder.show(request, "delete", application=application, path=details_path(application))
 
-    async def delete(self, visit: visits.Visit) -> web.Response:
+    async def delete(self, request: requests.PortalRequest) -> web.Response:
         """It gets no more tokens, and those that it has are worth nothing."""
-        account = found(visit, self._known)
-        self._known.remove(account.application_id)
-        self._allowed.forget(account.client_id)
-        return self._desk.go(visit, visits.PATH, f"{account.name} is deleted.")
+        application = requested_application(request, self._registry)
+        self._registry.remove(application.application_id)
+        self._authorizations.forget(application.client_id)
+        return self._responder.go(request, requests.PATH, f"{application.name} is deleted.")
 
-    def _usage(self, account: applications.SandboxApplication) -> figures.Usage | None:
-        return figures.usage(account, self._counted)
+    def _usage(self, application: applications.SandboxApplication) -> formatting.UsageSummary | None:
+        return formatting.usage_summary(application, self._part_usage)
 
-    def _new(self, visit: visits.Visit, read: reading.Read) -> web.Response:
-        return self._desk.show(
-            visit,
+    def _new(self, request: requests.PortalRequest, read: form_input.FormInput) -> web.Response:
+        return self._responder.show(
+            request,
             "new_application",
             status=400 if read.mistakes else 200,
             typed=read.form,
             mistakes=read.mistakes,
-            domains=reading.DOMAINS,
+            domains=form_input.DOMAINS,
             plans=plans.PLANS.values(),
             add_ons=plans.ADD_ONS,
             action=f"{PATH}/new",
         )
 
-    def _edit(self, visit: visits.Visit, account: applications.SandboxApplication, read: reading.Read) -> web.Response:
-        return self._desk.show(
-            visit,
+    def _edit(
+        self, request: requests.PortalRequest, application: applications.SandboxApplication, read: form_input.FormInput
+    ) -> web.Response:
+        return self._responder.show(
+            request,
             "edit_application",
             status=400 if read.mistakes else 200,
-            account=account,
+            application=application,
             typed=read.form,
             mistakes=read.mistakes,
-            flows=reading.FLOWS,
-            path=path_of(account),
+            flows=form_input.FLOWS,
+            path=details_path(application),
         )
 
     @staticmethod
-    def _words(read: reading.Read) -> tuple[str, str]:
-        description = read.line("description", "The description", needed=False, longest=reading.TEXT_LENGTH)
+    def _words(read: form_input.FormInput) -> tuple[str, str]:
+        description = read.line("description", "The description", needed=False, longest=form_input.TEXT_LENGTH)
         return read.line("name", "The name"), description
 
     def _guid(self) -> str:

@@ -30,7 +30,8 @@ async def test_no_output_holds_a_key(run: Any, two: Any, log: Any, tmp_path: Pat
 
     two.baseline.answer, two.candidate.answer = echoing(BASELINE, 1), echoing(CANDIDATE, 2)
     (tmp_path / "rules.yaml").write_text(
-        f'shipped_rules: false\nkeys: [{{name: erp, source: "{SEEN}", baseline: env:OLD_KEY, candidate: "{CANDIDATE}"}}]\n'
+        "shipped_rules: false\n"
+        f'keys: [{{name: erp, source: "{SEEN}", baseline: env:OLD_KEY, candidate: "{CANDIDATE}"}}]\n'
     )
     reports = [("--html", "r.html"), ("--json", "r.json"), ("--markdown", "r.md"), ("--junit", "r.xml")]
     found = await run(

@@ -45,14 +45,14 @@ def real(secret: str = "env:SECRET") -> str:
 
 
 def test_what_is_not_written_has_its_default(load: Any) -> None:
-    demo = config.Application(apikeys=(config.Apikey(config.digest("plain-key")),))
+    demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("plain-key")),))
     assert load(SANDBOX) == config.Config(applications={"demo": demo})
 
 
 def test_everything_that_is_written_arrives(load: Any) -> None:
     loaded = load(real(), ID=" the-id\n", SECRET="the-secret")
     main = loaded.applications["main"]
-    assert loaded.upstream == config.Upstream(
+    assert loaded.upstream == config.UpstreamSettings(
         graphql_url="https://api.example/graphql", token_url="https://identity.example/connect/token"
     )
     assert (main.client_id, main.country, main.currency) == ("the-id", "DE", "EUR")
@@ -82,7 +82,7 @@ def test_the_files_of_tls_are_found_beside_the_configuration(load: Any, tmp_path
     text = real().replace("applications:", "  tls: {ca_file: ca.pem}\n  timeouts: {total_seconds: 9}\napplications:")
     upstream = load(text, ID="i", SECRET="s").upstream
     assert (upstream.tls.ca_file, upstream.tls.client_cert) == (str(tmp_path / "ca.pem"), None)
-    assert upstream.timeouts == config.Timeouts(total_seconds=9)
+    assert upstream.timeouts == config.TimeoutSettings(total_seconds=9)
 
 
 @pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])
@@ -106,7 +106,7 @@ def test_the_settings_do_not_change(load: Any) -> None:
 
 
 def test_an_empty_block_is_all_defaults(load: Any) -> None:
-    assert load("listen:\n" + SANDBOX).listen == config.Listen()
+    assert load("listen:\n" + SANDBOX).listen == config.ListenSettings()
 
 
 @pytest.mark.parametrize("answers, kept", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
@@ -264,8 +264,8 @@ def test_a_mistake_in_an_applications_shadow_names_it(load: Any, shadow: str, me
 
 def test_a_shadow_with_an_address_is_what_is_written(load: Any) -> None:
     loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
-    assert loaded.applications["demo"].shadow == config.Shadowed(share=0.1, answer="old")
-    assert loaded.shadow == config.Shadow(old_url="http://old.example/v3")
+    assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, answer="old")
+    assert loaded.shadow == config.ShadowSettings(old_url="http://old.example/v3")
 
 
 def test_an_apikey_given_to_two_applications_names_both_places(load: Any) -> None:

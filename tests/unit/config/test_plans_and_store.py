@@ -93,9 +93,9 @@ def test_an_apikey_may_be_a_block(load: Any) -> None:
     demo = load(text).applications["demo"]
     assert (demo.parts, demo.period, demo.rate) == (1000, "lifetime", 5)
     assert demo.clients == {
-        "1": config.Apikey(config.digest("plain")),
-        "erp": config.Apikey(config.digest("other"), "erp", 500, 3),
-        "3": config.Apikey(config.digest("third")),
+        "1": config.ApiKeySettings(config.digest("plain")),
+        "erp": config.ApiKeySettings(config.digest("other"), "erp", 500, 3),
+        "3": config.ApiKeySettings(config.digest("third")),
     }
 
 

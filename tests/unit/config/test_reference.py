@@ -12,16 +12,16 @@ from proxy import config
 
 FILE = Path(__file__).parents[3] / "config.yaml"
 BLOCKS = {
-    "listen": config.Listen,
-    "overload": config.Overload,
-    "upstream": config.Upstream,
-    "translation": config.Translation,
-    "answers": config.Answers,
-    "log": config.Log,
-    "tracing": config.Tracing,
-    "shadow": config.Shadow,
+    "listen": config.ListenSettings,
+    "overload": config.OverloadSettings,
+    "upstream": config.UpstreamSettings,
+    "translation": config.TranslationSettings,
+    "answers": config.CacheSettings,
+    "log": config.LogSettings,
+    "tracing": config.TracingSettings,
+    "shadow": config.ShadowSettings,
 }
-INNER = {"timeouts": config.Timeouts, "breaker": config.Breaker, "tls": config.Tls}
+INNER = {"timeouts": config.TimeoutSettings, "breaker": config.BreakerSettings, "tls": config.TlsSettings}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def everything() -> str:
 
 
 def test_the_file_as_it_is_holds_exactly_the_defaults() -> None:
-    demo = config.Application(apikeys=(config.Apikey(config.digest("EXAMPLE_KEY")),))
+    demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("EXAMPLE_KEY")),))
     assert config.load(FILE, {}) == config.Config(applications={"demo": demo})
 
 
@@ -46,13 +46,13 @@ def test_every_setting_is_in_the_file(everything: str) -> None:
         name: set(kind.__struct_fields__) for name, kind in INNER.items()
     }
     demo = written["applications"]["demo"]
-    assert set(demo) == set(config.Application.__struct_fields__)
-    assert set(demo["apikeys"][1]) == set(config.Apikey.__struct_fields__)
+    assert set(demo) == set(config.ApplicationSettings.__struct_fields__)
+    assert set(demo["apikeys"][1]) == set(config.ApiKeySettings.__struct_fields__)
     assert {name: set(written["shadow"][name]) for name in ("timeouts", "breaker")} == {
         name: set(INNER[name].__struct_fields__) for name in ("timeouts", "breaker")
     }
-    assert set(demo["shadow"]) == set(config.Shadowed.__struct_fields__)
-    assert set(demo["reconcile"]) == set(config.Reconcile.__struct_fields__)
+    assert set(demo["shadow"]) == set(config.ApplicationShadowSettings.__struct_fields__)
+    assert set(demo["reconcile"]) == set(config.ReconciliationSettings.__struct_fields__)
 
 
 def test_the_commented_block_is_the_real_service_at_the_defaults(everything: str, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything: str
     loaded = config.load(
         file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret", "V3BRIDGE_STORE_KEY": f"{'A' * 43}="}
     )
-    assert loaded.upstream == config.Upstream(
+    assert loaded.upstream == config.UpstreamSettings(
         graphql_url="https://api.nexar.com/graphql", token_url="https://identity.nexar.com/connect/token"
     )
     assert loaded.applications["demo"].client_id == "id"
@@ -69,7 +69,14 @@ def test_the_commented_block_is_the_real_service_at_the_defaults(everything: str
 
 @pytest.mark.parametrize(
     "kind",
-    [*BLOCKS.values(), *INNER.values(), config.Application, config.Apikey, config.Reconcile, config.Shadowed],
+    [
+        *BLOCKS.values(),
+        *INNER.values(),
+        config.ApplicationSettings,
+        config.ApiKeySettings,
+        config.ReconciliationSettings,
+        config.ApplicationShadowSettings,
+    ],
     ids=lambda kind: kind.__name__,
 )
 def test_every_setting_says_what_it_accepts(kind: Any) -> None:

@@ -20,7 +20,7 @@ class Load:
     """Load shedding whose memory is what the test says."""
 
     def __init__(self, lag_seconds: float = 0.25, memory_mb: int = 0) -> None:
-        settings = config.Overload(lag_seconds=lag_seconds, memory_bytes=memory_mb * MB)
+        settings = config.OverloadSettings(lag_seconds=lag_seconds, memory_bytes=memory_mb * MB)
         self.used = 0
         self.metrics = Metrics(CollectorRegistry())
         self.shedding = LoadShedding(settings, self.metrics, lambda: self.used * MB)

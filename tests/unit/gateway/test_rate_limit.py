@@ -13,8 +13,8 @@ KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
 
 @pytest.fixture
 def served() -> Any:
-    apikeys = tuple(config.Apikey(config.digest(key), rate=rate) for key, rate in KEYS)
-    return applications.Applications({"demo": config.Application(apikeys=apikeys, rate=1)})
+    apikeys = tuple(config.ApiKeySettings(config.digest(key), rate=rate) for key, rate in KEYS)
+    return applications.Applications({"demo": config.ApplicationSettings(apikeys=apikeys, rate=1)})
 
 
 async def test_a_key_may_ask_so_often_in_any_second(store: Any, served: Any, time: clock.ManualClock) -> None:

@@ -56,7 +56,7 @@ def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
     """A breaker of the GraphQL service; its pauses are as short as they can be."""
 
     def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.Breaker:
-        settings = config.Breaker(failures=failures, pause_seconds=pause)
+        settings = config.BreakerSettings(failures=failures, pause_seconds=pause)
         rng = rng or SimpleNamespace(random=lambda: 0.0)
         return policies.Breaker("graphql", "the GraphQL service", settings, clock=clock, rng=rng, metrics=metrics)
 
@@ -85,7 +85,7 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
     """The real session of the service, with the settings given."""
 
     def open_(**settings: Any) -> aiohttp.ClientSession:
-        return sessions.open_session(config.Upstream("http://a/", "http://a/", **settings))
+        return sessions.open_session(config.UpstreamSettings("http://a/", "http://a/", **settings))
 
     return open_
 

@@ -148,8 +148,8 @@ async def test_a_spoilt_answer_is_unreadable_and_not_asked_for_again(
     assert found.value.may_be_billed
 
 
-def limits(**seconds: float) -> config.Timeouts:
-    return config.Timeouts(**{f"{name}_seconds": value for name, value in seconds.items()})
+def limits(**seconds: float) -> config.TimeoutSettings:
+    return config.TimeoutSettings(**{f"{name}_seconds": value for name, value in seconds.items()})
 
 
 @pytest.mark.parametrize(

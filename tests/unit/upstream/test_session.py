@@ -56,8 +56,8 @@ def serve_tls(authority: CertificateAuthority, server_files: Any) -> Any:
     return serving
 
 
-def tls(**files: Path) -> config.Tls:
-    return config.Tls(**{name: config.File(file) for name, file in files.items()})
+def tls(**files: Path) -> config.TlsSettings:
+    return config.TlsSettings(**{name: config.File(file) for name, file in files.items()})
 
 
 def request(url: str) -> http_post.HttpRequest:

@@ -17,7 +17,7 @@ KEY = "the-right-key"
 
 @pytest.fixture
 def keys() -> Any:
-    served = Applications({"demo": config.Application(apikeys=(config.Apikey(config.digest(KEY)),))})
+    served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
     addresses = client_address.ClientAddressResolver(["127.0.0.1"])
     clock = ManualClock()
     return authentication.Authenticator(served, 1, addresses, Metrics(CollectorRegistry(), clock)), clock

@@ -13,13 +13,13 @@ from proxy.workers import messages
 
 SETTINGS = config.Config(
     applications={
-        "demo": config.Application(
+        "demo": config.ApplicationSettings(
             apikeys=(config.digest("a-key"),),
             client_id=config.ClientId("an-id"),
             client_secret=config.Secret("a-secret"),
         )
     },
-    upstream=config.Upstream("http://127.0.0.1:1/graphql", "http://127.0.0.1:1/token"),
+    upstream=config.UpstreamSettings("http://127.0.0.1:1/graphql", "http://127.0.0.1:1/token"),
 )
 MESSAGE = messages.StartMessage(SETTINGS, merging.WorkerSlot(Path("a-folder"), 2))
 

@@ -15,14 +15,14 @@ from proxy.sandbox import applications, user_directory
 from proxy.sandbox.graphql import context
 
 
-class Scope(NamedTuple):
+class AdmApplicationScope(NamedTuple):
     """A scope that an application may ask for."""
 
     application_id: str
     scope: str
 
 
-class Security(NamedTuple):
+class AdmApplicationSecurity(NamedTuple):
     """The credentials of an application."""
 
     application_id: str
@@ -30,19 +30,19 @@ class Security(NamedTuple):
     client_secret: str
 
 
-class SupplyCounts(NamedTuple):
+class AdmSupplyCounts(NamedTuple):
     """Parts used in this calendar month and parts allowed."""
 
     part_counter: int
     part_limit: int
 
 
-class Application(NamedTuple):
+class AdmApplication(NamedTuple):
     """An application; `supply_counts` is None for one that may not ask for supply data."""
 
-    scopes: list[Scope]
-    supply_counts: SupplyCounts | None
-    security: Security
+    scopes: list[AdmApplicationScope]
+    supply_counts: AdmSupplyCounts | None
+    security: AdmApplicationSecurity
     organization_id: str
     name: str
     description: str | None
@@ -51,7 +51,7 @@ class Application(NamedTuple):
     id: str
 
 
-class User(NamedTuple):
+class AdmUser(NamedTuple):
     """A member; `user_name` is the address that the user signs in with."""
 
     user_name: str
@@ -61,25 +61,25 @@ class User(NamedTuple):
     id: str
 
 
-class Organization(NamedTuple):
+class AdmOrganization(NamedTuple):
     """An organisation. Whoever asks is in one only, so it is the default one; nobody is invited, users are made."""
 
-    users: list[User]
+    users: list[AdmUser]
     invitations: tuple[()]
-    applications: list[Application]
+    applications: list[AdmApplication]
     is_default: bool
     name: str
     created_date: str
     id: str
 
 
-def organizations(_root: None, info: context.Info) -> list[Organization]:
+def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
     """The one of the user, or of the application where no user asks. Empty once it is gone."""
     found = info.context.user_directory.organisation(_own(info))
     return [] if found is None else [_organization(found, info)]
 
 
-def application(_root: None, info: context.Info, id: str) -> Application | None:
+def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
     """The application with this id (a GUID, in either case of letters) of the same organisation, or null."""
     found = (one for one in _applications(_own(info), info) if one.application_id.lower() == id.lower())
     account = next(found, None)
@@ -99,8 +99,8 @@ def _applications(organisation: str, info: context.Info) -> tuple[applications.S
     return (*known.of_organisation(organisation), *known.deleted_by(organisation))
 
 
-def _organization(found: user_directory.Organisation, info: context.Info) -> Organization:
-    return Organization(
+def _organization(found: user_directory.Organisation, info: context.Info) -> AdmOrganization:
+    return AdmOrganization(
         [_user(user, info) for user in info.context.user_directory.of_organisation(found.id)],
         (),
         [_application(account, info) for account in _applications(found.id, info)],
@@ -111,17 +111,17 @@ def _organization(found: user_directory.Organisation, info: context.Info) -> Org
     )
 
 
-def _user(user: user_directory.SandboxUser, info: context.Info) -> User:
-    return User(user.email, user.given_name, user.family_name, _moment(user.created, info), user.id)
+def _user(user: user_directory.SandboxUser, info: context.Info) -> AdmUser:
+    return AdmUser(user.email, user.given_name, user.family_name, _moment(user.created, info), user.id)
 
 
-def _application(account: applications.SandboxApplication, info: context.Info) -> Application:
+def _application(account: applications.SandboxApplication, info: context.Info) -> AdmApplication:
     id_ = account.application_id
-    counts = SupplyCounts(info.context.part_usage.used(id_), info.context.part_usage.limit(account))
-    return Application(
-        [Scope(id_, scope) for scope in account.scopes],
+    counts = AdmSupplyCounts(info.context.part_usage.used(id_), info.context.part_usage.limit(account))
+    return AdmApplication(
+        [AdmApplicationScope(id_, scope) for scope in account.scopes],
         counts if applications.SUPPLY_SCOPE in account.scopes else None,
-        Security(id_, account.client_id, account.client_secret),
+        AdmApplicationSecurity(id_, account.client_id, account.client_secret),
         account.organisation,
         account.name,
         account.description,

@@ -3,13 +3,97 @@ values."""
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.catalog import matching, records, search_hits, units
-from proxy.sandbox.graphql import buckets, context, problems, views
+from proxy.sandbox.graphql import context, errors, views
 from proxy.sandbox.graphql.resolvers import parts
+
+
+@dataclass(frozen=True, slots=True)
+class SupCompanyBucket:
+    """A company and its hits."""
+
+    company: records.Company
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupCategoryBucket:
+    """A category and its hits."""
+
+    category: records.Category
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupCadBucket:
+    """A state of CAD models and its hits."""
+
+    cad_state: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupLevelBucket:
+    """A level of CAD models and its hits."""
+
+    level: int
+    display_name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupInStockBucket:
+    """Stock or none, and its hits."""
+
+    is_in_stock: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupSpecBucket:
+    """A value and its hits."""
+
+    display_value: str
+    float_value: float | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupSpecAgg:
+    """The values of one attribute; the ends of their range are None for text."""
+
+    attribute: records.CatalogAttribute
+    buckets: list[SupSpecBucket]
+    min: float | None
+    max: float | None
+    si_min: str | None
+    si_max: str | None
+    display_min: str | None
+    display_max: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SupAttributeGroup:
+    """Attributes shown together."""
+
+    name: str
+    attributes: list[records.CatalogAttribute]
+
+
+@dataclass(frozen=True, slots=True)
+class SupAppliedFilter:
+    """A filter of the search."""
+
+    shortname: str
+    name: str
+    values: tuple[str, ...]
+    display_values: list[str]
+
 
 # Attributes are gathered from this many of the best hits; the rest rarely adds one.
 LOOKED_AT = 100
@@ -36,22 +120,22 @@ def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[reco
     return [attribute for attribute, _ in counted.most_common()]
 
 
-def manufacturers(result: views.ResultSet, info: context.Info, size: int) -> list[buckets.CompanyBucket]:
+def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by maker."""
     found = info.context.catalog.manufacturer_counts(result.ranked)
-    return [buckets.CompanyBucket(*pair) for pair in first(found, size)]
+    return [SupCompanyBucket(*pair) for pair in first(found, size)]
 
 
-def distributors(result: views.ResultSet, info: context.Info, size: int) -> list[buckets.CompanyBucket]:
+def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by seller; a part counts for each of its sellers."""
     found = info.context.catalog.distributor_counts(result.ranked)
-    return [buckets.CompanyBucket(*pair) for pair in first(found, size)]
+    return [SupCompanyBucket(*pair) for pair in first(found, size)]
 
 
-def categories(result: views.ResultSet, info: context.Info, size: int) -> list[buckets.CategoryBucket]:
+def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
     """Hits by the category that they are in."""
     found = info.context.catalog.category_counts(result.ranked)
-    return [buckets.CategoryBucket(*pair) for pair in first(found, size)]
+    return [SupCategoryBucket(*pair) for pair in first(found, size)]
 
 
 def first(counted: Iterable[_Counted], size: int) -> list[_Counted]:
@@ -59,52 +143,52 @@ def first(counted: Iterable[_Counted], size: int) -> list[_Counted]:
     return list(counted)[: max(size, 0)]
 
 
-def suggested_categories(result: views.ResultSet, info: context.Info) -> list[buckets.CategoryBucket]:
+def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
     """The most frequent categories, unless the search is inside of one already."""
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
 
 
-def cad(result: views.ResultSet, info: context.Info) -> list[buckets.CadBucket]:
+def cad(result: views.SupPartResultSet, info: context.Info) -> list[SupCadBucket]:
     """Hits by state of CAD models."""
-    return [buckets.CadBucket(*pair) for pair in info.context.catalog.cad_counts(result.ranked)]
+    return [SupCadBucket(*pair) for pair in info.context.catalog.cad_counts(result.ranked)]
 
 
-def cad_levels(result: views.ResultSet, info: context.Info) -> list[buckets.LevelBucket]:
+def cad_levels(result: views.SupPartResultSet, info: context.Info) -> list[SupLevelBucket]:
     """The same as numbers: the contract names the fields and not the levels."""
     found = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.ranked))
-    return [buckets.LevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(found)]
+    return [SupLevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(found)]
 
 
-def in_stock(result: views.ResultSet, info: context.Info) -> list[buckets.InStockBucket]:
+def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInStockBucket]:
     """Hits in stock and not."""
-    return [buckets.InStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.ranked)]
+    return [SupInStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.ranked)]
 
 
-def suggested_filters(result: views.ResultSet, info: context.Info) -> list[records.CatalogAttribute]:
+def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
     """The attributes that most of the best hits have."""
     return attributes_of(result.ranked, info)[:SUGGESTED]
 
 
-def all_filters(result: views.ResultSet, info: context.Info) -> list[records.CatalogAttribute]:
+def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
     """All attributes of the best hits."""
     return attributes_of(result.ranked, info)
 
 
-def attribute_groups(result: views.ResultSet, info: context.Info) -> list[buckets.AttributeGroup]:
+def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> list[SupAttributeGroup]:
     """The same by group."""
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.ranked, info):
         groups.setdefault(attribute.group, []).append(attribute)
-    return [buckets.AttributeGroup(name, attributes) for name, attributes in groups.items()]
+    return [SupAttributeGroup(name, attributes) for name, attributes in groups.items()]
 
 
 def specs(
-    result: views.ResultSet,
+    result: views.SupPartResultSet,
     info: context.Info,
     attributeNames: list[str],  # noqa: N803 (the schema's argument names)
     attributeSelection: str,  # noqa: N803
     size: int,
-) -> list[buckets.SpecAgg]:
+) -> list[SupSpecAgg]:
     """Hits by value, for the attributes named and those that the selection adds."""
     added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
     more = [attribute.shortname for attribute in added(result, info)] if added else []
@@ -115,15 +199,15 @@ def specs(
             if parts.may_see(name, info)
         ]
     except ValueError as error:
-        raise problems.ServiceError(str(error)) from error
+        raise errors.ServiceError(str(error)) from error
     return [_spec_agg(counts, size) for counts in found]
 
 
-def _spec_agg(counts: records.SpecCounts, size: int) -> buckets.SpecAgg:
+def _spec_agg(counts: records.SpecCounts, size: int) -> SupSpecAgg:
     low, high = counts.minimum, counts.maximum
-    return buckets.SpecAgg(
+    return SupSpecAgg(
         counts.attribute,
-        [buckets.SpecBucket(*bucket) for bucket in first(counts.buckets, size)],
+        [SupSpecBucket(*bucket) for bucket in first(counts.buckets, size)],
         low,
         high,
         *(None if end is None else f"{end:.12g}" for end in (low, high)),
@@ -131,7 +215,7 @@ def _spec_agg(counts: records.SpecCounts, size: int) -> buckets.SpecAgg:
     )
 
 
-def applied_category(result: views.ResultSet, info: context.Info) -> records.Category | None:
+def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:
     """The category of the filter, if it names exactly one."""
     asked = dict(result.conditions.filters).get("category_id", ())
     if len(asked) != 1:
@@ -142,12 +226,12 @@ def applied_category(result: views.ResultSet, info: context.Info) -> records.Cat
     return by_id or (named[0] if len(named) == 1 else None)
 
 
-def applied_filters(result: views.ResultSet, info: context.Info) -> list[buckets.AppliedFilter]:
+def applied_filters(result: views.SupPartResultSet, info: context.Info) -> list[SupAppliedFilter]:
     """The filters as they were given, with names for people."""
     attributes = {one.shortname: one.name for one in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [
-        buckets.AppliedFilter(key, names.get(key, key), values, [_display(key, value, info) for value in values])
+        SupAppliedFilter(key, names.get(key, key), values, [_display(key, value, info) for value in values])
         for key, values in result.conditions.filters
     ]
 

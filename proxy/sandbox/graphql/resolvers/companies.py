@@ -13,7 +13,7 @@ from proxy.sandbox.graphql import context
 from proxy.sandbox.graphql.resolvers import aggregations, parts
 
 
-class Blurb(NamedTuple):
+class SupBlurb(NamedTuple):
     """A text about a category."""
 
     name: str
@@ -103,13 +103,13 @@ def relevant_attributes(category: records.Category, info: context.Info) -> list[
     return aggregations.attributes_of(info.context.catalog.search("", inside), info)
 
 
-def blurb(category: records.Category, info: context.Info) -> Blurb:
+def blurb(category: records.Category, info: context.Info) -> SupBlurb:
     """A text about the category, put together from what the catalog knows."""
     held = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
     said = f"{category.name}: {counted(held, 'part')} in the catalog."
     content = f"{said} Among them {', '.join(below)}." if below else said
-    return Blurb(category.name, category.path, said, content, said, category.name)
+    return SupBlurb(category.name, category.path, said, content, said, category.name)
 
 
 ATTRIBUTES: dict[str, str] = {}

@@ -8,17 +8,17 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from proxy.sandbox.design import records
-from proxy.sandbox.graphql import context, design_session, problems
-from proxy.sandbox.graphql import lookups as looking
+from proxy.sandbox.graphql import context, design_loaders, errors
+from proxy.sandbox.graphql import design_loaders as looking
 
 R = TypeVar("R", bound=records.Record)
 
 
-def session(info: context.Info) -> design_session.Session:
+def session(info: context.Info) -> design_loaders.DesignSession:
     """The request's session. Without one no operation on design data is executed."""
     found = info.context.design
     if found is None:
-        raise problems.DesignError("design data needs a user's token")
+        raise errors.DesignError("design data needs a user's token")
     return found
 
 
@@ -27,21 +27,21 @@ async def user(info: context.Info) -> records.DesignUser:
     asking = session(info)
     found = await asking.lookups.one(looking.USERS, asking.user_id)
     if found is None:
-        raise problems.DesignError(f"the user {asking.user_id} is in no workspace")
+        raise errors.DesignError(f"the user {asking.user_id} is in no workspace")
     return found
 
 
-async def seen(info: context.Info, source: looking.Source[R], id_: str) -> R | None:
+async def visible(info: context.Info, source: looking.RecordSource[R], id_: str) -> R | None:
     """The record with this id, if the user may see it."""
     found = await session(info).lookups.one(source, id_)
     return found if found is not None and await _may_see(info, found) else None
 
 
-async def needed(info: context.Info, source: looking.Source[R], id_: str, what: str) -> R:
+async def require(info: context.Info, source: looking.RecordSource[R], id_: str, what: str) -> R:
     """The same, where there must be one. Raises DesignError."""
-    found = await seen(info, source, id_)
+    found = await visible(info, source, id_)
     if found is None:
-        raise problems.DesignError(f"there is no {what} {id_}")
+        raise errors.DesignError(f"there is no {what} {id_}")
     return found
 
 
@@ -58,15 +58,15 @@ async def workspace_at(info: context.Info, url: str) -> records.Workspace | None
     return next((one for one in found if one.id in mine), None)
 
 
-async def needed_workspace(info: context.Info, url: str) -> records.Workspace:
+async def require_workspace(info: context.Info, url: str) -> records.Workspace:
     """The same, where there must be one. Raises DesignError."""
     found = await workspace_at(info, url)
     if found is None:
-        raise problems.DesignError(f"there is no workspace {url}")
+        raise errors.DesignError(f"there is no workspace {url}")
     return found
 
 
-def of(source: looking.Source[Any], attribute: str) -> Callable[[Any, context.Info], Awaitable[Any]]:
+def record_resolver(source: looking.RecordSource[Any], attribute: str) -> Callable[[Any, context.Info], Awaitable[Any]]:
     """The resolver of a field that is another record: `attribute` has its id, or None."""
 
     read = attrgetter(attribute)
@@ -78,7 +78,7 @@ def of(source: looking.Source[Any], attribute: str) -> Callable[[Any, context.In
     return resolve
 
 
-def itself(record: Any, _info: context.Info, **_arguments: object) -> Any:
+def same_record(record: Any, _info: context.Info, **_arguments: object) -> Any:
     """The resolver of a field that shows another side of the same record."""
     return record
 

@@ -6,19 +6,20 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import records
-from proxy.sandbox.graphql import connections, context
-from proxy.sandbox.graphql import lookups as looking
+from proxy.sandbox.design import inputs, records
+from proxy.sandbox.graphql import connections, context, errors
+from proxy.sandbox.graphql import design_loaders as looking
 from proxy.sandbox.graphql.resolvers import design_access as access
+from proxy.sandbox.graphql.resolvers import design_mutations
 
 
-class Mention(NamedTuple):
+class DesMention(NamedTuple):
     """Somebody is named in a comment."""
 
     user_id: str
 
 
-class Notice(NamedTuple):
+class DesCommentNotificationData(NamedTuple):
     """What the schema calls DesCommentNotificationData."""
 
     comment_author: str | None
@@ -34,11 +35,11 @@ class Notice(NamedTuple):
     thread_status: str
 
 
-class Notification(NamedTuple):
+class DesCommentNotification(NamedTuple):
     """Something happened to a comment."""
 
     action: str
-    data: Notice
+    data: DesCommentNotificationData
 
 
 async def threads(
@@ -47,7 +48,7 @@ async def threads(
     projectId: str,  # noqa: N803 (the schema's argument name)
 ) -> list[records.CommentThread]:
     """All of a project."""
-    project = await access.needed(info, looking.PROJECTS, projectId, "project")
+    project = await access.require(info, looking.PROJECTS, projectId, "project")
     return await access.session(info).lookups.having(looking.THREADS, "project_id", project.id)
 
 
@@ -58,7 +59,7 @@ async def thread(
     threadId: str,  # noqa: N803
 ) -> records.CommentThread | None:
     """One of a project."""
-    found = await access.seen(info, looking.THREADS, threadId)
+    found = await access.visible(info, looking.THREADS, threadId)
     return found if found is not None and found.project_id == projectId else None
 
 
@@ -70,7 +71,7 @@ async def project_tasks(
     **asked: Any,
 ) -> connections.Connection:
     """A page of a project's."""
-    project = await access.needed(info, looking.PROJECTS, projectId, "project")
+    project = await access.require(info, looking.PROJECTS, projectId, "project")
     found = await access.session(info).lookups.having(looking.TASKS, "project_id", project.id)
     return connections.page(found, asked, lambda one: one.id)
 
@@ -83,14 +84,14 @@ async def workspace_tasks(
     **asked: Any,
 ) -> connections.Connection:
     """A page of all tasks in a workspace."""
-    workspace = await access.needed_workspace(info, workspaceUrl)
+    workspace = await access.require_workspace(info, workspaceUrl)
     found = await access.session(info).lookups.having(looking.TASKS, "workspace_id", workspace.id)
     return connections.page(found, asked, lambda one: one.id)
 
 
-def mentions(comment: records.Comment, _info: context.Info) -> list[Mention]:
+def mentions(comment: records.Comment, _info: context.Info) -> list[DesMention]:
     """Who is named."""
-    return [Mention(id_) for id_ in comment.mentioned_ids]
+    return [DesMention(id_) for id_ in comment.mentioned_ids]
 
 
 def no_screenshot(_thread: records.CommentThread, _info: context.Info) -> None:
@@ -101,9 +102,9 @@ async def comment_updates(
     _root: None,
     info: context.Info,
     input: dict[str, str],
-) -> AsyncIterator[Notification]:
+) -> AsyncIterator[DesCommentNotification]:
     """What happens to the comments of a workspace from now on. The events are listened to when this is over."""
-    workspace = await access.needed_workspace(info, input["workspaceUrl"])
+    workspace = await access.require_workspace(info, input["workspaceUrl"])
     listening = access.session(info).services.events()
     heard = await listening.__aenter__()
     return _notifications(info, workspace, heard, listening)
@@ -111,19 +112,19 @@ async def comment_updates(
 
 async def _notifications(
     info: context.Info, workspace: records.Workspace, heard: AsyncIterator[records.CommentEvent], listening: Any
-) -> AsyncIterator[Notification]:
+) -> AsyncIterator[DesCommentNotification]:
     try:
         async for event in heard:
             if event.workspace_id == workspace.id:
-                yield Notification(event.action, await _notice(event, info))
+                yield DesCommentNotification(event.action, await _notice(event, info))
     finally:
         await asyncio.shield(listening.__aexit__(None, None, None))
 
 
-async def _notice(event: records.CommentEvent, info: context.Info) -> Notice:
+async def _notice(event: records.CommentEvent, info: context.Info) -> DesCommentNotificationData:
     thread, comment = event.thread, event.comment
     author = await access.session(info).lookups.one(looking.USERS, comment.modified_by_id)
-    return Notice(
+    return DesCommentNotificationData(
         author.user_name if author else None,
         comment.modified_at,
         comment.comment_id,
@@ -138,22 +139,199 @@ async def _notice(event: records.CommentEvent, info: context.Info) -> Notice:
     )
 
 
-ATTRIBUTES = {"DesCommentThread.commentThreadId": "id"}
+async def _thread_path(info: context.Info, asked: design_mutations.Input) -> str:
+    """The path of a thread of a project. Raises DesignError."""
+    project = await access.require(info, looking.PROJECTS, asked["entityId"], "project")
+    thread = await access.require(info, looking.THREADS, asked["commentThreadId"], "comment thread")
+    if thread.project_id != project.id:
+        raise errors.DesignError(f"the project has no comment thread {thread.id}")
+    return f"/threads/{thread.id}"
+
+
+def _comment_path(place: str, asked: design_mutations.Input) -> str:
+    """Below a thread or task; an id goes into a path only as one segment."""
+    return f"{place}/comments/{segment(asked['commentId'])}"
+
+
+def segment(id_: str) -> str:
+    """The id, if it can be one. Raises DesignError."""
+    if not id_.isalnum() or not id_.isascii():
+        raise errors.DesignError(f"there is nothing with the id {id_!r}")
+    return id_
+
+
+async def _say(info: context.Info, request: str, asked: design_mutations.Input) -> Any:
+    return await design_mutations.call_service(
+        info, request, records.Comment, inputs.CommentInput(by=design_mutations.author_id(info), text=asked["text"])
+    )
+
+
+async def _take_back(info: context.Info, path: str) -> Any:
+    return await design_mutations.call_service(
+        info, f"DELETE collaboration {path}", records.Comment, inputs.ChangeInput(by=design_mutations.author_id(info))
+    )
+
+
+async def create_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+    """A comment in a thread."""
+    return await _say(info, f"POST collaboration {await _thread_path(info, asked)}/comments", asked)
+
+
+async def update_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+    """Other words."""
+    path = _comment_path(await _thread_path(info, asked), asked)
+    return await _say(info, f"PATCH collaboration {path}", asked)
+
+
+async def delete_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+    """Gone."""
+    path = _comment_path(await _thread_path(info, asked), asked)
+    return await _take_back(info, path)
+
+
+async def create_thread(info: context.Info, asked: design_mutations.Input) -> Any:
+    """A thread about a place of a document."""
+    project = await access.require(info, looking.PROJECTS, asked["entityId"], "project")
+    known = {one.document_id: one.document_name for one in project.documents}
+    if asked["documentId"] not in known:
+        raise errors.DesignError(f"the project has no document {asked['documentId']}")
+    corners = asked.get("area")
+    area = records.Rectangle(**{name: records.Position2D(**corners[name]) for name in corners}) if corners else None
+    place = records.CommentContext(
+        document_id=asked["documentId"],
+        object_id=asked.get("itemAsDesignItemId") or asked.get("itemAsInternalObjectId"),
+        area=area or records.Rectangle(),
+        release_id=asked.get("releaseId"),
+    )
+    draft = inputs.CommentThreadInput(
+        by=design_mutations.author_id(info),
+        project_id=project.id,
+        workspace_id=project.workspace_id,
+        text=asked["text"],
+        context=place,
+        document_name=known[asked["documentId"]],
+    )
+    return await design_mutations.call_service(info, "POST collaboration /threads", records.CommentThread, draft)
+
+
+async def delete_thread(info: context.Info, asked: design_mutations.Input) -> Any:
+    """Gone with all its comments."""
+    return await design_mutations.call_service(
+        info, f"DELETE collaboration {await _thread_path(info, asked)}", records.CommentThread
+    )
+
+
+async def _create_task(
+    info: context.Info, asked: design_mutations.Input, workspace_id: str, project_id: str | None
+) -> Any:
+    given = {name: asked[name] for name in ("priority", "status") if asked.get(name) is not None}
+    draft = inputs.TaskInput(
+        by=design_mutations.author_id(info),
+        workspace_id=workspace_id,
+        project_id=project_id,
+        name=asked["name"],
+        description=asked["description"],
+        **given,
+    )
+    return await design_mutations.call_service(info, "POST collaboration /tasks", records.Task, draft)
+
+
+async def create_project_task(info: context.Info, asked: design_mutations.Input) -> Any:
+    """A task of a project."""
+    project = await access.require(info, looking.PROJECTS, asked["projectId"], "project")
+    return await _create_task(info, asked["task"], project.workspace_id, project.id)
+
+
+async def create_workspace_task(info: context.Info, asked: design_mutations.Input) -> Any:
+    """A task of no project."""
+    workspace = await access.require_workspace(info, asked["workspaceUrl"])
+    return await _create_task(info, asked["task"], workspace.id, None)
+
+
+async def _task_path(info: context.Info, asked: design_mutations.Input) -> str:
+    return f"/tasks/{(await access.require(info, looking.TASKS, asked['taskId'], 'task')).id}"
+
+
+async def update_task(info: context.Info, asked: design_mutations.Input) -> Any:
+    """What is null stays."""
+    path = await _task_path(info, asked)
+    given = {name: asked.get(name) for name in ("name", "description", "priority", "status")}
+    draft = inputs.TaskUpdateInput(by=design_mutations.author_id(info), **given)
+    return await design_mutations.call_service(info, f"PATCH collaboration {path}", records.Task, draft)
+
+
+async def delete_task(info: context.Info, asked: design_mutations.Input) -> Any:
+    """Gone."""
+    return await design_mutations.call_service(
+        info, f"DELETE collaboration {await _task_path(info, asked)}", records.Task
+    )
+
+
+async def create_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+    """A comment on a task."""
+    return await _say(info, f"POST collaboration {await _task_path(info, asked)}/comments", asked)
+
+
+async def update_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+    """Other words."""
+    path = _comment_path(await _task_path(info, asked), asked)
+    return await _say(info, f"PATCH collaboration {path}", asked)
+
+
+async def delete_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
+    """Gone."""
+    path = _comment_path(await _task_path(info, asked), asked)
+    return await _take_back(info, path)
+
+
+def first_comment(payload: design_mutations.MutationPayload, _info: context.Info) -> str:
+    """The id of the comment that a new thread begins with."""
+    return "" if payload.record is None else str(payload.record.comments[0].comment_id)
+
+
+def task_made(payload: design_mutations.MutationPayload, _info: context.Info) -> records.Task:
+    """The task. Raises DesignError where there is none, for the schema has no other place to say so."""
+    if payload.record is None:
+        raise errors.DesignError(payload.errors[0].message)
+    task: records.Task = payload.record
+    return task
+
+
+MUTATIONS: dict[str, design_mutations.Mutation] = {
+    "desCreateComment": create_comment,
+    "desUpdateComment": update_comment,
+    "desDeleteComment": delete_comment,
+    "desCreateCommentThread": create_thread,
+    "desDeleteCommentThread": delete_thread,
+    "desCreateProjectTask": create_project_task,
+    "desCreateWorkspaceTask": create_workspace_task,
+    "desUpdateTask": update_task,
+    "desDeleteTask": delete_task,
+    "desCreateTaskComment": create_task_comment,
+    "desUpdateTaskComment": update_task_comment,
+    "desDeleteTaskComment": delete_task_comment,
+}
+ATTRIBUTES = {"DesCommentThread.commentThreadId": "id", "DesCreateTaskCommentPayload.comment": "record"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desCommentThreads": threads,
     "Query.desCommentThread": thread,
     "Query.desProjectTasks": project_tasks,
     "Query.desWorkspaceTasks": workspace_tasks,
-    "DesCommentThread.assignedTo": access.of(looking.USERS, "assigned_to_id"),
+    "DesCommentThread.assignedTo": access.record_resolver(looking.USERS, "assigned_to_id"),
     "DesCommentThread.originalStateScreenshotUrl": no_screenshot,
-    "DesTask.assignee": access.of(looking.USERS, "assignee_id"),
+    "DesTask.assignee": access.record_resolver(looking.USERS, "assignee_id"),
     **{
-        f"{kind}.{name}": access.of(looking.USERS, attribute)
+        f"{kind}.{name}": access.record_resolver(looking.USERS, attribute)
         for kind in ("DesCommentThread", "DesComment", "DesTask")
         for name, attribute in (("createdBy", "created_by_id"), ("modifiedBy", "modified_by_id"))
     },
     "DesComment.mentions": mentions,
-    "DesMention.user": access.of(looking.USERS, "user_id"),
-    "Subscription.desOnCommentUpdated": access.itself,
+    "DesMention.user": access.record_resolver(looking.USERS, "user_id"),
+    "Subscription.desOnCommentUpdated": access.same_record,
+    **{f"Mutation.{name}": design_mutations.mutation(change) for name, change in MUTATIONS.items()},
+    "DesCreateCommentPayload.commentId": design_mutations.created_id("comment_id"),
+    "DesCreateCommentThreadPayload.commentThreadId": design_mutations.created_id("id"),
+    "DesCreateCommentThreadPayload.commentId": first_comment,
+    "DesCreateTaskPayload.task": task_made,
 }
 SUBSCRIBERS = {"Subscription.desOnCommentUpdated": comment_updates}

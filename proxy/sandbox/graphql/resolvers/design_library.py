@@ -8,8 +8,8 @@ from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import records
 from proxy.sandbox.graphql import connections, context
-from proxy.sandbox.graphql import lookups as looking
-from proxy.sandbox.graphql import where as filters
+from proxy.sandbox.graphql import design_filters as filters
+from proxy.sandbox.graphql import design_loaders as looking
 from proxy.sandbox.graphql.resolvers import design_access as access
 
 # By the unit of a value, with or without a prefix.
@@ -32,7 +32,7 @@ _MEASURES = {
 }
 
 
-class ErrorPayload(NamedTuple):
+class DesErrorPayload(NamedTuple):
     """What went wrong, as a value."""
 
     message: str
@@ -44,29 +44,31 @@ async def library(
     workspaceUrl: str,  # noqa: N803 (the schema's argument name)
 ) -> records.Workspace:
     """The library of a workspace."""
-    return await access.needed_workspace(info, workspaceUrl)
+    return await access.require_workspace(info, workspaceUrl)
 
 
 async def component(_root: None, info: context.Info, id: str) -> records.Component | None:
     """By id."""
-    return await access.seen(info, looking.COMPONENTS, id)
+    return await access.visible(info, looking.COMPONENTS, id)
 
 
-async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> list[records.Component | ErrorPayload]:
+async def components_by_ids(
+    _root: None, info: context.Info, ids: list[str]
+) -> list[records.Component | DesErrorPayload]:
     """One for each id, or why there is none."""
-    found = await asyncio.gather(*(access.seen(info, looking.COMPONENTS, id_) for id_ in ids))
-    return [one or ErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, found, strict=True)]
+    found = await asyncio.gather(*(access.visible(info, looking.COMPONENTS, id_) for id_ in ids))
+    return [one or DesErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, found, strict=True)]
 
 
 async def revision(_root: None, info: context.Info, id: str) -> records.Component | None:
     """A component by the id of its revision."""
     found = await access.session(info).lookups.having(looking.COMPONENTS, "revision_id", id)
-    return await access.seen(info, looking.COMPONENTS, found[0].id) if found else None
+    return await access.visible(info, looking.COMPONENTS, found[0].id) if found else None
 
 
 async def folder(_root: None, info: context.Info, id: str) -> records.Folder | None:
     """By id."""
-    return await access.seen(info, looking.FOLDERS, id)
+    return await access.visible(info, looking.FOLDERS, id)
 
 
 async def folders(workspace: records.Workspace, info: context.Info) -> list[records.Folder]:
@@ -79,7 +81,7 @@ async def components(
 ) -> connections.Connection:
     """A page of those that pass the filter."""
     held = await access.session(info).lookups.having(looking.COMPONENTS, "workspace_id", workspace.id)
-    return connections.page(filters.passing(held, where), asked, lambda one: one.id)
+    return connections.page(filters.matching_records(held, where), asked, lambda one: one.id)
 
 
 def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> str:
@@ -115,16 +117,16 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desComponentsByIds": components_by_ids,
     "Query.desRevisionDetailsById": revision,
     "Query.desFolderById": folder,
-    "DesLibrary.createdBy": access.of(looking.USERS, "library.created_by_id"),
-    "DesLibrary.updatedBy": access.of(looking.USERS, "library.updated_by_id"),
+    "DesLibrary.createdBy": access.record_resolver(looking.USERS, "library.created_by_id"),
+    "DesLibrary.updatedBy": access.record_resolver(looking.USERS, "library.updated_by_id"),
     "DesLibrary.folders": folders,
     "DesLibrary.components": components,
-    "DesFolder.parent": access.of(looking.FOLDERS, "parent_id"),
-    "DesFolder.createdBy": access.of(looking.USERS, "created_by_id"),
-    "DesFolder.updatedBy": access.of(looking.USERS, "updated_by_id"),
-    "DesComponent.folder": access.of(looking.FOLDERS, "folder_id"),
-    "DesComponent.details": access.itself,
+    "DesFolder.parent": access.record_resolver(looking.FOLDERS, "parent_id"),
+    "DesFolder.createdBy": access.record_resolver(looking.USERS, "created_by_id"),
+    "DesFolder.updatedBy": access.record_resolver(looking.USERS, "updated_by_id"),
+    "DesComponent.folder": access.record_resolver(looking.FOLDERS, "folder_id"),
+    "DesComponent.details": access.same_record,
     "DesComponentParameter.type": parameter_type,
-    "DesComponent.revision": access.itself,
-    "DesRevision.details": access.itself,
+    "DesComponent.revision": access.same_record,
+    "DesRevision.details": access.same_record,
 }

@@ -7,8 +7,8 @@ from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import files, records
 from proxy.sandbox.graphql import connections, context
-from proxy.sandbox.graphql import lookups as looking
-from proxy.sandbox.graphql import where as filters
+from proxy.sandbox.graphql import design_filters as filters
+from proxy.sandbox.graphql import design_loaders as looking
 from proxy.sandbox.graphql.resolvers import design_access as access
 from proxy.sandbox.graphql.resolvers import design_workspaces
 
@@ -32,7 +32,7 @@ class DocumentView(NamedTuple):
     is_pcb: bool
 
 
-class CreationPayload(NamedTuple):
+class PackageCreationPayload(NamedTuple):
     """What came of a package that was asked for."""
 
     package_id: str | None
@@ -48,29 +48,29 @@ async def projects(
     **asked: Any,
 ) -> connections.Connection:
     """A page of those of a workspace that pass the filter."""
-    workspace = await access.needed_workspace(info, workspaceUrl)
+    workspace = await access.require_workspace(info, workspaceUrl)
     held = await access.session(info).lookups.having(looking.PROJECTS, "workspace_id", workspace.id)
-    return connections.page(filters.passing(held, where), asked, lambda one: one.id)
+    return connections.page(filters.matching_records(held, where), asked, lambda one: one.id)
 
 
 async def project(_root: None, info: context.Info, id: str) -> records.Project | None:
     """By id."""
-    return await access.seen(info, looking.PROJECTS, id)
+    return await access.visible(info, looking.PROJECTS, id)
 
 
 async def design_item(_root: None, info: context.Info, id: str) -> records.DesignItem | None:
     """By id."""
-    return await access.seen(info, looking.ITEMS, id)
+    return await access.visible(info, looking.ITEMS, id)
 
 
 async def release(_root: None, info: context.Info, id: str) -> records.Release | None:
     """By id."""
-    return await access.seen(info, looking.RELEASES, id)
+    return await access.visible(info, looking.RELEASES, id)
 
 
 async def bom(_root: None, info: context.Info, id: str) -> records.Bom | None:
     """By id."""
-    return await access.seen(info, looking.BOMS, id)
+    return await access.visible(info, looking.BOMS, id)
 
 
 def parameters(
@@ -108,16 +108,16 @@ async def workflows(
     after = asked.get("modifiedAfter")
     return [
         one
-        for one in filters.passing(found, where)
+        for one in filters.matching_records(found, where)
         if (one.ended_at is not None) == asked["isClosed"]
-        and (after is None or filters.later(one.modified_at, after))
+        and (after is None or filters.is_later(one.modified_at, after))
         and design_workspaces.has_variable(one, asked.get("withVariable"))
     ]
 
 
 def variants(held: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
     """Those that are worked on."""
-    return [VariantView(held.id, one.name, one.bom_id) for one in filters.passing(held.variants, where)]
+    return [VariantView(held.id, one.name, one.bom_id) for one in filters.matching_records(held.variants, where)]
 
 
 async def releases(
@@ -125,14 +125,16 @@ async def releases(
 ) -> connections.Connection:
     """A page of the published versions."""
     found = await access.session(info).lookups.having(looking.RELEASES, "project_id", held.id)
-    return connections.page(filters.passing(found, where), asked, lambda one: one.id)
+    return connections.page(filters.matching_records(found, where), asked, lambda one: one.id)
 
 
 def release_variants(
     held: records.Release, _info: context.Info, where: dict[str, Any] | None = None
 ) -> list[VariantView]:
     """What was published."""
-    return [VariantView(held.project_id, one.name, one.bom_id) for one in filters.passing(held.variants, where)]
+    return [
+        VariantView(held.project_id, one.name, one.bom_id) for one in filters.matching_records(held.variants, where)
+    ]
 
 
 async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> list[DocumentView]:
@@ -154,7 +156,7 @@ async def schematics(
     variant: VariantView, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[DocumentView]:
     """The sheets that pass the filter."""
-    return filters.passing(await _documents(variant, info, pcb=False), where)
+    return filters.matching_records(await _documents(variant, info, pcb=False), where)
 
 
 async def design_items(
@@ -173,7 +175,7 @@ async def design_items(
         if (document.is_pcb or one.sheet_id == document.document_id)
         and (designators is None or one.designator in designators)
     ]
-    return connections.page(filters.passing(placed, where), asked, lambda one: one.id)
+    return connections.page(filters.matching_records(placed, where), asked, lambda one: one.id)
 
 
 async def document_threads(document: DocumentView, info: context.Info) -> list[records.CommentThread]:
@@ -196,12 +198,12 @@ def bom_items(held: records.Bom, _info: context.Info, **asked: Any) -> connectio
 async def packages(_root: None, info: context.Info) -> list[records.ProjectJob]:
     """Every package of the user's projects."""
     made = await access.session(info).lookups.all(looking.JOBS)
-    return [one for one in made if one.is_package and await access.seen(info, looking.JOBS, one.id)]
+    return [one for one in made if one.is_package and await access.visible(info, looking.JOBS, one.id)]
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.ProjectJob | None:
     """By id."""
-    found = await access.seen(info, looking.JOBS, id)
+    found = await access.visible(info, looking.JOBS, id)
     return found if found is not None and found.is_package else None
 
 
@@ -217,7 +219,7 @@ async def export_job(
     projectExportJobId: str,  # noqa: N803
 ) -> records.ProjectJob:
     """By id."""
-    return await access.needed(info, looking.JOBS, projectExportJobId, "export job")
+    return await access.require(info, looking.JOBS, projectExportJobId, "export job")
 
 
 def download_url(job: records.ProjectJob, info: context.Info) -> str:
@@ -230,9 +232,9 @@ def done(_job: records.ProjectJob, _info: context.Info) -> str:
     return DONE
 
 
-def creation(job: records.ProjectJob, _info: context.Info) -> CreationPayload:
+def creation(job: records.ProjectJob, _info: context.Info) -> PackageCreationPayload:
     """A package has the id of its job."""
-    return CreationPayload(job.id)
+    return PackageCreationPayload(job.id)
 
 
 def no_reason(_job: records.ProjectJob, _info: context.Info) -> None:
@@ -250,18 +252,18 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desManufacturePackageById": package,
     "Query.desManufacturePackageCreationJob": package,
     "Query.desProjectExportJob": export_job,
-    "DesProject.createdBy": access.of(looking.USERS, "created_by_id"),
-    "DesProject.updatedBy": access.of(looking.USERS, "updated_by_id"),
+    "DesProject.createdBy": access.record_resolver(looking.USERS, "created_by_id"),
+    "DesProject.updatedBy": access.record_resolver(looking.USERS, "updated_by_id"),
     "DesProject.parameters": parameters,
     "DesProject.previewUrl": preview_url,
     "DesProject.latestRevision": latest_revision,
     "DesProject.revisions": revisions,
-    "DesProject.design": access.itself,
+    "DesProject.design": access.same_record,
     "DesProject.tasks": tasks,
     "DesProject.workflows": workflows,
     "DesDesign.variants": variants,
     "DesDesign.releases": releases,
-    "DesDesign.workInProgress": access.itself,
+    "DesDesign.workInProgress": access.same_record,
     "DesWorkInProgress.variants": variants,
     "DesRelease.variants": release_variants,
     "DesRelease.manufacturePackages": project_packages,
@@ -269,7 +271,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
         f"{kind}.{name}": resolver
         for kind in ("DesWipVariant", "DesReleaseVariant")
         for name, resolver in (
-            ("bom", access.of(looking.BOMS, "bom_id")),
+            ("bom", access.record_resolver(looking.BOMS, "bom_id")),
             ("pcb", board),
             ("schematics", schematics),
         )
@@ -280,9 +282,9 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
         for name, resolver in (("designItems", design_items), ("commentThreads", document_threads))
     },
     "DesBom.items": bom_items,
-    "DesBomItem.component": access.of(looking.COMPONENTS, "component_id"),
-    "DesBomItemInstance.alternateComponent": access.of(looking.COMPONENTS, "alternate_component_id"),
-    "DesDesignItem.component": access.of(looking.COMPONENTS, "component_id"),
+    "DesBomItem.component": access.record_resolver(looking.COMPONENTS, "component_id"),
+    "DesBomItemInstance.alternateComponent": access.record_resolver(looking.COMPONENTS, "alternate_component_id"),
+    "DesDesignItem.component": access.record_resolver(looking.COMPONENTS, "component_id"),
     "DesDesignItem.commentThreads": item_threads,
     "DesManufacturePackage.downloadUrl": download_url,
     "DesManufacturePackageCreationJob.payload": creation,

@@ -7,14 +7,14 @@ from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import records
 from proxy.sandbox.graphql import context
-from proxy.sandbox.graphql import lookups as looking
-from proxy.sandbox.graphql import where as filters
+from proxy.sandbox.graphql import design_filters as filters
+from proxy.sandbox.graphql import design_loaders as looking
 from proxy.sandbox.graphql.resolvers import design_access as access
 
 API_PATH = "/graphql"
 
 
-class Location(NamedTuple):
+class DesWorkspaceLocation(NamedTuple):
     """Where a workspace is kept, and the addresses to ask there: the sandbox has one for all."""
 
     name: str
@@ -22,9 +22,9 @@ class Location(NamedTuple):
     files_service_url: str
 
 
-def _location(region: str, info: context.Info) -> Location:
+def _location(region: str, info: context.Info) -> DesWorkspaceLocation:
     origin = access.session(info).origin
-    return Location(region, origin + API_PATH, origin)
+    return DesWorkspaceLocation(region, origin + API_PATH, origin)
 
 
 async def workspaces(_root: None, info: context.Info) -> list[records.Workspace]:
@@ -36,12 +36,12 @@ async def all_workspaces(
     _root: None, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Workspace]:
     """The user's that pass the filter."""
-    return filters.passing(await access.workspaces(info), where)
+    return filters.matching_records(await access.workspaces(info), where)
 
 
 async def workspace_by_id(_root: None, info: context.Info, id: str) -> records.Workspace | None:
     """By id."""
-    return await access.seen(info, looking.WORKSPACES, id)
+    return await access.visible(info, looking.WORKSPACES, id)
 
 
 async def workspace_by_url(
@@ -53,7 +53,7 @@ async def workspace_by_url(
     return await access.workspace_at(info, workspaceUrl)
 
 
-async def locations(_root: None, info: context.Info) -> list[Location]:
+async def locations(_root: None, info: context.Info) -> list[DesWorkspaceLocation]:
     """Of the user's workspaces, each once."""
     regions = dict.fromkeys(one.region for one in await access.workspaces(info))
     return [_location(region, info) for region in regions]
@@ -65,7 +65,7 @@ async def team(
     workspaceUrl: str,  # noqa: N803
 ) -> records.Workspace:
     """The team of a workspace."""
-    return await access.needed_workspace(info, workspaceUrl)
+    return await access.require_workspace(info, workspaceUrl)
 
 
 async def users(
@@ -75,7 +75,7 @@ async def users(
     ids: list[str],
 ) -> list[records.DesignUser | None]:
     """Users of a workspace; null for one who is not in it."""
-    workspace = await access.needed_workspace(info, workspaceUrl)
+    workspace = await access.require_workspace(info, workspaceUrl)
     there = {one.id: one for one in await members(workspace, info)}
     return [there.get(id_) for id_ in ids]
 
@@ -92,7 +92,7 @@ async def user_by_global_id(_root: None, info: context.Info, id: str) -> records
     return found if found is not None and mine & set(found.workspace_ids) else None
 
 
-def location(workspace: records.Workspace, info: context.Info) -> Location:
+def location(workspace: records.Workspace, info: context.Info) -> DesWorkspaceLocation:
     """Where it is."""
     return _location(workspace.region, info)
 
@@ -112,7 +112,7 @@ async def projects(
 ) -> list[records.Project]:
     """The projects that pass the filter."""
     held = await access.session(info).lookups.having(looking.PROJECTS, "workspace_id", workspace.id)
-    return filters.passing(held, where)
+    return filters.matching_records(held, where)
 
 
 async def tasks(workspace: records.Workspace, info: context.Info) -> list[records.Task]:
@@ -125,7 +125,7 @@ async def definitions(
 ) -> list[records.WorkflowDefinition]:
     """Processes that can be started and pass the filter."""
     held = await access.session(info).lookups.having(looking.DEFINITIONS, "workspace_id", workspace.id)
-    return filters.passing(held, where)
+    return filters.matching_records(held, where)
 
 
 async def workflows(
@@ -133,7 +133,7 @@ async def workflows(
 ) -> list[records.Workflow]:
     """Processes that were started and pass the filters."""
     held = await access.session(info).lookups.having(looking.WORKFLOWS, "workspace_id", workspace.id)
-    return [one for one in filters.passing(held, where) if has_variable(one, asked.get("withVariable"))]
+    return [one for one in filters.matching_records(held, where) if has_variable(one, asked.get("withVariable"))]
 
 
 def has_variable(workflow: records.Workflow, asked: Mapping[str, Any] | None) -> bool:
@@ -173,8 +173,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desUserByGlobalId": user_by_global_id,
     "DesWorkspaceInfo.location": location,
     "DesWorkspace.location": location,
-    "DesWorkspace.library": access.itself,
-    "DesWorkspace.team": access.itself,
+    "DesWorkspace.library": access.same_record,
+    "DesWorkspace.team": access.same_record,
     "DesWorkspace.projects": projects,
     "DesWorkspace.tasks": tasks,
     "DesWorkspace.workflowDefinitions": definitions,

@@ -1,5 +1,5 @@
-"""What the service has for its own products: Ciiva ids, extras, ids of Altium, figures of CircuitMaker (contract
-graphql.md §1.1).
+"""What the service has for its own products: Ciiva ids, extras, ids of Altium, figures of SupCircuitMakerPartInfo
+(contract graphql.md §1.1).
 
 The contract knows the fields and no data. The ids and figures here are made up of the part's id, always the same;
 extras are what the catalog says of the part, behind the gates of the same data elsewhere. None of it is billed.
@@ -29,14 +29,14 @@ _ROHS = {"Compliant": True, "Non-Compliant": False}
 _SELF, _SAME_NUMBER, _OTHER = 1.0, 0.9, 0.5
 
 
-class Extras(NamedTuple):
+class SupPartExtras(NamedTuple):
     """A part as extras show it."""
 
     record: records.Part
     confidence: float = _SELF
 
 
-class Parameter(NamedTuple):
+class SupPartExtrasParameter(NamedTuple):
     """A named value of a part."""
 
     name: str
@@ -44,15 +44,15 @@ class Parameter(NamedTuple):
     value: tuple[str, ...]
 
 
-class TechnicalDetail(NamedTuple):
+class SupPartExtrasTechnicalDetail(NamedTuple):
     """A named value of a part, as text."""
 
     name: str
     value: str
 
 
-class CircuitMaker(NamedTuple):
-    """How a part is used in CircuitMaker."""
+class SupCircuitMakerPartInfo(NamedTuple):
+    """How a part is used in SupCircuitMakerPartInfo."""
 
     comments: int
     fabrications: int
@@ -61,7 +61,7 @@ class CircuitMaker(NamedTuple):
     releases: int
 
 
-class ErrorPayload(NamedTuple):
+class SupErrorPayload(NamedTuple):
     """What went wrong, as a value."""
 
     message: str
@@ -99,68 +99,68 @@ def _masked(id_: str, *, to_part: bool, info: context.Info) -> str | None:
     return None if info.context.catalog.part(masked if to_part else id_) is None else masked
 
 
-def extras(_root: None, info: context.Info, partId: str) -> Extras | None:  # noqa: N803
-    """Extras of a part; null for none."""
+def extras(_root: None, info: context.Info, partId: str) -> SupPartExtras | None:  # noqa: N803
+    """SupPartExtras of a part; null for none."""
     record = info.context.catalog.part(partId)
-    return None if record is None else Extras(record)
+    return None if record is None else SupPartExtras(record)
 
 
-def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[Extras | ErrorPayload]:  # noqa: N803
-    """Extras of parts, an error as value where there is none."""
-    return [extras(None, info, one) or ErrorPayload(f"there is no part {one}") for one in partIds]
+def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[SupPartExtras | SupErrorPayload]:  # noqa: N803
+    """SupPartExtras of parts, an error as value where there is none."""
+    return [extras(None, info, one) or SupErrorPayload(f"there is no part {one}") for one in partIds]
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
     """Which branch of SupUnionPayload it is."""
-    return "SupErrorPayload" if isinstance(value, ErrorPayload) else "SupPartExtras"
+    return "SupErrorPayload" if isinstance(value, SupErrorPayload) else "SupPartExtras"
 
 
-def own_extras(part: views.PartView, _info: context.Info) -> Extras:
-    """Extras of a part that was asked for otherwise."""
-    return Extras(part.record)
+def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
+    """SupPartExtras of a part that was asked for otherwise."""
+    return SupPartExtras(part.record)
 
 
-def alternatives(shown: Extras, info: context.Info, first: int) -> list[Extras]:
+def alternatives(shown: SupPartExtras, info: context.Info, first: int) -> list[SupPartExtras]:
     """Similar parts, `first` of them; none for a negative number."""
     number = matching.normalise(shown.record.mpn)
     found = (info.context.catalog.part(one) for one in shown.record.similar_ids[: max(first, 0)])
     return [
-        Extras(one, _SAME_NUMBER if matching.normalise(one.mpn) == number else _OTHER)
+        SupPartExtras(one, _SAME_NUMBER if matching.normalise(one.mpn) == number else _OTHER)
         for one in found
         if one is not None
     ]
 
 
-def is_rohs_compliant(shown: Extras, _info: context.Info) -> bool | None:
+def is_rohs_compliant(shown: SupPartExtras, _info: context.Info) -> bool | None:
     """Null where the catalog does not say."""
     return _ROHS.get(_value(shown.record, "rohs"))
 
 
-def datasheet_urls(shown: Extras, _info: context.Info) -> list[str]:
+def datasheet_urls(shown: SupPartExtras, _info: context.Info) -> list[str]:
     """All of them."""
     sheets = (one for one in shown.record.document_collections if one.name == parts.DATASHEETS)
     return [document.url for one in sheets for document in one.documents]
 
 
-def life_cycle(shown: Extras, info: context.Info) -> str:
+def life_cycle(shown: SupPartExtras, info: context.Info) -> str:
     """UNKNOWN where the catalog does not say, or may not be asked."""
     if not parts.may_see(parts.LIFE_CYCLE, info):
         return "UNKNOWN"
     return _LIFE_CYCLES.get(_value(shown.record, parts.LIFE_CYCLE), "UNKNOWN")
 
 
-def parameters(shown: Extras, info: context.Info) -> list[Parameter]:
+def parameters(shown: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
     """The properties; a text may hold several values."""
     return [
-        Parameter(one.attribute.name, one.units or None, tuple(map(str.strip, one.value.split(","))))
+        SupPartExtrasParameter(one.attribute.name, one.units or None, tuple(map(str.strip, one.value.split(","))))
         for one in parts.specs(views.PartView(shown.record, views.Market("US", "USD")), info)
     ]
 
 
-def technical_details(shown: Extras, info: context.Info) -> list[TechnicalDetail]:
+def technical_details(shown: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
     """The properties for display."""
     seen = parts.specs(views.PartView(shown.record, views.Market("US", "USD")), info)
-    return [TechnicalDetail(one.attribute.name, one.display_value) for one in seen]
+    return [SupPartExtrasTechnicalDetail(one.attribute.name, one.display_value) for one in seen]
 
 
 def altium_id(part: views.PartView, _info: context.Info) -> str:
@@ -168,10 +168,10 @@ def altium_id(part: views.PartView, _info: context.Info) -> str:
     return str(uuid.UUID(bytes=_drawn(part, 16)))
 
 
-def circuit_maker(part: views.PartView, _info: context.Info) -> CircuitMaker | None:
+def circuit_maker(part: views.PartView, _info: context.Info) -> SupCircuitMakerPartInfo | None:
     """Figures; null for the half of the parts that nobody used."""
     use, *figures = _drawn(part, 6)
-    return CircuitMaker(*figures) if use % 2 else None
+    return SupCircuitMakerPartInfo(*figures) if use % 2 else None
 
 
 def _drawn(part: views.PartView, size: int) -> bytes:

@@ -3,22 +3,22 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.catalog import currencies, records
-from proxy.sandbox.graphql import context, countries, distributors, problems, views
+from proxy.sandbox.graphql import context, countries, distributors, errors, views
 
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
     """The market that the arguments of a root field name. Raises ServiceError for credentials that fit nobody."""
     sellers_there = info.context.catalog.sellers() if arguments.get("customPricingCredentials") else ()
     try:
-        live = distributors.asked(arguments, sellers_there, info.context.now)
+        live = distributors.live_data_request(arguments, sellers_there, info.context.now)
     except ValueError as error:
-        raise problems.ServiceError(str(error)) from error
+        raise errors.ServiceError(str(error)) from error
     return views.Market(arguments["country"], arguments["currency"], live)
 
 
@@ -51,9 +51,9 @@ def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
     return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key)
 
 
-def ships_to(seller: views.SellerView, _info: context.Info) -> list[countries.Country]:
+def ships_to(seller: views.SellerView, _info: context.Info) -> list[countries.SupCountry]:
     """Empty: no restriction."""
-    return [countries.country(code) for code in seller.record.ships_to]
+    return [countries.country_of(code) for code in seller.record.ships_to]
 
 
 def offers(
@@ -71,7 +71,7 @@ def offer(
 ) -> views.OfferView:
     """One offer as the market sees it."""
     company, live = seller.record.company, seller.part.market.live
-    shown = distributors.current(record, company, live)
+    shown = distributors.live_offer(record, company, live)
     custom = distributors.is_customer(company, live)
     return views.OfferView(shown, seller, breaks_at(shown.prices, price_breaks), custom)
 
@@ -125,6 +125,80 @@ def _opaque(kind: str, offer: views.OfferView) -> str:
     return base64.urlsafe_b64encode(hashlib.blake2b(raw, digest_size=36).digest()).decode()
 
 
+class SupPartOffer(NamedTuple):
+    """An offer with what it belongs to."""
+
+    part_id: str
+    seller_id: str
+    offer: views.OfferView
+
+
+class SupOctocartLink(NamedTuple):
+    """A link to a filled cart; None where the seller takes none."""
+
+    seller_id: str
+    cart_url: str | None
+
+
+def part_offers(
+    _root: None, info: context.Info, *, references: list[dict[str, str]], **arguments: Any
+) -> list[SupPartOffer | None]:
+    """Offers by part and offer id; null for one that does not exist."""
+    asked = market(info, arguments)
+    return [_part_offer(info, asked, one["partId"], one["offerId"]) for one in references]
+
+
+def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id: str) -> SupPartOffer | None:
+    record = info.context.catalog.part(part_id)
+    if record is None:
+        return None
+    part = views.PartView(record, market)
+    for seller, listed_offer in _offers(info, record, market.country):
+        if listed_offer.id == offer_id:
+            return SupPartOffer(part_id, seller.company.id, offer(listed_offer, views.SellerView(seller, part)))
+    return None
+
+
+def _offers(
+    info: context.Info, part: records.Part, country: str
+) -> Iterator[tuple[records.SellerOffers, records.Offer]]:
+    for seller in info.context.catalog.sellers_of(part, country):
+        for offer in seller.offers:
+            yield seller, offer
+
+
+def octocart(
+    _root: None,
+    info: context.Info,
+    items: list[dict[str, Any]],
+    country: str | None = None,
+    currency: str | None = None,
+) -> list[SupOctocartLink]:
+    """A link a seller. The form of the link is ours. Raises ServiceError for a quantity that nobody can order."""
+    for one in items:
+        for item in one["items"]:
+            if item["quantity"] < 1:
+                raise errors.ServiceError(f"quantity must be at least 1, not {item['quantity']}")
+    return [_cart(info, one["sellerId"], one["items"], country or "US", currency or "USD") for one in items]
+
+
+def _cart(
+    info: context.Info, seller_id: str, items: Sequence[Mapping[str, Any]], country: str, currency: str
+) -> SupOctocartLink:
+    seller = info.context.catalog.company(seller_id)
+    if seller is None or not seller.is_octocart_supported or not items:
+        return SupOctocartLink(seller_id, None)
+    market = views.Market(country, currency)
+    found = [_part_offer(info, market, item["partId"], item["offerId"]) for item in items]
+    if any(offer is None or offer.seller_id != seller_id for offer in found):
+        return SupOctocartLink(seller_id, None)
+    lines = ",".join(f"{item['offerId']}:{item['quantity']}" for item in items)
+    return SupOctocartLink(
+        seller_id, f"{info.context.site_url}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
+    )
+
+
+ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.sellers": sellers,
     "SupPartSeller._cacheId": seller_cache_id,
@@ -135,5 +209,6 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupOffer.clickUrl": click_url,
     "SupOffer.internalUrl": internal_url,
     "SupPricePoint._cacheId": price_cache_id,
+    "Query.supPartOffers": part_offers,
+    "Query.supOctocart": octocart,
 }
-ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}

@@ -22,7 +22,7 @@ COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
 
 
-class Sponsored(NamedTuple):
+class SupSponsoredPart(NamedTuple):
     """A part that somebody pays to have shown beside another."""
 
     cache_id: str
@@ -65,7 +65,7 @@ def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartVi
     return [views.PartView(other, part.market) for other in found if other is not None]
 
 
-def companions(part: views.PartView, info: context.Info) -> list[Sponsored]:
+def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPart]:
     """What the maker has in other categories, beside every third part. Nested parts, so not billed either."""
     record, catalog = part.record, info.context.catalog
     if int(record.id) % 3:
@@ -76,11 +76,11 @@ def companions(part: views.PartView, info: context.Info) -> list[Sponsored]:
     return [_sponsored(part, other, info) for other in itertools.islice(others, COMPANIONS)]
 
 
-def _sponsored(part: views.PartView, other: views.PartView, info: context.Info) -> Sponsored:
+def _sponsored(part: views.PartView, other: views.PartView, info: context.Info) -> SupSponsoredPart:
     place = hashlib.blake2b(f"{part.record.id}:{other.record.id}".encode(), digest_size=3).digest()
     number = str(int.from_bytes(place))
     url = f"{info.context.site_url}/opatz8j6/c1?p={number}"
-    return Sponsored(
+    return SupSponsoredPart(
         views.cache_id("sponsored", number, *part.market.key), number, other.record.manufacturer.id, other, url
     )
 

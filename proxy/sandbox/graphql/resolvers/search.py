@@ -4,14 +4,15 @@ Ranges are checked before any of these runs. A part is billed when a client take
 `hits` alone cost nothing.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.catalog import records, search_hits
 from proxy.sandbox.catalog import search as catalog_search
-from proxy.sandbox.graphql import conditions, context, limits, problems, views
+from proxy.sandbox.graphql import context, errors, limits, views
 from proxy.sandbox.graphql.resolvers import offers
 
 Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHits]
@@ -28,28 +29,28 @@ def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) 
     return shown
 
 
-def search(_root: None, info: context.Info, **arguments: Any) -> views.ResultSet:
+def search(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
     """Text search."""
     return _search(info.context.catalog.search, info, arguments)
 
 
-def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.ResultSet:
+def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
     """Search by part number."""
     return _search(info.context.catalog.search_mpn, info, arguments)
 
 
-def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.ResultSet:
+def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
-    asked = conditions.of_search(arguments)
+    asked = search_conditions(arguments)
     try:
         found = find(query, asked, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
-        raise problems.ServiceError(str(error)) from error
+        raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     limit = arguments.get("limit")
     page = _page(info, found, arguments.get("start") or 0, limits.DEFAULT_LIMIT if limit is None else limit)
-    hits = tuple(views.Hit(views.PartView(part, market), found.aka_of(part.id), query) for part in page)
-    return views.ResultSet(found, hits, query, asked, _warnings(query))
+    hits = tuple(views.SupPartResult(views.PartView(part, market), found.aka_of(part.id), query) for part in page)
+    return views.SupPartResultSet(found, hits, query, asked, _warnings(query))
 
 
 def _page(info: context.Info, found: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
@@ -69,15 +70,15 @@ def multi_match(
     queries: list[dict[str, Any]],
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
-) -> list[views.Match]:
+) -> list[views.SupPartMatch]:
     """One answer a query, in their order."""
-    market, asked = offers.market(info, arguments), conditions.of_match(options or {})
+    market, asked = offers.market(info, arguments), match_conditions(options or {})
     return [_match(info, query, asked, market) for query in queries]
 
 
 def _match(
     info: context.Info, query: Mapping[str, Any], asked: records.SearchConditions, market: views.Market
-) -> views.Match:
+) -> views.SupPartMatch:
     reference = query.get("reference")
     wanted = records.MatchQuery(
         mpn=query.get("mpn"),
@@ -88,16 +89,16 @@ def _match(
     )
     if wanted == records.MatchQuery():
         # The contract knows no text of this field; this one is the v3 service's.
-        return views.Match(reference, 0, error="Missing search filters")
+        return views.SupPartMatch(reference, 0, error="Missing search filters")
     try:
         found = info.context.catalog.match(wanted, asked)
     except ValueError as error:
-        raise problems.ServiceError(str(error)) from error
+        raise errors.ServiceError(str(error)) from error
     page = _page(info, found, query["start"], query["limit"])
-    return views.Match(reference, found.hits, tuple(views.PartView(part, market) for part in page))
+    return views.SupPartMatch(reference, found.hits, tuple(views.PartView(part, market) for part in page))
 
 
-def matched_parts(match: views.Match, info: context.Info) -> tuple[views.PartView, ...]:
+def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.PartView, ...]:
     """The parts of one answer, billed."""
     place = info.path.as_list()
     for position, part in enumerate(match.parts):
@@ -105,25 +106,109 @@ def matched_parts(match: views.Match, info: context.Info) -> tuple[views.PartVie
     return match.parts
 
 
-def hits(result: views.ResultSet, _info: context.Info) -> int:
+def hits(result: views.SupPartResultSet, _info: context.Info) -> int:
     """All hits, not the page."""
     return result.ranked.hits
 
 
-def results(result: views.ResultSet, _info: context.Info) -> tuple[views.Hit, ...]:
+def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:
     """The page."""
     return result.page
 
 
-def hit_part(hit: views.Hit, info: context.Info) -> views.PartView:
+def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
     """The part of one result, billed."""
     info.context.bill(hit.part, info.path.as_list())
     return hit.part
 
 
-def warnings(result: views.ResultSet, _info: context.Info) -> tuple[str, ...] | None:
+def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, ...] | None:
     """What was ignored; null for nothing."""
     return result.warnings or None
+
+
+# A filter on mere existence is what the service cannot do, though the catalog can.
+_MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
+
+
+def search_conditions(arguments: Mapping[str, Any]) -> records.SearchConditions:
+    """From the arguments of a search. Raises ServiceError naming the filter."""
+    return records.SearchConditions(
+        filters=_filters(arguments.get("filters") or {}), in_stock_only=bool(arguments.get("inStockOnly"))
+    )
+
+
+def match_conditions(options: Mapping[str, Any]) -> records.SearchConditions:
+    """From the options of supMultiMatch. Raises ServiceError naming the filter."""
+    return records.SearchConditions(
+        filters=_filters(options.get("filters") or {}),
+        in_stock_only=bool(options.get("requireStockAvailable")),
+        authorized_only=bool(options.get("requireAuthorizedSellers")),
+    )
+
+
+def _filters(given: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((key, tuple(_texts(key, value))) for key, value in given.items() if value is not None)
+
+
+def _texts(key: str, value: Any) -> Iterable[str]:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            raise errors.ServiceError(f"filter {key} must be a list of strings, not {value!r}")
+        if _MERE_EXISTENCE.fullmatch(str(item)):
+            raise errors.ServiceError(f"filter {key} has no range {item!r}: a bound is needed")
+        yield str(item)
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def suggest(
+    _root: None,
+    info: context.Info,
+    q: str,
+    categoryId: str | None = None,  # noqa: N803 (the schema's argument names)
+    partNumbersOnly: bool | None = None,  # noqa: N803
+) -> tuple[records.Suggestion, ...]:
+    """Completions of what was typed."""
+    return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
+
+
+def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingCorrection, ...]:
+    """Other spellings that find parts."""
+    return info.context.catalog.spelling(q)
+
+
+def description(hit: views.SupPartResult, _info: context.Info) -> str:
+    """The short description, highlighted."""
+    return highlighted(hit.part.record.short_description, hit.query)
+
+
+def highlighted(text: str, query: str) -> str:
+    """`text` with <strong> around the words of `query`; the last of them may be the beginning of a word.
+
+    Nothing is escaped: the text is the catalog's own.
+    """
+    terms = [word.lower() for word in _WORD.findall(query)]
+    if not terms:
+        return text
+    whole, last = set(terms), terms[-1]
+
+    def mark(found: re.Match[str]) -> str:
+        word = found[0].lower()
+        return f"<strong>{found[0]}</strong>" if word in whole or word.startswith(last) else found[0]
+
+    return _WORD.sub(mark, text)
+
+
+def no_explanation(_hit: views.SupPartResult, _info: context.Info) -> str:
+    """Always empty (contract graphql.md §1.2)."""
+    return ""
+
+
+def hit_cache_id(hit: views.SupPartResult, _info: context.Info) -> str:
+    """A key of the result."""
+    return views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key)
 
 
 ATTRIBUTES: dict[str, str] = {}
@@ -138,4 +223,9 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPartResultSet.results": results,
     "SupPartResultSet.warnings": warnings,
     "SupPartResult.part": hit_part,
+    "Query.supSuggest": suggest,
+    "Query.supSpellingCorrection": spelling,
+    "SupPartResult._cacheId": hit_cache_id,
+    "SupPartResult.description": description,
+    "SupPartResult.explain": no_explanation,
 }

@@ -19,88 +19,88 @@ from proxy.web.v3.description.parameters import Parameter
 HEAD = """\
 # The v3 surface
 
-What became of every path, parameter and field of v3. This page is generated from `mappings/` and the route table. A
-test fails while it is stale; this renews it:
+Every path, parameter and field of v3, and its source in the Nexar API. This page is generated from `mappings/` and
+the route table. A test fails while it is stale; this renews it:
 
 ```sh
 .venv/bin/v3bridge surface > docs/reference/v3-surface.md
 ```
 
-Machines read the same as OpenAPI 3.1 at `/v3/openapi.json`, for which no apikey is needed. § are sections of the
-contract, v3-rest.md.
+The same is available as OpenAPI 3.1 at `/v3/openapi.json`, without an API key. § are sections of the contract,
+v3-rest.md.
 
 """
 COVERAGE = """\
-| coverage | the value is |
+| coverage | value |
 | --- | --- |
-| exact | the service's, in v3's form |
-| derived | made from the service's, and how |
-| constant | always the same, and why |
-| no source | empty: the service has none, and why |
+| exact | the Nexar API's, in v3's form |
+| derived | computed from the Nexar API's, as described |
+| constant | always the same, for the reason given |
+| no source | empty: the Nexar API has none, for the reason given |
 
-`include[]` marks fields that are there only when asked for. Where a field needs a feature that the application's plan
-lacks, a client sees the field's empty value. "Read from" is the path in the service's schema: `^` is the object around,
-`$asked` the uid that was asked for, and `String` a plain value that the object is made from.
+Fields with `include[]` are present only on request. Where a field needs a feature that the application's plan lacks,
+a client sees the field's empty value. "Read from" is the path in the GraphQL schema: `^` is the enclosing object,
+`$asked` the requested uid, and `String` a plain value that the object is made from.
 
 """
 SEARCHES = f"""\
-The service searches parts. A filter that it cannot apply is a 400 that lists those it can: without it the result would
-be untrue. So is a field that v3 never had. A facet, a statistic or a sort key that v3 had and the service has not is
-served empty or ignored, and named in `{unsupported.HEADER}` (see below); so are those of specs where the application's
-plan lacks the feature TECH_SPECS. The service sorts by one field: the first that it can; `score desc` may follow.
+Parts are searched by the Nexar API. A filter that it cannot apply is a 400 that lists the possible ones, because the
+result would be wrong without it. So is a field that v3 never had. A facet, a statistic or a sort key that v3 had and
+the Nexar API has not is empty or ignored, and named in `{unsupported.HEADER}` (see below); so are those of specs
+where the application's plan lacks the feature TECH_SPECS. The Nexar API sorts by one field: the first supported one;
+`score desc` may follow.
 
-Names in filters are exact, to the letter, as facets show them; `*` stands for anything, in {bounds.PATTERNS.maximum}
-names of a request at most. What surely finds nothing, such as a name or uid that nobody has, is answered without asking
-the service, and named too. `<key>` is v3's name of a spec, such as `resistance`;
-[spec-keys.md](spec-keys.md) lists them.
+Names in filters are exact, character by character, as in facets; `*` matches any text, in at most
+{bounds.PATTERNS.maximum} names of a request. A filter that cannot match, such as one by an unknown name or uid, is
+answered without an upstream request, and named, too. `<key>` is a v3 [spec key](spec-keys.md), such as `resistance`.
 
-A filter by `mpn` is a supMultiMatch of up to {mpn_search.MPNS_MAX} numbers, whose parts are compared to the letter;
-other filters go with it. Of each number it asks for {match.CANDIDATES} candidates, or for `start` + `limit` if that is
-more, and for {match.PARTS_MAX} in all at most. All that it finds are billed, those of another punctuation too. Where
-there are more, and with `limit=0`, `hits` is the most there can be. Nothing is counted, the table says what sorts it,
-and `q` is empty or the number itself.
+A filter by `mpn` is a supMultiMatch of up to {mpn_search.MPNS_MAX} numbers, whose results are compared character by
+character and filtered further. Each number gets {match.CANDIDATES} candidates, or `start` + `limit` if that is more,
+and all together at most {match.PARTS_MAX}. All results are billed, those of another punctuation, too. Where there are
+more, and with `limit=0`, `hits` is an upper bound. There are no counts, the table has the possible sort keys, and `q`
+is empty or the number itself.
 
 """
 UNSUPPORTED = f"""\
-What a response leaves out of account is named in the header `{unsupported.HEADER}`, kept responses included, and in the
-log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
+Parameters that a response cannot honour are named in the header `{unsupported.HEADER}`, also of cached responses, and
+in the log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
 
-| item | what became of it |
+| item | effect |
 | --- | --- |
-| `facet[fields][<field>]` | the service cannot count it: no values |
-| `facet[queries]=<query>` | the service cannot filter by it: its count is null |
-| `stats[<field>]` | the service has no numbers of it: all null |
-| `spec_drilldown` | the plan has no technical data, or the search is by part number: nothing is suggested |
-| `sortby=<field>` | the service cannot sort by it, or sorts by another already: ignored |
-| `filter[fields][<field>]=<value>` | nothing has this uid or name: it finds nothing |
+| `facet[fields][<field>]` | the Nexar API cannot count it: no values |
+| `facet[queries]=<query>` | the Nexar API cannot filter by it: its count is null |
+| `stats[<field>]` | the Nexar API has no numbers of it: all null |
+| `spec_drilldown` | the plan has no technical data, or the search is by part number: no suggestions |
+| `sortby=<field>` | the Nexar API cannot sort by it, or sorts by another already: ignored |
+| `filter[fields][<field>]=<value>` | no object has this uid or name: no hits |
 | `filter[queries]=<field>:<value>` | the same |
 | `queries[<number>].<key>` | no key of a query in `/parts/match`: ignored; a query with no other key has an `error` |
 
-Everything but letters, digits and `-._~[]=` is percent-encoded as UTF-8. A name is cut at {unsupported.NAME_MAX}
+All characters but letters, digits and `-._~[]=` are percent-encoded as UTF-8. A name is cut at {unsupported.NAME_MAX}
 characters, the list at {unsupported.LENGTH_MAX}; `+3` at its end stands for three more.
 
 """
 PATHS = """\
-A path that v3 does not have is a 404 that names the one like it: `/v3/part/match`, `/parts/match` and
-`/api/v4/parts/match` lead to `/parts/match`, `/v3/manufacturers/search` to `/brands/search`. Nothing is redirected.
-https:// on this port, and CONNECT, are refused with a message that says so.
+A path that v3 does not have is a 404 that names the most similar one: `/v3/part/match`, `/parts/match` and
+`/api/v4/parts/match` lead to `/parts/match`, `/v3/manufacturers/search` to `/brands/search`. There are no redirects.
+https:// on this port, and CONNECT, are refused with a message.
 
 """
 COMPACT = """\
-JSON is written compactly, in no order of keys. Two bodies recorded in 2018 and 2019 without `pretty_print` are indented
-by two and sorted; no JSON reader sees the difference. Written so, three recorded bodies of 16 to 19 kB would grow by 48
-to 112 % (13 to 27 % as gzip) and take 0.5 to 0.7 ms to write instead of 0.01 ms. `pretty_print` writes as v3 did.
+JSON is compact, with unordered keys. Two bodies recorded in 2018 and 2019 without `pretty_print` are indented by two
+and sorted; JSON parsers see no difference. Written that way, three recorded bodies of 16 to 19 kB would grow by 48 to
+112 % (13 to 27 % as gzip) and take 0.5 to 0.7 ms to write instead of 0.01 ms. `pretty_print` writes as v3 did.
 
 """
 LISTS = """\
-Brands, categories and sellers are searched in the proxy, by every field they have. Names match word by word, each word
-from its beginning; aliases count. `*` stands for anything, in `q` and in filters. They have no specs: `spec_drilldown`
-adds nothing.
+Brands, categories and sellers are searched in the proxy, by every field they have. Names match word by word, each
+word from its beginning, aliases included. `*` matches any text, in `q` and in filters. They have no specs:
+`spec_drilldown` adds nothing.
 
 """
 BOUNDS = f"""\
-A request beyond a bound is a 400 that names the parameter, the bound and the number sent. Each bound keeps what one
-request can cost so small that others need not wait for it. The request line has at most {server.MAX_LINE} bytes, and
+A request beyond a bound is a 400 that names the parameter, the bound and the number sent. The bounds limit the cost
+of one request, so that it does not delay others. The request line has at most {server.MAX_LINE} bytes, and
 {fast_path.PATH_MAX} before the query.
 
 """
@@ -123,12 +123,15 @@ def page(mappings: loader.Mappings) -> str:
         ("Parameters of every endpoint", _globals(mappings)),
         *_actions(),
         ("Bounds of a request", BOUNDS + _bounds()),
-        ("What searches of parts can name", SEARCHES + _parts(mappings)),
-        ("What is left out of account", UNSUPPORTED),
-        ("What other searches can name", LISTS + _lists(mappings)),
+        ("Fields in searches of parts", SEARCHES + _parts(mappings)),
+        ("Unsupported parameters", UNSUPPORTED),
+        ("Fields in other searches", LISTS + _lists(mappings)),
         ("Objects", COVERAGE + _counted(mappings)),
         *((name, _object(mappings, name)) for name in names),
-        ("Replies", "What stands around the objects. `show[]` and `hide[]` leave it as it is.\n\n" + COMPACT),
+        (
+            "Responses",
+            "The parts of a response around the objects. `show[]` and `hide[]` do not affect them.\n\n" + COMPACT,
+        ),
         *((each.name, _envelope(each)) for each in response_schemas.ALL),
         ("Errors", _errors() + PATHS),
     ]
@@ -139,11 +142,9 @@ def page(mappings: loader.Mappings) -> str:
 
 
 def _endpoints() -> str:
-    text = (
-        f"All are read with GET under {joined(code(PREFIXES))}, a slash at the end at will. HEAD and OPTIONS work too."
-    )
+    text = f"All are GET under {joined(code(PREFIXES))}; a trailing slash is optional. HEAD and OPTIONS work, too."
     rows = [(code([each.path]), _answer(each), each.cost) for each in ENDPOINTS]
-    return f"{text}\n\n" + table(("path", "answers", "parts billed"), rows)
+    return f"{text}\n\n" + table(("path", "response", "parts billed"), rows)
 
 
 def _answer(endpoint: Endpoint) -> str:
@@ -159,7 +160,7 @@ def _answer(endpoint: Endpoint) -> str:
 
 def _bounds() -> str:
     rows = [(code(each.parameters), f"{each.maximum} {each.unit}", each.reason) for each in bounds.ALL]
-    return table(("bounded", "at most", "because"), rows)
+    return table(("parameters", "maximum", "reason"), rows)
 
 
 def _globals(mappings: loader.Mappings) -> str:
@@ -174,7 +175,7 @@ def _globals(mappings: loader.Mappings) -> str:
         for name, found in included.items()
         if found
     ]
-    known = "What `include[]` knows:\n\n" + table(("object", "fields"), rows)
+    known = "Fields of `include[]`:\n\n" + table(("object", "fields"), rows)
     return forms + _table((parameters.APIKEY, *parameters.GLOBALS)) + known
 
 
@@ -200,7 +201,7 @@ def _title(action: Action, group: list[Endpoint]) -> str:
 def _action(own: tuple[Parameter, ...], group: list[Endpoint]) -> str:
     text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own)}"
     if group[0].action == "match":
-        text += "A query is an object. What is wrong with one is its own `error`; the others are answered.\n\n"
+        text += "A query is an object. An error of one query is its `error`; the others are executed.\n\n"
         text += _table(parameters.QUERY, "key")
     return text
 

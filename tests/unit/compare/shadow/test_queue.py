@@ -44,9 +44,11 @@ async def made(clock: Any, metrics: Any, errands: Any) -> Any:
 
     async def make(shares: Any = None, on: bool = True, failures: int = 0, **settings: Any) -> Any:
         rng = random.Random(7)
-        breaker = Breaker("shadow", "it", config.Breaker(failures=failures), clock=clock, rng=rng, metrics=metrics)
+        breaker = Breaker(
+            "shadow", "it", config.BreakerSettings(failures=failures), clock=clock, rng=rng, metrics=metrics
+        )
         shares = {"demo": 1.0} if shares is None else shares
-        settings = config.Shadow(**{"rate": 0, "connections": 1, **settings})
+        settings = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
         shadow = shadowing.ShadowQueue(settings, shares, errands, breaker, clock=clock, rng=rng, metrics=metrics)
         shadow.breaker = breaker
         shadows.append(shadow)

@@ -18,7 +18,7 @@ PART = {"v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "octopartUrl": "https://
 
 
 def memory(time: clock.ManualClock, **settings: Any) -> ResponseCache:
-    return ResponseCache(config.Answers(**{"seconds": 60, "stale_seconds": 600, **settings}), time)
+    return ResponseCache(config.CacheSettings(**{"seconds": 60, "stale_seconds": 600, **settings}), time)
 
 
 def keep(kept: ResponseCache, reading: Reading, question: Question = QUESTION, beside: Any = None) -> Answer:

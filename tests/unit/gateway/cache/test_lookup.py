@@ -23,9 +23,9 @@ class Source:
     """Says of each number a part of that number, when it is let go."""
 
     def __init__(self, reading: Reading, time: clock.ManualClock, shares: bool = True, seconds: float = 60) -> None:
-        settings = config.Answers(seconds=seconds, stale_seconds=600)
+        settings = config.CacheSettings(seconds=seconds, stale_seconds=600)
         self.metrics = Metrics(prometheus_client.CollectorRegistry())
-        calm = LoadShedding(config.Overload(), self.metrics)
+        calm = LoadShedding(config.OverloadSettings(), self.metrics)
         self.answers = Answers(ResponseCache(settings, time) if seconds else None, shares, calm, self.metrics)
         self.reading = reading
         self.asked: list[list[str]] = []

@@ -16,11 +16,11 @@ def at(text: Any) -> Any:
 
 
 def application(*keys: Any, **changes: Any) -> Any:
-    return config.Application(apikeys=keys, **changes)
+    return config.ApplicationSettings(apikeys=keys, **changes)
 
 
 def apikey(text: Any, **changes: Any) -> Any:
-    return config.Apikey(config.digest(text), **changes)
+    return config.ApiKeySettings(config.digest(text), **changes)
 
 
 def test_every_key_has_an_account_beside_the_applications() -> None:

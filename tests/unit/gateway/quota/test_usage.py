@@ -12,7 +12,7 @@ NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC).timestamp()
 
 
 def apikey(text: Any, **changes: Any) -> Any:
-    return config.Apikey(config.digest(text), **changes)
+    return config.ApiKeySettings(config.digest(text), **changes)
 
 
 def states(**figures: Any) -> Any:
@@ -22,8 +22,8 @@ def states(**figures: Any) -> Any:
 
 def test_an_applications_row_comes_before_those_of_its_keys() -> None:
     applications = {
-        "demo": config.Application(apikeys=(apikey("a", name="erp", parts=50), apikey("b")), parts=200),
-        "other": config.Application(apikeys=(apikey("c"),), period="lifetime"),
+        "demo": config.ApplicationSettings(apikeys=(apikey("a", name="erp", parts=50), apikey("b")), parts=200),
+        "other": config.ApplicationSettings(apikeys=(apikey("c"),), period="lifetime"),
     }
     rows = usage.rows(applications, states(demo=60, demo__erp=40), [], NOW)
     assert [(row.application, row.key, row.period, row.used, row.limit, row.left, row.percent) for row in rows] == [
@@ -37,13 +37,13 @@ def test_an_applications_row_comes_before_those_of_its_keys() -> None:
 
 
 def test_what_is_in_doubt_is_shown_apart_and_is_not_left() -> None:
-    applications = {"demo": config.Application(apikeys=(apikey("a"),), parts=100)}
+    applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=100)}
     row, _ = usage.rows(applications, [EntryUsage(LedgerEntry("demo", "2026-11"), 60, 30, 5)], [], NOW)
     assert (row.used, row.in_doubt, row.reserved, row.left, row.percent) == (60, 30, 5, 10, 90.0)
 
 
 def test_the_forecast_is_made_of_the_last_days() -> None:
-    applications = {"demo": config.Application(apikeys=(apikey("a"),), parts=400)}
+    applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=400)}
     known = [
         EntryUsage(LedgerEntry("demo", "2026-11"), 200, 0, 0),
         EntryUsage(LedgerEntry("demo", "2026-11-20"), 150, 0, 0),
@@ -54,7 +54,7 @@ def test_the_forecast_is_made_of_the_last_days() -> None:
 
 def test_an_application_that_the_service_has_refused_says_until_when() -> None:
     applications = {
-        name: config.Application(apikeys=(apikey(name),), period=period)
+        name: config.ApplicationSettings(apikeys=(apikey(name),), period=period)
         for name, period in (("demo", "month"), ("other", "lifetime"), ("free", "month"))
     }
     closures = [ExhaustedQuota("demo", NOW + 60, "spent"), ExhaustedQuota("other", FAR, "spent")]
@@ -67,7 +67,7 @@ def test_an_application_that_the_service_has_refused_says_until_when() -> None:
 
 
 def test_a_pace_so_slow_that_no_calendar_has_its_end_is_no_error() -> None:
-    applications = {"demo": config.Application(apikeys=(apikey("a"),), parts=10**12, period="lifetime")}
+    applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=10**12, period="lifetime")}
     known = [
         EntryUsage(LedgerEntry("demo", "lifetime"), 1, 0, 0),
         EntryUsage(LedgerEntry("demo", "2026-11-20"), 1, 0, 0),

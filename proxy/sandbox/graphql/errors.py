@@ -1,0 +1,164 @@
+"""What the query service says when it refuses: the shapes of contract graphql.md §2.2 and §3.2.
+
+Every builder gives a dict ready for the "errors" list of a body. Texts marked "ours" are not in the contract.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphql import GraphQLError
+
+SCHEMA_NAME = "Supply"
+DESIGN_NAME = "Design"
+INVALID_TOKEN = "Token validation failed. Please provide a valid access token."  # noqa: S105 (a message)
+EXPIRED_TOKEN = "The access token has expired"  # noqa: S105 (a message)
+
+
+class ServiceError(Exception):
+    """The service behind the gateway refuses a field; the message is for the caller."""
+
+    schema_name = SCHEMA_NAME
+
+
+class DesignError(ServiceError):
+    """The design services refuse a field."""
+
+    schema_name = DESIGN_NAME
+
+
+class RequestError(Exception):
+    """The whole request gets this answer: an HTTP status, "errors", and `data: null` or no data.
+
+    A `fixed` status is sent whatever media type the caller asks for; others are 200 in `application/json`.
+    """
+
+    def __init__(
+        self, status: int, errors: Sequence[dict[str, Any]], null_data: bool = False, fixed: bool = False
+    ) -> None:
+        super().__init__(status)
+        self.status, self.errors, self.null_data, self.fixed = status, list(errors), null_data, fixed
+
+
+def stitched(
+    message: str, path: list[str | int], locations: list[dict[str, int]], schema_name: str = SCHEMA_NAME
+) -> dict[str, Any]:
+    """An error of a field, as the gateway passes it on from the service behind it."""
+    remote = {"message": message, "path": path}
+    extensions = {"remote": remote, "schemaName": schema_name}
+    return {"message": message, "locations": locations, "path": path, "extensions": extensions}
+
+
+def part_limit(limit: int) -> dict[str, Any]:
+    """The part limit is used up: no path, no locations, no code."""
+    message = (
+        f"You have exceeded your part limit of {limit}. Please upgrade your plan. "
+        "Contact us at api@nexar.com for assistance."
+    )
+    return {"message": message, "extensions": {"remote": {"message": message}, "schemaName": SCHEMA_NAME}}
+
+
+def unauthorized(expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]) -> dict[str, Any]:
+    """The token is missing, not ours, or its time is over. `path` None: the document could not be read."""
+    message, code = (EXPIRED_TOKEN, "AuthExpiredToken") if expired else (INVALID_TOKEN, "AuthInvalidToken")
+    return _auth(message, code, path, locations, SCHEMA_NAME)
+
+
+def out_of_scope(path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
+    """The token lacks a scope that the operation needs. The contract is silent: message and code are those of the
+    service's software, Hot Chocolate (contract graphql.md §3.3)."""
+    message = "The current user is not authorized to access this resource."
+    return _auth(message, "AUTH_NOT_AUTHORIZED", path, locations, schema_name)
+
+
+def _auth(
+    message: str, code: str, path: list[str | int] | None, locations: list[dict[str, int]], schema_name: str
+) -> dict[str, Any]:
+    place: dict[str, Any] = {} if path is None else {"locations": locations, "path": path}
+    remote = {"message": message, **({} if path is None else {"path": path}), "extensions": {"code": code}}
+    return {"message": message, **place, "extensions": {"code": code, "remote": remote, "schemaName": schema_name}}
+
+
+def missing_feature(name: str, field: str) -> str:
+    """The text for a field outside the plan (ours)."""
+    return f"You do not have access to {field}: your plan lacks the feature {name}. Please upgrade your plan."
+
+
+def bad_request(message: str, code: str, status: int = 400) -> RequestError:
+    """This is not a GraphQL request (codes of contract graphql.md §3.3)."""
+    return RequestError(status, [{"message": message, "extensions": {"code": code}}], fixed=True)
+
+
+def too_large(limit: int) -> RequestError:
+    """The body is longer than `limit` bytes (text ours; HC0010 is the code of the service's software)."""
+    return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
+
+
+def unsupported(why: str) -> RequestError:
+    """The body is of another type (ours)."""
+    return bad_request(f"The content type must be application/json in UTF-8; {why}.", "HC0009", status=415)
+
+
+def not_acceptable(accept: str) -> RequestError:
+    """The caller takes no answer that there is (text ours; HC0063 is the code of the service's software)."""
+    message = f"No media type in `Accept: {accept}` is one that can be sent: application/json is."
+    return bad_request(message, "HC0063", status=406)
+
+
+def not_safe() -> RequestError:
+    """A GET asks for something else than a query; the text of the service's software, which has no code for it."""
+    return RequestError(405, [{"message": "The specified operation kind is not allowed."}], fixed=True)
+
+
+def no_socket() -> RequestError:
+    """A subscription came by POST (ours)."""
+    message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
+    return RequestError(400, [{"message": message}], fixed=True)
+
+
+def not_persisted() -> RequestError:
+    """The document is to be one that the service keeps; it keeps none (contract graphql.md §3.3)."""
+    return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": "HC0020"}}])
+
+
+def timed_out(seconds: float) -> RequestError:
+    """The execution took longer; the time is written as .NET does."""
+    whole, part = divmod(round(seconds * 1e7), 10**7)
+    time = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}" + (f".{part:07}" if part else "")
+    message = f"The request exceeded the configured timeout of `{time}`."
+    return RequestError(500, [{"message": message, "extensions": {"code": "HC0045"}}])
+
+
+def too_complex(allowed: int) -> RequestError:
+    """The answer has more fields."""
+    message = "The maximum allowed operation complexity was exceeded."
+    return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": allowed, "code": "HC0047"}}])
+
+
+def with_code(error: GraphQLError, code: str) -> dict[str, Any]:
+    """An error of the GraphQL library with the code that the service would give it."""
+    formatted: dict[str, Any] = {**error.formatted}
+    formatted["extensions"] = {"code": code, **(error.extensions or {})}
+    return formatted
+
+
+def execution_error(error: GraphQLError) -> dict[str, Any]:
+    """An error of an execution: refusals in the stitched shape; anything else without its text."""
+    original = error.original_error
+    if isinstance(original, ServiceError):
+        return stitched(str(original), error.path or [], locations_of(error), original.schema_name)
+    if original is None:
+        return {**error.formatted}
+    plain = GraphQLError("Unexpected Execution Error", error.nodes, path=error.path)
+    return {**plain.formatted}
+
+
+def locations_of(error: GraphQLError) -> list[dict[str, int]]:
+    """Where in the document."""
+    return [{"line": place.line, "column": place.column} for place in error.locations or ()]
+
+
+def variable_error(error: GraphQLError) -> dict[str, Any]:
+    """A value of a variable does not fit; an error without a place is about the operation and has no code."""
+    if not error.nodes:
+        return {**error.formatted}
+    return with_code(error, "HC0018" if "of non-null type" in error.message else "HC0016")

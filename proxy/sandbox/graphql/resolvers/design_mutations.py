@@ -1,0 +1,237 @@
+"""The mutations of design data: each is one call of a design service (contract graphql.md §5.2).
+
+What a service refuses is in the payload's `errors`, beside an empty id; only a task that was not made, for which the
+schema has no empty value, is an error of the field.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from graphql import GraphQLFieldResolver
+
+from proxy.sandbox.design import client, inputs, records
+from proxy.sandbox.graphql import context, errors
+from proxy.sandbox.graphql import design_loaders as looking
+from proxy.sandbox.graphql.resolvers import design_access as access
+
+Input: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DesPayloadError:
+    """Why nothing was changed."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class MutationPayload:
+    """What a mutation gives back: what was made, or why not."""
+
+    record: Any = None
+    errors: tuple[DesPayloadError, ...] = ()
+
+
+Mutation: TypeAlias = Callable[[context.Info, Input], Awaitable[Any]]
+
+
+def mutation(change: Mutation) -> GraphQLFieldResolver:
+    """The resolver around a change."""
+
+    async def resolve(_root: None, info: context.Info, input: Input) -> MutationPayload:
+        try:
+            return MutationPayload(await change(info, input))
+        except (client.DesignServiceError, errors.DesignError) as refused:
+            return MutationPayload(errors=(DesPayloadError(str(refused)),))
+        finally:
+            access.session(info).lookups.forget()
+
+    return resolve
+
+
+async def call_service(info: context.Info, asked: str, kind: type[Any], draft: Any = None) -> Any:
+    """Ask a service for a change: `asked` is a method, a service and a path. Raises RefusedError."""
+    method, service, path = asked.split()
+    return await access.session(info).services.change(method, service, path, kind, draft)
+
+
+def author_id(info: context.Info) -> str:
+    """Whose change it is."""
+    return access.session(info).user_id
+
+
+def parameter_records(asked: list[Input] | None) -> tuple[records.DesignParameter, ...]:
+    """Parameters as records."""
+    return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in asked or ())
+
+
+def created_id(attribute: str) -> GraphQLFieldResolver:
+    """The resolver of an id that a payload must have: empty where nothing was made."""
+
+    def resolve(payload: MutationPayload, _info: context.Info) -> str:
+        return "" if payload.record is None else str(getattr(payload.record, attribute))
+
+    return resolve
+
+
+# What can be exported, with the name that a file has if the caller gives none.
+EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf": "IDF.zip"}
+
+
+async def update_parameters(info: context.Info, asked: Input) -> Any:
+    """Added to those of a project, or in their place."""
+    project = await access.require(info, looking.PROJECTS, asked["projectId"], "project")
+    draft = inputs.ProjectParametersInput(
+        by=author_id(info),
+        parameters=parameter_records(asked["parameters"]),
+        replace=bool(asked.get("replaceExisting")),
+    )
+    return await call_service(info, f"PATCH projects /projects/{project.id}", records.Project, draft)
+
+
+async def upload_project(info: context.Info, asked: Input) -> Any:
+    """A project of a file that was uploaded, in the workspace that is named."""
+    workspace = await _workspace(info, asked)
+    draft = inputs.ProjectUploadInput(
+        by=author_id(info),
+        workspace_id=workspace.id,
+        workspace_url=workspace.url,
+        name=asked["name"],
+        description=asked.get("description") or "",
+        file_id=asked["fileId"],
+    )
+    return await call_service(info, "POST projects /projects", records.Project, draft)
+
+
+async def _workspace(info: context.Info, asked: Input) -> records.Workspace:
+    folder = await access.require(info, looking.FOLDERS, asked["parentFolderId"], "folder")
+    workspace = await access.require_workspace(info, asked["workspaceUrl"])
+    if folder.workspace_id != workspace.id:
+        raise errors.DesignError(f"the workspace has no folder {folder.id}")
+    return workspace
+
+
+async def release_component(info: context.Info, asked: Input) -> Any:
+    """A component in its first revision."""
+    workspace = await access.require_workspace(info, asked["workspaceUrl"])
+    folder_id = asked.get("componentParentFolderId")
+    if folder_id is not None:
+        await access.require(info, looking.FOLDERS, folder_id, "folder")
+    draft = inputs.ComponentInput(
+        by=author_id(info),
+        workspace_id=workspace.id,
+        name=asked["componentItemName"],
+        comment=asked.get("componentComment") or "",
+        description=asked.get("componentDescription") or "",
+        folder_id=folder_id,
+        folder_path=asked.get("componentReleaseFolder"),
+        parameters=parameter_records(asked.get("parameters")),
+    )
+    return await call_service(info, "POST library /components", records.Component, draft)
+
+
+async def add_choices(info: context.Info, asked: Input) -> Any:
+    """Part choices at the end of a component's list."""
+    return await _choose(
+        info, asked, inputs.PartChoicesInput(by=author_id(info), add=_choices(asked["manufacturerParts"]))
+    )
+
+
+async def remove_choices(info: context.Info, asked: Input) -> Any:
+    """Those that are named; all where none is."""
+    parts = asked.get("manufacturerParts")
+    gone = None if parts is None else _choices(parts)
+    return await _choose(info, asked, inputs.PartChoicesInput(by=author_id(info), remove=gone))
+
+
+async def _choose(info: context.Info, asked: Input, draft: inputs.PartChoicesInput) -> Any:
+    component = await access.require(info, looking.COMPONENTS, asked["componentId"], "component")
+    return await call_service(info, f"PATCH library /components/{component.id}", records.Component, draft)
+
+
+def _choices(asked: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
+    return tuple(
+        inputs.PartChoiceInput(company_name=one["companyName"], part_number=one["partNumber"]) for one in asked
+    )
+
+
+async def launch_workflow(info: context.Info, asked: Input) -> Any:
+    """A process of the workspace."""
+    workspace = await access.require_workspace(info, asked["workspaceUrl"])
+    draft = inputs.WorkflowInput(
+        by=author_id(info),
+        workspace_id=workspace.id,
+        definition_id=asked["workflowDefinitionId"],
+        name=asked.get("name"),
+        variables=parameter_records(asked["variables"]),
+    )
+    return await call_service(info, "POST projects /workflows", records.Workflow, draft)
+
+
+async def create_export(info: context.Info, asked: Input) -> Any:
+    """One export of a project; there must be one kind in the input."""
+    kinds = [kind for kind in EXPORTS if asked.get(kind) is not None]
+    if len(kinds) != 1:
+        raise errors.DesignError(f"exactly one of {', '.join(EXPORTS)} must be given")
+    name = asked[kinds[0]].get("fileName") or EXPORTS[kinds[0]]
+    return await _make(info, asked, name, kinds[0], is_package=False)
+
+
+async def create_package(info: context.Info, asked: Input) -> Any:
+    """A package for manufacturers. Nobody is written to."""
+    return await _make(info, asked, asked["name"], "package", is_package=True)
+
+
+async def _make(info: context.Info, asked: Input, name: str, kind: str, *, is_package: bool) -> Any:
+    project = await access.require(info, looking.PROJECTS, asked["projectId"], "project")
+    known = [one.revision_id for one in project.revisions]
+    if asked.get("vcsRevisionId") not in (None, *known):
+        raise errors.DesignError(f"the project has no revision {asked['vcsRevisionId']}")
+    draft = inputs.ProjectJobInput(
+        by=author_id(info),
+        project_id=project.id,
+        name=name,
+        kind=kind,
+        is_package=is_package,
+        variant_name=asked.get("variantName"),
+    )
+    return await call_service(info, "POST projects /jobs", records.ProjectJob, draft)
+
+
+def export_id(payload: MutationPayload, _info: context.Info) -> str | None:
+    """None where no job was made."""
+    return None if payload.record is None else str(payload.record.id)
+
+
+def workflow_id(payload: MutationPayload, _info: context.Info) -> str:
+    """The process that was started. Raises DesignError: this payload has no errors."""
+    if payload.record is None:
+        raise errors.DesignError(payload.errors[0].message)
+    return str(payload.record.workflow_id)
+
+
+def started(payload: MutationPayload, _info: context.Info) -> int:
+    """0 where the process was started. The contract has no values."""
+    return 1 if payload.errors else 0
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "desUpdateProjectParameters": update_parameters,
+    "desUploadProject": upload_project,
+    "desReleaseComponent": release_component,
+    "desAddComponentPartChoices": add_choices,
+    "desRemoveComponentPartChoices": remove_choices,
+    "desLaunchWorkflow": launch_workflow,
+    "desCreateProjectExportJob": create_export,
+    "desCreateManufacturePackage": create_package,
+}
+ATTRIBUTES: dict[str, str] = {}
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    **{f"Mutation.{name}": mutation(change) for name, change in MUTATIONS.items()},
+    "DesUploadProjectPayload.projectId": created_id("id"),
+    "DesLaunchWorkflowPayload.id": workflow_id,
+    "DesLaunchWorkflowPayload.status": started,
+    "DesCreateProjectExportJobPayload.projectExportJobId": export_id,
+    "DesCreateManufacturePackagePayload.jobId": created_id("id"),
+}

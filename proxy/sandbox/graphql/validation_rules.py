@@ -1,0 +1,258 @@
+"""Validation: the rules of the GraphQL specification, in the words of the service (contract graphql.md §3.3).
+
+One rule is looser than the specification: an object may be selected without sub-fields (the executor then
+gives it no content). Rules without an own text in the contract keep the words of graphql-core.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphql import (
+    SKIP,
+    FieldNode,
+    GraphQLError,
+    GraphQLInputObjectType,
+    GraphQLInputType,
+    GraphQLList,
+    GraphQLNonNull,
+    ListValueNode,
+    NullValueNode,
+    ObjectValueNode,
+    OperationDefinitionNode,
+    ValueNode,
+    VariableNode,
+    VisitorAction,
+    get_named_type,
+    is_leaf_type,
+    is_required_argument,
+    is_required_input_field,
+    print_ast,
+    recommended_rules,
+    specified_rules,
+    type_from_ast,
+)
+from graphql.language import ArgumentNode
+from graphql.utilities import validate_input_literal
+from graphql.validation import (
+    FieldsOnCorrectTypeRule,
+    KnownArgumentNamesRule,
+    NoUndefinedVariablesRule,
+    NoUnusedVariablesRule,
+    ProvidedRequiredArgumentsRule,
+    ScalarLeafsRule,
+    ValuesOfCorrectTypeRule,
+    VariablesInAllowedPositionRule,
+)
+from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
+
+
+def literal_errors(
+    node: ValueNode, expected: GraphQLInputType, argument: str, specification: str
+) -> Iterator[GraphQLError]:
+    """Everything in the literal `node` that does not fit the type `expected`."""
+    if isinstance(node, VariableNode):
+        return
+    bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
+    if isinstance(bare, GraphQLList) and isinstance(node, ListValueNode):
+        for item in node.values:
+            yield from literal_errors(item, bare.of_type, argument, specification)
+    elif isinstance(bare, GraphQLList) and not isinstance(node, NullValueNode):
+        yield from literal_errors(node, bare.of_type, argument, specification)
+    elif isinstance(bare, GraphQLInputObjectType) and isinstance(node, ObjectValueNode):
+        yield from _object_faults(node, bare, specification)
+    elif not _fits(node, expected):
+        yield _wrong_type(node, expected, argument, specification)
+
+
+def _object_faults(
+    node: ObjectValueNode, expected: GraphQLInputObjectType, specification: str
+) -> Iterator[GraphQLError]:
+    given = {field.name.value: field for field in node.fields}
+    for name, field in given.items():
+        known = expected.fields.get(name)
+        if known is None:
+            message = f"The specified input object field `{name}` does not exist."
+            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Field-Names"}
+            yield GraphQLError(message, field, extensions=extensions)
+        else:
+            yield from literal_errors(field.value, known.type, name, specification)
+    for name, known in expected.fields.items():
+        if name not in given and is_required_input_field(known):
+            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Required-Fields"}
+            yield GraphQLError(f"`{name}` is a required field and cannot be null.", node, extensions=extensions)
+
+
+def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
+    found: list[GraphQLError] = []
+    validate_input_literal(node, expected, lambda error, _path: found.append(error))
+    return not found
+
+
+def _wrong_type(node: ValueNode, expected: GraphQLInputType, argument: str, specification: str) -> GraphQLError:
+    extensions = {
+        "argument": argument,
+        "argumentValue": print_ast(node),
+        "locationType": str(expected),
+        "specifiedBy": specification + "Values-of-Correct-Type",
+    }
+    message = "The specified argument value does not match the argument type."
+    return GraphQLError(message, node, extensions=extensions)
+
+
+SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
+
+
+def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLError:
+    """A required argument is missing."""
+    where = {"type": parent, "field": node.name.value, "argument": argument}
+    return GraphQLError(
+        f"The argument `{argument}` is required.",
+        node,
+        extensions={**where, "specifiedBy": SPECIFICATION + "Required-Arguments"},
+    )
+
+
+class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
+    """Every field exists."""
+
+    def enter_field(self, node: FieldNode, *_args: Any) -> None:
+        parent = self.context.get_parent_type()
+        if not parent or self.context.get_field_def():
+            return
+        name = node.name.value
+        extensions = {
+            "type": str(parent),
+            "field": name,
+            "responseName": node.alias.value if node.alias else name,
+            "specifiedBy": SPECIFICATION + "Field-Selections-on-Objects-Interfaces-and-Unions-Types",
+        }
+        message = f"The field `{name}` does not exist on the type `{parent}`."
+        self.report_error(GraphQLError(message, node, extensions=extensions))
+
+
+class KnownArgumentNames(KnownArgumentNamesRule):
+    """Every argument of a field exists."""
+
+    def enter_argument(self, arg_node: ArgumentNode, *args: Any) -> None:
+        field, parent = self.context.get_field_def(), self.context.get_parent_type()
+        if self.context.get_argument() or not field or not parent:
+            return
+        extensions = {
+            "type": str(parent),
+            "field": args[3][-1].name.value,
+            "argument": arg_node.name.value,
+            "specifiedBy": SPECIFICATION + "Argument-Names",
+        }
+        message = f"The argument `{arg_node.name.value}` does not exist."
+        self.report_error(GraphQLError(message, arg_node, extensions=extensions))
+
+
+class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
+    """Every required argument is there."""
+
+    def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
+        field = self.context.get_field_def()
+        given = {argument.name.value for argument in field_node.arguments or ()}
+        for name, argument in (field.args if field else {}).items():
+            if name not in given and is_required_argument(argument):
+                self.report_error(required_argument(str(self.context.get_parent_type()), field_node, name))
+        return None
+
+
+class ScalarLeafs(ScalarLeafsRule):
+    """A value has no sub-fields. That an object needs some is not said here."""
+
+    def enter_field(self, node: FieldNode, *_args: Any) -> None:
+        kind = self.context.get_type()
+        if not kind or not node.selection_set or not is_leaf_type(get_named_type(kind)):
+            return
+        name = node.name.value
+        extensions = {
+            "declaringType": str(self.context.get_parent_type()),
+            "field": name,
+            "type": str(kind),
+            "responseName": node.alias.value if node.alias else name,
+            "specifiedBy": SPECIFICATION + "Leaf-Field-Selections",
+        }
+        message = (
+            f"`{name}` returns a scalar value. Selections on scalars or enums are never allowed, "
+            "because they are the leaf nodes of any GraphQL query."
+        )
+        self.report_error(GraphQLError(message, node, extensions=extensions))
+
+
+class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
+    """Literals fit their places; variables are the business of others."""
+
+    def enter_argument(self, node: ArgumentNode, *_args: Any) -> VisitorAction:
+        argument = self.context.get_argument()
+        if argument:
+            for error in literal_errors(node.value, argument.type, node.name.value, SPECIFICATION):
+                self.report_error(error)
+            return SKIP
+        return None
+
+
+class NoUndefinedVariables(NoUndefinedVariablesRule):
+    """Every variable is declared."""
+
+    def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
+        declared = {node.variable.name.value for node in operation.variable_definitions or ()}
+        used = (usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation))
+        missing = dict.fromkeys(name for name in used if name not in declared)
+        if missing:
+            extensions = {"specifiedBy": SPECIFICATION + "All-Variable-Uses-Defined"}
+            message = f"The following variables were not declared: {', '.join(missing)}."
+            self.report_error(GraphQLError(message, operation, extensions=extensions))
+
+
+class NoUnusedVariables(NoUnusedVariablesRule):
+    """Every declared variable is used."""
+
+    def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
+        used = {usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation)}
+        declared = (node.variable.name.value for node in operation.variable_definitions or ())
+        idle = [name for name in declared if name not in used]
+        if idle:
+            extensions = {"specifiedBy": SPECIFICATION + "All-Variables-Used"}
+            message = f"The following variables were not used: {', '.join(idle)}."
+            self.report_error(GraphQLError(message, operation, extensions=extensions))
+
+
+class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
+    """Every variable fits where it is used."""
+
+    def leave_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
+        for usage in self.context.get_recursive_variable_usages(operation):
+            name = usage.node.name.value
+            definition, place = self.var_def_map.get(name), usage.type
+            kind = definition and type_from_ast(self.context.schema, definition.type)
+            if not place or not kind or not definition:
+                continue
+            default = definition.default_value
+            if allowed_variable_usage(self.context.schema, kind, default, place, usage.default_value):
+                continue
+            extensions = {
+                "variable": name,
+                "variableType": str(kind),
+                "locationType": str(place),
+                "specifiedBy": SPECIFICATION + "All-Variable-Usages-are-Allowed",
+            }
+            message = f"The variable `{name}` is not compatible with the type of the current location."
+            self.report_error(GraphQLError(message, [definition, usage.node], extensions=extensions))
+
+
+OWN = (
+    FieldsOnCorrectType,
+    KnownArgumentNames,
+    ProvidedRequiredArguments,
+    ScalarLeafs,
+    ValuesOfCorrectType,
+    NoUndefinedVariables,
+    NoUnusedVariables,
+    VariablesInAllowedPosition,
+)
+RULES = (
+    *(next((own for own in OWN if issubclass(own, rule)), rule) for rule in specified_rules),
+    *recommended_rules,
+)

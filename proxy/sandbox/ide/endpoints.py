@@ -1,0 +1,237 @@
+"""What the IDE's page asks for beside queries: who has signed in, with which application the organisation's IDE
+authorises, and a token for it.
+
+Nobody is given another organisation's application. What changes something needs the session's CSRF token in a header.
+"""
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import applications, part_usage, user_directory
+from proxy.sandbox.ide import assets, page, token_client
+from proxy.sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service, sessions
+from proxy.sandbox.injection import exchanges
+from proxy.sandbox.state import file
+
+SESSION_PATH, TOKEN_PATH, AUTHORIZATION_PATH = "/ide/session", "/ide/token", "/ide/authorization"
+IDE_PATH, PORTAL_PATH = "/graphql", "/portal"
+# The vendor's documents name the IDE's redirect URI with the slash; the page is at both.
+REDIRECT_PATH = "/graphql/"
+CSRF_HEADER = "X-CSRF-Token"
+
+# A state file that takes nothing more is no fault of the page's, and no traceback.
+TOKEN_ERRORS = (token_client.TokenRequestError, file.StateError)
+SessionApplication = tuple[sessions.BrowserSession, applications.SandboxApplication]
+
+
+class IdeEndpoints:
+    """The handlers."""
+
+    def __init__(
+        self,
+        *,
+        kept: sessions.BrowserSessions,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        counted: part_usage.PartUsage,
+        asking: token_client.IdeTokenClient,
+        issuer: str | None,
+        token_required: bool,
+    ) -> None:
+        self._sessions, self._known, self._users, self._counted = kept, known, users, counted
+        self._asking, self._issuer, self._token_required = asking, issuer, token_required
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """All that the page asks for."""
+        router.add_get(SESSION_PATH, self.session)
+        router.add_post(TOKEN_PATH, self.token)
+        router.add_post(AUTHORIZATION_PATH, self.authorization)
+
+    async def session(self, request: web.Request) -> web.Response:
+        """200 with who has signed in and the application, null for what there is not."""
+        session, user = self._sessions.of(request), self._sessions.user(request)
+        links = {"sign_in": login.login_url(IDE_PATH), "account": login.ACCOUNT_PATH, "portal": PORTAL_PATH}
+        said: dict[str, Any] = {"user": None, "organisation": None, "application": None, "csrf": None, "links": links}
+        said["token_required"] = self._token_required
+        if session is not None and user is not None:
+            organisation = self._users.organisation(user.organisation)
+            application = self._known.ide_application(user.organisation)
+            said |= {
+                "user": {"name": user.name, "email": user.email},
+                "organisation": organisation.name if organisation else None,
+                "application": self._described(session, application, request) if application else None,
+                "csrf": self._sessions.csrf_token(session),
+            }
+        return forms.json_response(said, 200)
+
+    async def token(self, request: web.Request) -> web.Response:
+        """200 with a token: the one that is held, else a new one; `renew` wants a new one, `grant` by this grant,
+        `code` and `state` are what the browser came back with. 409 where the browser has to be sent away first."""
+        try:
+            (session, application), said = self._visit(request), await _body(request)
+            return forms.json_response(_shown(await self._token(session, application, said, request)), 200)
+        except TOKEN_ERRORS as refused:
+            return _refused(refused)
+
+    async def authorization(self, request: web.Request) -> web.Response:
+        """200 with the address of an authorization request, for the scopes in `scope`. The IDE's own address is added
+        to the application's redirect URIs, as the portal would."""
+        try:
+            (session, application), said = self._visit(request), await _body(request)
+            address = _ide_address(request)
+            self._let_back(application, address)
+        except TOKEN_ERRORS as refused:
+            return _refused(refused)
+        query = self._asking.start(session, application, address, said.get("scope") or _scope(application))
+        return forms.json_response(
+            {"url": f"{request.url.origin()}{authorization_endpoint.AUTHORIZE_PATH}?{query}"}, 200
+        )
+
+    def _let_back(self, application: applications.SandboxApplication, address: str) -> None:
+        if address not in application.redirect_uris:
+            self._known.replace(dataclasses.replace(application, redirect_uris=(*application.redirect_uris, address)))
+
+    async def _token(
+        self,
+        session: sessions.BrowserSession,
+        application: applications.SandboxApplication,
+        said: Mapping[str, str],
+        request: web.Request,
+    ) -> token_client.IdeToken:
+        if "code" in said:
+            return await self._asking.finish(session, application, said["code"], said.get("state", ""), request)
+        held = self._asking.held(session, application)
+        if held is not None and "renew" not in said and "grant" not in said:
+            return held
+        grant = said.get("grant") or _grant(application)
+        if grant == applications.CLIENT_CREDENTIALS:
+            return await self._asking.by_itself(session, application, request)
+        refreshed = await self._asking.refresh(session, application, request)
+        if refreshed is None:
+            raise token_client.TokenRequestError(409, "interaction_required", "The user has to let the application in.")
+        return refreshed
+
+    def _visit(self, request: web.Request) -> SessionApplication:
+        """Whose page it is. Raises RefusedError."""
+        session, user = self._sessions.of(request), self._sessions.user(request)
+        if session is None or user is None:
+            raise token_client.TokenRequestError(401, "login_required", "Nobody is signed in.")
+        if not self._sessions.is_own(session, request.headers.get(CSRF_HEADER)):
+            raise token_client.TokenRequestError(
+                403, "invalid_csrf", f"{CSRF_HEADER} is not this session's; reload the page."
+            )
+        application = self._known.ide_application(user.organisation)
+        if application is None:
+            raise token_client.TokenRequestError(404, "no_application", "Your organisation has no application.")
+        return session, application
+
+    def _described(
+        self, session: sessions.BrowserSession, application: applications.SandboxApplication, request: web.Request
+    ) -> dict[str, Any]:
+        issuer, grant = forms.issuer(request, self._issuer), _grant(application)
+        return {
+            "name": application.name,
+            "application_id": application.application_id,
+            "parts_used": self._counted.used(application.application_id),
+            "part_limit": self._counted.limit(application),
+            "grant": grant,
+            "needs_user": grant == applications.AUTHORIZATION_CODE and self._asking.needs_user(session, application),
+            "grants": sorted(application.flows & {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}),
+            "settings": {
+                "authorize_url": issuer + authorization_endpoint.AUTHORIZE_PATH,
+                "token_url": issuer + discovery.TOKEN_PATH,
+                "client_id": application.client_id,
+                "redirect_uri": _ide_address(request),
+                "scope": _scope(application),
+                "code_challenge_method": "S256",
+            },
+        }
+
+
+def _ide_address(request: web.Request) -> str:
+    """The IDE's redirect URI: the query service's address (contract graphql.md §4.3)."""
+    return f"{request.url.origin()}{REDIRECT_PATH}"
+
+
+def _grant(application: applications.SandboxApplication) -> str:
+    """By which the IDE authorises by itself: a user's token where it is good for more than the application's own."""
+    by_user = applications.AUTHORIZATION_CODE in application.flows
+    if by_user and ("design" in application.domains or applications.CLIENT_CREDENTIALS not in application.flows):
+        return applications.AUTHORIZATION_CODE
+    return applications.CLIENT_CREDENTIALS
+
+
+def _scope(application: applications.SandboxApplication) -> str:
+    return " ".join((*scopes.ABOUT_USERS, *application.scopes))
+
+
+async def _body(request: web.Request) -> dict[str, str]:
+    """A JSON object of texts. Raises RefusedError."""
+    try:
+        said = orjson.loads(await request.read() or b"{}")
+    except orjson.JSONDecodeError:
+        said = None
+    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+        raise token_client.TokenRequestError(400, "invalid_request", "The body must be a JSON object of texts.")
+    return said
+
+
+def _shown(held: token_client.IdeToken) -> dict[str, Any]:
+    return {
+        "access_token": held.access_token,
+        "expires_at": held.expires,
+        "scope": held.scope,
+        "by_user": held.by_user,
+    }
+
+
+def _refused(refused: token_client.TokenRequestError | file.StateError) -> web.Response:
+    if isinstance(refused, file.StateError):
+        refused = token_client.TokenRequestError(500, "server_error", f"It cannot be kept: {refused}.")
+    headers = {"Retry-After": str(refused.retry_after)} if refused.retry_after else {}
+    return forms.json_response(
+        {"error": refused.code, "error_description": refused.description}, refused.status, headers
+    )
+
+
+class Ide:
+    """All of it. `issuer` None: the address that the page came from. `token_required`: queries need a token."""
+
+    def __init__(
+        self,
+        *,
+        identity: service.IdentityService,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        counted: part_usage.PartUsage,
+        watch: exchanges.ExchangeMiddleware,
+        clock: clocks.Clock,
+        issuer: str | None,
+        token_required: bool,
+    ) -> None:
+        asking = token_client.IdeTokenClient(identity.token, watch, clock, random.SystemRandom())
+        self._page, self._assets = page.IdePage(), assets.Assets()
+        self._access = IdeEndpoints(
+            kept=identity.sessions,
+            known=known,
+            users=users,
+            counted=counted,
+            asking=asking,
+            issuer=issuer,
+            token_required=token_required,
+        )
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """All but the page, which shares its path with the query service."""
+        self._assets.add_routes(router)
+        self._access.add_routes(router)
+
+    def page(self, request: web.Request) -> web.Response:
+        """What a browser gets at the query service's address."""
+        return self._page.show(request)

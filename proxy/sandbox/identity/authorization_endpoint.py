@@ -1,0 +1,175 @@
+"""The authorization endpoint: a browser comes with an application's request, signs in, is asked, and is sent back with
+a code (RFC 6749 §4.1, OpenID Connect Core §3.1.2; contract graphql.md §4.3).
+
+Whether a request is good, and what becomes of it, is Authlib's to say; here are the browser, its session and the pages.
+An error is never sent to an address that the application has not named before.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from aiohttp import web
+from authlib.common.urls import add_params_to_uri
+from authlib.oauth2 import OAuth2Error
+from authlib.oauth2.rfc6749 import InvalidRequestError
+from authlib.oidc.core.errors import ConsentRequiredError
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import applications, pages, user_directory
+from proxy.sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
+from proxy.sandbox.identity.clients import ProtocolRequest
+
+AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
+LOGIN_PROMPTS = frozenset({"login", "select_account"})
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class AuthorizationEndpoint:
+    """The handlers."""
+
+    def __init__(
+        self,
+        *,
+        server: authorization_server.OAuthServer,
+        known: applications.ApplicationRegistry,
+        users: user_directory.UserDirectory,
+        kept: sessions.BrowserSessions,
+        shown: pages.Pages,
+        clock: clocks.Clock,
+        issuer: str | None,
+    ) -> None:
+        self._server, self._known, self._users, self._sessions = server, known, users, kept
+        self._pages, self._clock, self._issuer = shown, clock, issuer
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """The endpoint by both of its methods, and where the consent page is sent to."""
+        router.add_get(AUTHORIZE_PATH, self.authorize)
+        router.add_post(AUTHORIZE_PATH, self.posted)
+        router.add_post(CONSENT_PATH, self.decide)
+
+    def leads(self, return_to: str) -> tuple[str, str] | None:
+        """To which application and address a sign-in leads that comes from here (`signing_in.Leads`)."""
+        parts = urlsplit(return_to)
+        asked = dict(parse_qsl(parts.query))
+        application = self._known.by_client_id(asked.get("client_id", "")) if parts.path == AUTHORIZE_PATH else None
+        if application is None or asked.get("redirect_uri") not in application.redirect_uris:
+            return None
+        return application.name, asked["redirect_uri"]
+
+    async def posted(self, request: web.Request) -> web.Response:
+        """The same by GET: a form of another site brings no cookie of ours."""
+        raise web.HTTPSeeOther(f"{AUTHORIZE_PATH}?{urlencode(await forms.page_form(request))}")
+
+    async def authorize(self, request: web.Request) -> web.Response:
+        """To the login page, the consent page, or back to the application."""
+        pairs = tuple(request.query.items())
+        session = self._sessions.of(request)
+        try:
+            grant = self._grant(request, pairs, session)
+            if grant.prompt in LOGIN_PROMPTS:
+                raise web.HTTPSeeOther(login.login_url(f"{AUTHORIZE_PATH}?{urlencode(_after_login(pairs))}"))
+            if session is None or session.sign_in is None:
+                raise TypeError("nobody has signed in, and nobody is asked to")
+            if self._must_ask(grant, session.sign_in):
+                return self._consent(pairs, grant, session)
+        except (OAuth2Error, ValueError) as error:
+            return self._refused(request, error)
+        return self._finished(request, grant, session.sign_in)
+
+    async def decide(self, request: web.Request) -> web.Response:
+        """The user has allowed it, or has not."""
+        form = await forms.page_form(request)
+        session = self._sessions.of(request)
+        if (
+            session is None
+            or session.sign_in is None
+            or not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD))
+        ):
+            return self._refused(request, InvalidRequestError("The form is stale or not ours."))
+        try:
+            grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
+        except (OAuth2Error, ValueError) as error:
+            return self._refused(request, error)
+        if form.get("decision") != "allow":
+            return self._finished(request, grant, None)
+        names = grant.request.scope.split()
+        self._server.kept.consent(session.sign_in.user, grant.client.get_client_id(), names)
+        return self._finished(request, grant, session.sign_in)
+
+    def _grant(
+        self, request: web.Request, pairs: Pairs, session: sessions.BrowserSession | None
+    ) -> authorization_server.ConsentRequest:
+        """The request, found good. Raises OAuth2Error, or ValueError for what Authlib's errors cannot say."""
+        sign_in = session.sign_in if session else None
+        if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
+            sign_in = None
+        issuer = forms.issuer(request, self._issuer)
+        return self._server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
+
+    def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
+        """Whether the application wants a newer sign-in."""
+        seconds = grants.max_age(max_age)
+        return seconds is not None and self._clock.now() - sign_in.at > seconds
+
+    def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
+        """Raises ConsentRequiredError where the application will not have the user asked."""
+        data, names = grant.request.payload.data, grant.request.scope.split()
+        if grant.prompt != "consent" and self._server.kept.has_consent(
+            sign_in.user, grant.client.get_client_id(), names
+        ):
+            return False
+        if data.get("prompt") == "none":
+            raise ConsentRequiredError(redirect_uri=grant.redirect_uri, state=data.get("state"))
+        return True
+
+    def _consent(
+        self, pairs: Pairs, grant: authorization_server.ConsentRequest, session: sessions.BrowserSession
+    ) -> web.Response:
+        user = self._users.by_id(session.sign_in.user) if session.sign_in else None
+        return self._pages.render(
+            "consent.html",
+            leads_to=[grant.redirect_uri],
+            application=grant.client.application.name,
+            user=user,
+            scopes=[(name, scopes.ALL[name]) for name in dict.fromkeys(grant.request.scope.split())],
+            redirect_uri=grant.redirect_uri,
+            query=urlencode(pairs),
+            action=CONSENT_PATH,
+            csrf=self._sessions.csrf_token(session),
+        )
+
+    def _finished(
+        self, request: web.Request, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn | None
+    ) -> web.Response:
+        return self._sent(request, self._server.finish(grant, sign_in).headers)
+
+    def _refused(self, request: web.Request, error: Exception) -> web.Response:
+        """To the application if its address is known to be its own, else to the user."""
+        if isinstance(error, OAuth2Error) and error.redirect_uri:
+            return self._sent(request, dict(error(None)[2]))
+        code, text = "invalid_request", "The request cannot be understood."
+        if isinstance(error, OAuth2Error):
+            code, text = str(error.error), error.get_error_description() or text
+        return self._pages.render(
+            "message.html", status=400, heading="This sign-in cannot go on", text=text, code=code, link="", link_text=""
+        )
+
+    def _sent(self, request: web.Request, headers: Mapping[str, str]) -> web.Response:
+        """The browser back to the application, with who sends it: a client of several services may have mixed them up
+        (RFC 9207)."""
+        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request, self._issuer))])
+        return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
+
+
+def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
+    """The request as it goes on after the sign-in that it asks for, which is as new as can be: `max_age` has had its
+    say, or one of 0 would never have enough."""
+    left = [
+        (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
+        if name == "prompt"
+        else (name, value)
+        for name, value in pairs
+        if name != "max_age"
+    ]
+    return [(name, value) for name, value in left if name != "prompt" or value]

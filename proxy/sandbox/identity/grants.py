@@ -1,0 +1,206 @@
+"""The flows by which tokens are asked for, each Authlib's with the sandbox's stores behind it (contract graphql.md §4).
+
+`register` puts them into the server: client credentials, authorization code with PKCE, refresh token, password.
+"""
+
+from typing import Any
+
+from authlib.oauth2.rfc6749 import AccessDeniedError, BaseGrant, InvalidRequestError, InvalidScopeError
+from authlib.oauth2.rfc6749 import grants as authlib_grants
+from authlib.oauth2.rfc7636 import CodeChallenge
+from authlib.oidc.core.errors import RequestNotSupportedError, RequestURINotSupportedError
+from authlib.oidc.core.grants import OpenIDToken
+from authlib.oidc.core.grants.util import validate_request_prompt
+
+from proxy.sandbox.identity import authorization_server, authorizations, scopes, tokens
+from proxy.sandbox.identity.clients import OAuthClient, OAuthRequest
+
+CHALLENGE_METHOD = "S256"
+RESPONSE_MODE = "query"
+# Digits of max_age: centuries.
+MAX_AGE_DIGITS = 10
+
+
+class Pkce(CodeChallenge):
+    """RFC 7636, for every application and by S256 only."""
+
+    SUPPORTED_CODE_CHALLENGE_METHOD = [CHALLENGE_METHOD]  # noqa: RUF012 (Authlib's)
+
+    def validate_code_challenge(self, grant: Any, redirect_uri: Any) -> None:
+        """Raises InvalidRequestError where the challenge is missing or of another kind."""
+        data = grant.request.payload.data
+        if not data.get("code_challenge") or data.get("code_challenge_method") != CHALLENGE_METHOD:
+            raise InvalidRequestError(f"A code_challenge by {CHALLENGE_METHOD} is required.")
+        super().validate_code_challenge(grant, redirect_uri)
+
+    def get_authorization_code_challenge_method(self, _code: authorizations.IssuedCode) -> str:
+        """The only one."""
+        return CHALLENGE_METHOD
+
+
+class IdTokens(OpenIDToken):
+    """An id_token beside each access token of the scope openid, signed by the sandbox's own keys and clock."""
+
+    def __init__(self, issued: tokens.TokenIssuer) -> None:
+        self._tokens = issued
+
+    def encode_id_token(self, token: dict[str, Any], request: OAuthRequest) -> str:
+        """The id_token. What it says of the user is `sub`; the rest is at the userinfo endpoint."""
+        granted, asked = request.granted, request.asked
+        if granted is None:
+            raise InvalidRequestError("There is no user for an id_token.")
+        return self._tokens.identify(
+            granted.client_id,
+            asked.issuer,
+            granted.sign_in,
+            nonce=granted.nonce,
+            access_token=token["access_token"],
+            ahead=asked.ahead,
+        )
+
+
+def refuse_unsupported(grant: Any) -> None:
+    """What is not there is refused, and not passed over: a client that counts on it would be let down later (OpenID
+    Connect Core §3.1.2.1, §6)."""
+    grant.register_hook("after_validate_authorization_request_payload", _check_parameters)
+
+
+def max_age(text: str | None) -> int | None:
+    """The seconds; None where there are none, or no number. A sign-in cannot be younger than one of this moment."""
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= MAX_AGE_DIGITS):
+        return None
+    return int(text)
+
+
+def _check_parameters(grant: Any, _redirect_uri: Any) -> None:
+    data = grant.request.payload.data
+    if "request" in data:
+        raise RequestNotSupportedError
+    if "request_uri" in data:
+        raise RequestURINotSupportedError
+    if data.get("response_mode", RESPONSE_MODE) != RESPONSE_MODE:
+        raise InvalidRequestError(f"The response_mode must be {RESPONSE_MODE}.")
+    if "max_age" in data and max_age(data["max_age"]) is None:
+        raise InvalidRequestError("The max_age must be a number of seconds.")
+
+
+def validate_prompt(grant: Any) -> None:
+    """`prompt`, whatever the scopes (OpenID Connect Core §3.1.2.1): it is found out what a browser has to be shown."""
+    grant.register_hook("after_validate_consent_request", validate_request_prompt)
+
+
+class TokenGrant(BaseGrant):
+    """What all of them do alike. `BY_USERS`: a user lets the application in."""
+
+    BY_USERS = True
+    request: OAuthRequest
+    server: authorization_server.OAuthServer
+
+    def validate_requested_scope(self) -> None:
+        """Raises InvalidScopeError for one that the application may not have."""
+        client = self.request.client
+        if client is None or scopes.granted(client.application, self._asked(), user=self.BY_USERS) is None:
+            raise InvalidScopeError
+
+    def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_others: Any) -> Any:
+        """The body of the answer. `user` is a sign-in."""
+        self.request.granted = self.authorisation(user, scope)
+        return self.server.issue(self.request, tuple(dict.fromkeys((scope or "").split())))
+
+    def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
+        """Of what the token comes; None where no user has let anybody in."""
+        return None
+
+    def _asked(self) -> str | None:
+        return self.request.payload.data.get("scope")
+
+
+class ClientCredentialsGrant(TokenGrant, authlib_grants.ClientCredentialsGrant):
+    """RFC 6749 §4.4."""
+
+    BY_USERS = False
+
+
+class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
+    """RFC 6749 §4.1."""
+
+    def save_authorization_code(self, code: str, request: OAuthRequest) -> None:
+        """Keep what the user has allowed until the application comes for it."""
+        data = request.payload.data
+        allowed = authorizations.UserAuthorization(
+            data["client_id"], _signed_in(request), tuple(dict.fromkeys(data["scope"].split())), data.get("nonce")
+        )
+        kept = authorizations.IssuedCode(allowed, data["redirect_uri"], data["code_challenge"])
+        self.server.kept.keep_code(code, kept)
+
+    def query_authorization_code(self, code: str, client: OAuthClient) -> authorizations.IssuedCode | None:
+        """What is behind the code, if this application was sent it. Who brings it again is noticed: a code is kept, but
+        good once, even where the rest of the request is wrong, as IdentityServer has it."""
+        kept = self.server.kept.code(code)
+        if kept is None or kept.authorisation.client_id != client.get_client_id():
+            return None
+        kept.used = True
+        return kept if self.server.is_known(kept.authorisation.sign_in) else None
+
+    def delete_authorization_code(self, _authorization_code: authorizations.IssuedCode) -> None:
+        """Nothing: it has been used since it was looked for."""
+
+    def authenticate_user(self, authorization_code: authorizations.IssuedCode) -> tokens.SignIn:
+        """Whose token it will be."""
+        return authorization_code.authorisation.sign_in
+
+    def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
+        code = self.request.authorization_code
+        return code.authorisation if isinstance(code, authorizations.IssuedCode) else None
+
+
+class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
+    """RFC 6749 §6, with a new refresh token each time."""
+
+    INCLUDE_NEW_REFRESH_TOKEN = True
+
+    def authenticate_refresh_token(self, refresh_token: str) -> authorizations.IssuedRefreshToken | None:
+        """What is behind it."""
+        kept = self.server.kept.refresh_token(refresh_token)
+        return kept if kept and self.server.is_known(kept.authorisation.sign_in) else None
+
+    def authenticate_user(self, refresh_token: authorizations.IssuedRefreshToken) -> tokens.SignIn:
+        """Whose token it will be."""
+        return refresh_token.authorisation.sign_in
+
+    def revoke_old_credential(self, refresh_token: authorizations.IssuedRefreshToken) -> None:
+        """It is good once."""
+        self.server.kept.spend(refresh_token)
+
+    def authorisation(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
+        kept = self.request.refresh_token
+        return kept.authorisation if isinstance(kept, authorizations.IssuedRefreshToken) else None
+
+
+class PasswordGrant(TokenGrant, authlib_grants.ResourceOwnerPasswordCredentialsGrant):
+    """RFC 6749 §4.3. The password has been checked before: that takes too long to do here."""
+
+    TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+
+    def authenticate_user(self, _username: str, _password: str) -> tokens.SignIn | None:
+        """Whose password it is."""
+        return self.request.asked.sign_in
+
+    def authorisation(self, sign_in: tokens.SignIn, scope: str | None) -> authorizations.UserAuthorization | None:
+        client_id = self.request.client.get_client_id() if self.request.client else ""
+        return authorizations.UserAuthorization(client_id, sign_in, tuple((scope or "").split()))
+
+
+def _signed_in(request: OAuthRequest) -> tokens.SignIn:
+    if not isinstance(request.user, tokens.SignIn):
+        raise AccessDeniedError
+    return request.user
+
+
+def register_grants(server: authorization_server.OAuthServer) -> None:
+    """Every flow there is. Which an application may use is its own `flows`."""
+    signing = IdTokens(server.issued)
+    server.register_grant(ClientCredentialsGrant)
+    server.register_grant(AuthorizationCodeGrant, [Pkce(), signing, refuse_unsupported, validate_prompt])
+    server.register_grant(RefreshTokenGrant, [signing])
+    server.register_grant(PasswordGrant, [signing])

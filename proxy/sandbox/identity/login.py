@@ -1,0 +1,174 @@
+"""Pages on which a user signs in and out, and the end of a session that an application asks for.
+
+Whoever needs a user sends the browser to `login_url`; it comes back to where it came from.
+"""
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from aiohttp import web
+from authlib.oauth2 import OAuth2Error
+
+from proxy.sandbox import pages, user_directory
+from proxy.sandbox.identity import authorization_server, forms, sessions
+from proxy.sandbox.identity.clients import ProtocolRequest
+
+LOGIN_PATH, LOGOUT_PATH, ACCOUNT_PATH = "/account/login", "/account/logout", "/account"
+END_SESSION_PATH = "/connect/endsession"
+STALE_FORM = "This form has been open for too long, or another window has signed out. Try again."
+WRONG_CREDENTIALS = "There is no user with this e-mail address and this password."
+
+# Where a sign-in leads: the application's name, and the address that the browser is sent to; None: to no application.
+RedirectLookup = Callable[[str], tuple[str, str] | None]
+
+
+def login_url(return_to: str) -> str:
+    """The login page that leads back to `return_to`, a path of the sandbox with its query."""
+    return f"{LOGIN_PATH}?{urlencode({'return_to': return_to})}"
+
+
+class LoginPages:
+    """The handlers. `leads` says to which application a `return_to` leads."""
+
+    def __init__(
+        self,
+        *,
+        server: authorization_server.OAuthServer,
+        users: user_directory.UserDirectory,
+        kept: sessions.BrowserSessions,
+        shown: pages.Pages,
+        leads: RedirectLookup,
+    ) -> None:
+        self._server, self._users, self._sessions, self._pages, self._leads = server, users, kept, shown, leads
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """The pages, and the end-session endpoint by both of its methods."""
+        router.add_get(LOGIN_PATH, self.form)
+        router.add_post(LOGIN_PATH, self.sign_in)
+        router.add_get(LOGOUT_PATH, self.confirm)
+        router.add_post(LOGOUT_PATH, self.sign_out)
+        router.add_get(ACCOUNT_PATH, self.account)
+        router.add_get(END_SESSION_PATH, self.end_session)
+        router.add_post(END_SESSION_PATH, self.end_session)
+
+    async def form(self, request: web.Request) -> web.Response:
+        """The login page, with the address that the application expects, if it does (`login_hint`)."""
+        return_to = _local_path(request.query.get("return_to"))
+        return self._form(request, return_to, dict(parse_qsl(urlsplit(return_to).query)).get("login_hint", ""))
+
+    async def sign_in(self, request: web.Request) -> web.Response:
+        """Back to where the browser came from; 400 with the page again for a wrong password or a stale form."""
+        form = await forms.page_form(request)
+        email, password, return_to = (form.get(name, "") for name in ("email", "password", "return_to"))
+        return_to = _local_path(return_to)
+        if not self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD)):
+            return self._form(request, return_to, email, STALE_FORM)
+        user = await self._users.authenticate(email, password)
+        if user is None:
+            return self._form(request, return_to, email, WRONG_CREDENTIALS)
+        response = web.Response(status=303, headers={"Location": return_to, **pages.HEADERS})
+        self._sessions.sign_in(request, response, user)
+        return response
+
+    async def account(self, request: web.Request) -> web.Response:
+        """Who has signed in."""
+        session, user = self._sessions.of(request), self._sessions.user(request)
+        if session is None or user is None:
+            raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
+        organisation = self._users.organisation(user.organisation)
+        return self._pages.render(
+            "account.html",
+            user=user,
+            organisation=organisation.name if organisation else "",
+            action=LOGOUT_PATH,
+            csrf=self._sessions.csrf_token(session),
+        )
+
+    async def confirm(self, request: web.Request) -> web.Response:
+        """Asks whether to sign out."""
+        session, user = self._sessions.of(request), self._sessions.user(request)
+        if session is None or user is None:
+            return self._signed_out()
+        csrf = self._sessions.csrf_token(session)
+        return self._pages.render("sign_out.html", user=user, action=LOGOUT_PATH, csrf=csrf)
+
+    async def sign_out(self, request: web.Request) -> web.Response:
+        """The session is over."""
+        form = await forms.page_form(request)
+        session = self._sessions.of(request)
+        if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
+            return self._pages.render(
+                "message.html",
+                status=400,
+                heading="Not signed out",
+                text=STALE_FORM,
+                code="",
+                link=LOGOUT_PATH,
+                link_text="Sign out",
+            )
+        response = self._signed_out()
+        self._sessions.sign_out(request, response)
+        return response
+
+    async def end_session(self, request: web.Request) -> web.Response:
+        """An application wants the user signed out (OpenID Connect RP-Initiated Logout §2). Without an id_token of this
+        user the user is asked first."""
+        pairs = tuple((request.query if request.method == "GET" else await forms.page_form(request)).items())
+        try:
+            asked = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
+        except (OAuth2Error, ValueError):
+            text = "An application asked to sign you out with a token that is not ours. You can sign out by yourself."
+            return self._pages.render(
+                "message.html",
+                status=400,
+                heading="Not signed out",
+                text=text,
+                code="invalid_request",
+                link=LOGOUT_PATH,
+                link_text="Sign out",
+            )
+        session = self._sessions.of(request)
+        signed_in = session and session.sign_in
+        if signed_in and (asked.id_token_claims or {}).get("sub") != signed_in.user:
+            raise web.HTTPSeeOther(LOGOUT_PATH)
+        response = self._signed_out() if asked.redirect_uri is None else _redirect(asked.redirect_uri)
+        self._sessions.sign_out(request, response)
+        return response
+
+    def _form(self, request: web.Request, return_to: str, email: str = "", mistake: str = "") -> web.Response:
+        session, leads = self._sessions.begin(request), self._leads(return_to)
+        response = self._pages.render(
+            "login.html",
+            status=400 if mistake else 200,
+            leads_to=[leads[1]] if leads else [],
+            application=leads[0] if leads else "",
+            mistake=mistake,
+            email=email,
+            demo=self._users.with_default_password,
+            return_to=return_to,
+            action=LOGIN_PATH,
+            csrf=self._sessions.csrf_token(session),
+        )
+        self._sessions.keep(request, response, session)
+        return response
+
+    def _signed_out(self) -> web.Response:
+        return self._pages.render(
+            "message.html",
+            heading="Signed out",
+            text="You are signed out.",
+            code="",
+            link=LOGIN_PATH,
+            link_text="Sign in",
+        )
+
+
+def _redirect(address: str) -> web.Response:
+    return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
+
+
+def _local_path(return_to: str | None) -> str:
+    """A path of the sandbox; never an address elsewhere, in whatever way browsers may read it."""
+    if not return_to or not return_to.startswith("/") or not return_to.isprintable():
+        return ACCOUNT_PATH
+    return ACCOUNT_PATH if return_to.startswith("//") or "\\" in return_to else return_to

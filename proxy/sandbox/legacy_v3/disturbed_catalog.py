@@ -1,0 +1,90 @@
+"""The parts that the old service knows: those of the catalog, less and more what disturbances do to them."""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from proxy.sandbox.catalog import records, search_hits, store
+from proxy.sandbox.legacy_v3 import disturbances
+
+_TWIN = "0dd7e4"
+_UID = re.compile(r"[0-9a-f]{16}")
+# Whom the GraphQL service has never heard of.
+_MAKER = records.Company(
+    id="999999",
+    name="Bygone Semiconductor",
+    aliases=(),
+    display_flag="US",
+    homepage_url=None,
+    slug="/manufacturers/bygone-semiconductor",
+    is_verified=False,
+    is_broker=False,
+    is_distributor_api=False,
+    is_octocart_supported=False,
+    roles=frozenset({"manufacturer"}),
+)
+
+
+class PartCopy(NamedTuple):
+    """A part by its id in the catalog, or that part's twin."""
+
+    id: str
+    is_twin: bool = False
+
+
+class DisturbedCatalog:
+    """The parts as one request finds them."""
+
+    def __init__(self, catalog: store.Catalog, draws: disturbances.RequestDisturbances) -> None:
+        self._catalog, self._draws = catalog, draws
+
+    def copies(self, ids: Iterable[str]) -> list[PartCopy]:
+        """What is there of these parts, a twin after its part."""
+        if not self.differs:
+            return [PartCopy(id_) for id_ in ids]
+        return [copy for id_ in ids for copy in self._copies(id_)]
+
+    @property
+    def differs(self) -> bool:
+        """Whether there may be less or more than in the catalog."""
+        return self._draws.moves_parts
+
+    def page(self, found: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
+        """A page of what is there of some hits."""
+        if not self.differs:
+            return self.copies(found.page(start, limit))
+        return self.copies(found.ids)[start : start + limit]
+
+    def count(self, found: search_hits.SearchHits) -> int:
+        """How much is there of some hits."""
+        return len(self.copies(found.ids)) if self.differs else found.hits
+
+    def part(self, copy: PartCopy) -> records.Part:
+        """The part itself. KeyError for an id that is not the catalog's."""
+        found = self._catalog.part(copy.id)
+        if found is None:
+            raise KeyError(copy.id)
+        return _twin(found) if copy.is_twin else found
+
+    def by_uid(self, uid: str) -> records.Part | None:
+        """The part of a uid, of one that was merged into it too; None where there is none."""
+        if not _UID.fullmatch(uid):
+            return None
+        if uid.startswith(_TWIN):
+            found = self._catalog.part(str(int(uid[len(_TWIN) :], 16)))
+            return _twin(found) if found and self._draws.doubles(found.id) and not self._draws.lacks(found.id) else None
+        found = self._catalog.part_by_uid(uid)
+        return None if found is None or self._draws.lacks(found.id) else found
+
+    def _copies(self, id_: str) -> Iterable[PartCopy]:
+        if not self._draws.lacks(id_):
+            yield PartCopy(id_)
+            if self._draws.doubles(id_):
+                yield PartCopy(id_, is_twin=True)
+
+
+def _twin(part: records.Part) -> records.Part:
+    """The same number of another maker."""
+    uid = f"{_TWIN}{int(part.id):010x}"
+    return dataclasses.replace(part, v3uid=uid, manufacturer=_MAKER, redirected_uids=())

@@ -1,0 +1,75 @@
+"""Facets and statistics as v3 wrote them (contract v3-rest.md §3.6), of values that somebody has counted."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from proxy.sandbox.legacy_v3 import criteria, search_request
+
+Object = dict[str, Any]
+Counts = Sequence[tuple[Any, int]]
+
+
+def facet(counts: Counts, missing: int, on: search_request.CountOptions) -> Object:
+    """A SearchFacetResult of (value, count), most frequent first. Only a drilldown gives it a rank."""
+    page = counts[on.start : on.start + on.limit]
+    return {
+        "missing": missing,
+        "facets": [{"count": count, "value": value} for value, count in page],
+        "__class__": "SearchFacetResult",
+        "spec_drilldown_rank": None,
+    }
+
+
+def stats(numbers: Mapping[float, int], missing: int) -> Object:
+    """A SearchStatsResult of numbers with how often each occurs; null where there are none."""
+    count = sum(numbers.values())
+    # Exact, as if every number were written out: a search may have a million.
+    total = sum((Fraction(number) * often for number, often in numbers.items()), Fraction())
+    squares = sum((Fraction(number) ** 2 * often for number, often in numbers.items()), Fraction())
+    return {
+        "count": count,
+        "min": min(numbers, default=None),
+        "stddev": math.sqrt((squares - total**2 / count) / (count - 1)) if count > 1 else None,
+        "__class__": "SearchStatsResult",
+        "mean": float(total) / count if count else None,
+        "missing": missing,
+        "max": max(numbers, default=None),
+        "spec_drilldown_rank": None,
+    }
+
+
+def by_frequency(counts: Mapping[Any, int]) -> Counts:
+    """Most frequent first, equal ones by what they say."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], criteria.text(pair[0])))
+
+
+def several(value: Any) -> list[Any]:
+    """The values of a field: of a list each, of null none."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def sort_key(value: Any) -> tuple[int, float, str]:
+    """Numbers by size, before words by letters."""
+    is_number = isinstance(value, int | float)
+    return (0, float(value), "") if is_number else (1, 0.0, criteria.text(value).casefold())
+
+
+def ordered(found: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
+    """By the first key, equal ones by the next; what has no value comes last. A key of None keeps the order (turned
+    round where it does not go downwards: scores are the order)."""
+    for key, downwards in reversed(list(keys)):
+        if key is None:
+            found = found if downwards else found[::-1]
+            continue
+        with_value = [each for each in found if key(each) is not None]
+        without = [each for each in found if key(each) is None]
+        found = sorted(with_value, key=_by(key), reverse=downwards) + without
+    return found
+
+
+def _by(key: Callable[[Any], Any]) -> Callable[[Any], tuple[int, float, str]]:
+    return lambda each: sort_key(key(each))

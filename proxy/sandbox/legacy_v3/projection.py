@@ -1,0 +1,91 @@
+"""include[], show[], hide[] and slice[] (contract v3-rest.md §2.3, §2.4): which part of an object a caller sees.
+
+An object is built whole, with what include[] adds, and cut down here. Names that an object does not have are ignored.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.sandbox.legacy_v3 import errors, fields, query_string
+
+_SLICE = re.compile(r"slice\[(.+?)\]")
+_RANGE = re.compile(r"\[?(-?[0-9]{1,9})?:(-?[0-9]{1,9})?\]?")
+
+Paths = frozenset[fields.Path]
+Cuts = dict[fields.Path, slice]
+ShownAs = Callable[[str], Iterable[str]]
+_WHOLE: Paths = frozenset({()})
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyProjection:
+    """What is seen of an object: `include` adds fields, `show` (None: everything) and `hide` are paths, `cuts` slices
+    of lists by path."""
+
+    include: frozenset[str] = frozenset()
+    show: Paths | None = None
+    hide: Paths = frozenset()
+    cuts: tuple[tuple[fields.Path, slice], ...] = ()
+
+    def of(self, built: dict[str, Any]) -> dict[str, Any]:
+        """The object as the caller sees it."""
+        if self.show is None and not self.hide and not self.cuts:
+            return built
+        seen: dict[str, Any] = _seen(built, self.show or _WHOLE, self.hide, dict(self.cuts))
+        return seen if self.show is None or self.show else {}
+
+
+def read(asked: query_string.QueryString, name: str, shown_as: ShownAs) -> LegacyProjection:
+    """The shape of objects of this class. `shown_as` says under which keys parts show a spec."""
+    show, hide = asked.all("show"), asked.all("hide")
+    cuts = [(found[1], _cut(found[0], text)) for found, text in asked.like(_SLICE)]
+    return LegacyProjection(
+        frozenset(asked.all("include")) & fields.INCLUDED.get(name, frozenset()),
+        _paths(show, name, shown_as) if show else None,
+        _paths(hide, name, shown_as),
+        tuple((path, cut) for text, cut in cuts for path in _paths([text], name, shown_as)),
+    )
+
+
+def _paths(texts: Iterable[str], name: str, shown_as: ShownAs) -> Paths:
+    paths = (path for text in texts for path in _as_shown(tuple(text.split(".")), shown_as))
+    return frozenset(path for path in paths if fields.known(name, path))
+
+
+def _as_shown(path: fields.Path, shown_as: ShownAs) -> list[fields.Path]:
+    if path[0] != fields.KEYED or len(path) == 1:
+        return [path]
+    return [(path[0], key, *path[2:]) for key in shown_as(path[1])]
+
+
+def _cut(name: str, text: str) -> slice:
+    found = _RANGE.fullmatch(text.strip())
+    if found is None:
+        raise errors.bad_request(f"{name[:60]} is not a range such as [0:5]: {text[:40]}")
+    return slice(*(None if end is None else int(end) for end in found.groups()))
+
+
+def _seen(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:
+    """What is seen of a value whose fields the paths begin with; a list's objects are at the list's own path."""
+    if isinstance(value, list):
+        cut = cuts.get(())
+        return [_seen(each, show, hide, cuts) for each in (value if cut is None else value[cut])]
+    if not isinstance(value, dict):
+        return value
+    whole = () in show
+    seen = {}
+    for key, each in value.items():
+        shown, hidden = _WHOLE if whole else _below(show, key), _below(hide, key)
+        if shown and () not in hidden:
+            seen[key] = _seen(each, shown, hidden, _cuts_below(cuts, key))
+    return seen
+
+
+def _below(paths: Paths, key: str) -> Paths:
+    return frozenset(path[1:] for path in paths if path and path[0] in (key, fields.ANY))
+
+
+def _cuts_below(cuts: Cuts, key: str) -> Cuts:
+    return {path[1:]: cut for path, cut in cuts.items() if path and path[0] in (key, fields.ANY)}

@@ -1,0 +1,129 @@
+"""What a caller of a */search asks for (contract v3-rest.md §1.1), and its echo (§3.6)."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.sandbox.legacy_v3 import criteria, errors, query_string
+
+# Above these a search is refused, as by the GraphQL service that came after (graphql.md §2.2). What v3 did about a
+# limit of 999, which one client sends, is not on record.
+MAX_START, MAX_RESULTS, DEFAULT_LIMIT = 1000, 100, 10
+
+_FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
+_FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
+_STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
+_DRILLDOWN = re.compile(r"spec_drilldown\[\w+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class CountOptions:
+    """A facet (of values `start` to `start` + `limit`), statistics, or a spec_drilldown (of `limit` specs)."""
+
+    include: bool
+    exclude_filter: bool
+    start: int = 0
+    limit: int = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class LegacySearch:
+    """One search. `order` is what `sortby` says: fields and whether they go downwards."""
+
+    q: str
+    start: int
+    limit: int
+    sortby: str
+    order: tuple[tuple[str, bool], ...]
+    filters: dict[str, list[str]]
+    filter_queries: list[str]
+    facets: dict[str, CountOptions]
+    facet_queries: list[str]
+    stats: dict[str, CountOptions]
+    drilldown: CountOptions | None
+
+    @property
+    def criteria(self) -> list[criteria.Criterion]:
+        """All that has to hold."""
+        fields = [criteria.of_field(field, values) for field, values in self.filters.items()]
+        return [*fields, *(each for query in self.filter_queries for each in criteria.of_query(query))]
+
+    def echo(self) -> dict[str, Any]:
+        """A SearchRequest."""
+        facets = {
+            field: {"include": on.include, "start": on.start, "limit": on.limit, "exclude_filter": on.exclude_filter}
+            for field, on in self.facets.items()
+        }
+        stats = {
+            field: {"exclude_filter": on.exclude_filter, "include": True}
+            for field, on in self.stats.items()
+            if on.include
+        }
+        echo: dict[str, Any] = {
+            "stats": stats,
+            "q": self.q,
+            "start": self.start,
+            "filter": {"fields": self.filters, "queries": self.filter_queries},
+            "__class__": "SearchRequest",
+            "limit": self.limit,
+            "sortby": self.sortby,
+            "facet": {"fields": facets, "queries": self.facet_queries},
+        }
+        if self.drilldown is not None:
+            on = self.drilldown
+            echo["spec_drilldown"] = {
+                "limit": on.limit,
+                "include": on.include,
+                "exclude_filter": on.exclude_filter,
+            }
+        return echo
+
+
+def read(given: query_string.QueryString) -> LegacySearch:
+    """The search of a query string."""
+    sortby = given.one("sortby") or "score desc"
+    facet_names = (f"facet[fields][{field}]" for field in _named(given, _FACET))
+    return LegacySearch(
+        q=given.one("q") or "",
+        start=given.number("start", 0, MAX_START),
+        limit=given.number("limit", DEFAULT_LIMIT, MAX_RESULTS),
+        sortby=sortby,
+        order=_order(sortby),
+        filters=_filters(given),
+        filter_queries=given.all("filter[queries]"),
+        facets={name[len("facet[fields][") : -1]: _count(given, name) for name in facet_names},
+        facet_queries=list(dict.fromkeys(given.all("facet[queries]"))),
+        stats={field: _count(given, f"stats[{field}]", paged=False) for field in _named(given, _STATS)},
+        drilldown=_count(given, "spec_drilldown") if given.like(_DRILLDOWN) else None,
+    )
+
+
+def _order(sortby: str) -> tuple[tuple[str, bool], ...]:
+    return tuple(_sort_key(each.split()) for each in sortby.split(",") if each.strip())
+
+
+def _sort_key(words: list[str]) -> tuple[str, bool]:
+    field, direction = (*words, "asc")[:2]
+    if len(words) > 2 or direction.lower() not in ("asc", "desc"):
+        raise errors.bad_request(f"sortby is not '<field> asc' or '<field> desc': {' '.join(words)[:60]}")
+    return field, direction.lower() == "desc"
+
+
+def _filters(given: query_string.QueryString) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in given.like(_FILTER):
+        if value:
+            found.setdefault(name[1], []).append(value)
+    return found
+
+
+def _named(given: query_string.QueryString, pattern: re.Pattern[str]) -> list[str]:
+    return list(dict.fromkeys(found[1] for found, _ in given.like(pattern)))
+
+
+def _count(given: query_string.QueryString, name: str, *, paged: bool = True) -> CountOptions:
+    include, apart = (given.flag(f"{name}[{option}]") for option in ("include", "exclude_filter"))
+    if not paged:
+        return CountOptions(include, apart)
+    start = given.number(f"{name}[start]", 0, MAX_START)
+    return CountOptions(include, apart, start, given.number(f"{name}[limit]", DEFAULT_LIMIT, MAX_RESULTS))

@@ -1,0 +1,93 @@
+"""What v3 had and the catalog has not, made up: drawn from what it is about, so that it is always the same.
+
+A comparison has to find these and say that the new service has no source for them.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from proxy.sandbox.catalog import records
+from proxy.sandbox.legacy_v3 import disturbances
+
+_SITE = "https://octopart.com"
+_EPOCH = datetime(2021, 1, 1, tzinfo=UTC)
+# v3 kept a feed's own words for a few sellers (contract v3-rest.md §3.3).
+_CUSTOM_SELLERS = frozenset({"2402", "819"})
+
+
+def rfq_url(part_id: str, offer_id: str, wanted: bool) -> str | None:
+    """Where a quote can be asked for."""
+    return f"{_SITE}/rfq/generate?ppid={part_id}&vpid={offer_id}" if wanted else None
+
+
+def on_order_eta(offer: records.Offer) -> str | None:
+    """When what is on order will come."""
+    if offer.on_order_quantity is None:
+        return None
+    return _day(_EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id))))
+
+
+def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
+    """What a seller's feed says in its own words."""
+    return {"item_id": offer.id, "source_code": "feed"} if seller_id in _CUSTOM_SELLERS else {}
+
+
+def sells_online(company: records.Company) -> bool:
+    """Brokers quoted, all others had a shop."""
+    return not company.is_broker
+
+
+def evalkit_url(part: records.Part) -> str | None:
+    """Where an evaluation kit is sold; a few parts had one."""
+    has = disturbances.seeded_fraction("evalkit", part.id) < 0.3
+    return f"{_SITE}/evalkit?ppid={part.id}" if has else None
+
+
+def document_size(url: str) -> int:
+    """Bytes of a document."""
+    return 40_000 + int(2_000_000 * disturbances.seeded_fraction("size", url))
+
+
+def document_seen(document: records.CatalogDocument) -> str | None:
+    """When a document was last looked at."""
+    if document.created_at is None:
+        return None
+    first = datetime.fromisoformat(document.created_at)
+    return _time(first + timedelta(seconds=int(3_000_000 * disturbances.seeded_fraction("seen", document.url))))
+
+
+def design_description(design: records.ReferenceDesign) -> str:
+    """What a reference design shows."""
+    return f"Reference design: {design.name}"
+
+
+def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
+    """Whose data a part's specs are."""
+    return seller_names[int(disturbances.seeded_fraction("credit", part.id) * len(seller_names))]
+
+
+def category_pictures(category: records.Category) -> list[dict[str, object]]:
+    """A category had one set of pictures, but the root had none."""
+    if category.parent_id == category.id:
+        return []
+    url = f"https://sigma.octopart.com/category/{category.id}.jpg"
+    picture = {"mimetype": "image/jpg", "metadata": {"width": None, "height": None}, "__class__": "Asset", "url": url}
+    return [
+        {
+            "credit_string": "Octopart",
+            "small_image": None,
+            "swatch_image": None,
+            "__class__": "ImageSet",
+            "medium_image": picture,
+            "large_image": picture,
+            "attribution": {"sources": [], "__class__": "Attribution", "first_acquired": None},
+            "credit_url": _SITE,
+        }
+    ]
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT00:00:00Z")
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

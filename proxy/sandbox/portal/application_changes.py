@@ -1,0 +1,134 @@
+"""What can be changed about an application by itself: its secret, its callback URLs, its plan, and whether the IDE uses
+it. The rest is in `application_pages.py`.
+"""
+
+import random
+from dataclasses import replace
+
+from aiohttp import web
+
+from proxy.sandbox import applications, plans
+from proxy.sandbox.identity import authorizations
+from proxy.sandbox.portal import application_pages, form_input, requests
+
+ONE = application_pages.APPLICATION_PATH
+
+
+class ApplicationChanges:
+    """The handlers. `rng` must not be foreseeable."""
+
+    def __init__(
+        self,
+        *,
+        responder: requests.PortalResponder,
+        registry: applications.ApplicationRegistry,
+        authorizations: authorizations.AuthorizationStore,
+        details: application_pages.ApplicationPages,
+        rng: random.Random,
+    ) -> None:
+        self._responder, self._registry, self._authorizations, self._details, self._rng = (
+            responder,
+            registry,
+            authorizations,
+            details,
+            rng,
+        )
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Pages by GET, changes by POST."""
+        opened = self._responder.open
+        router.add_get(f"{ONE}/secret", opened(self.confirm))
+        router.add_post(f"{ONE}/secret", opened(self.rotate))
+        router.add_post(f"{ONE}/callbacks", opened(self.add_callback))
+        router.add_post(f"{ONE}/callbacks/remove", opened(self.remove_callback))
+        router.add_post(f"{ONE}/ide", opened(self.choose_for_ide))
+        router.add_get(f"{ONE}/plan", opened(self.form))
+        router.add_post(f"{ONE}/plan", opened(self.change_plan))
+
+    async def confirm(self, request: requests.PortalRequest) -> web.Response:
+        """Asks whether to change the secret."""
+        application = application_pages.requested_application(request, self._registry)
+        return self._responder.show(
+            request, "rotate", application=application, path=application_pages.details_path(application)
+        )
+
+    async def rotate(self, request: requests.PortalRequest) -> web.Response:
+        """Another secret. The old one, and codes and refresh tokens that were sent with it, are no longer taken."""
+        application = application_pages.requested_application(request, self._registry)
+        self._registry.replace(replace(application, client_secret=application_pages.new_secret(self._rng)))
+        self._authorizations.forget(application.client_id)
+        return self._back(request, application, "There is a new secret. The old one is no longer taken.")
+
+    async def add_callback(self, request: requests.PortalRequest) -> web.Response:
+        """One more address to which browsers may be sent."""
+        application, read = (
+            application_pages.requested_application(request, self._registry),
+            form_input.FormInput(request.form),
+        )
+        address = read.address("callback", application.redirect_uris)
+        if read.mistakes:
+            shown = self._details.shown(application)
+            return self._responder.show(request, "details", status=400, **shown, mistakes=read.mistakes, typed=address)
+        self._registry.replace(replace(application, redirect_uris=(*application.redirect_uris, address)))
+        return self._back(request, application, f"Browsers may be sent to {address}.")
+
+    async def remove_callback(self, request: requests.PortalRequest) -> web.Response:
+        """One address less; what is not there is gone already."""
+        application, address = (
+            application_pages.requested_application(request, self._registry),
+            request.text("callback"),
+        )
+        left = tuple(uri for uri in application.redirect_uris if uri != address)
+        self._registry.replace(replace(application, redirect_uris=left))
+        return self._back(request, application, f"Browsers are no longer sent to {address}.")
+
+    async def choose_for_ide(self, request: requests.PortalRequest) -> web.Response:
+        """The IDE authorises with this one."""
+        application = application_pages.requested_application(request, self._registry)
+        self._registry.choose_for_ide(application.application_id)
+        return self._back(request, application, f"The IDE authorises with {application.name}.")
+
+    async def form(self, request: requests.PortalRequest) -> web.Response:
+        """The plan as it is."""
+        application = self._with_parts(request)
+        plan = plans.plan_of(application)
+        own = "" if plan is not None and plan.parts == application.part_limit else str(application.part_limit)
+        ticked = plans.ADD_ONS if plan is not None and plan.has_add_ons else {}
+        boxes = {f"add-on-{feature}": "on" for feature in ticked if feature in application.features}
+        return self._plan(
+            request, application, form_input.FormInput({"plan": plan.key if plan else "", "parts": own, **boxes})
+        )
+
+    async def change_plan(self, request: requests.PortalRequest) -> web.Response:
+        """Another limit and other features, from now on; what was used this month stays used."""
+        application, read = self._with_parts(request), form_input.FormInput(request.form)
+        plan, add_ons, parts = read.plan()
+        if read.mistakes:
+            return self._plan(request, application, read)
+        self._registry.replace(plans.with_plan(application, plan, add_ons, parts))
+        return self._back(request, application, f"{application.name} is on {plan.name}.")
+
+    def _with_parts(self, request: requests.PortalRequest) -> applications.SandboxApplication:
+        application = application_pages.requested_application(request, self._registry)
+        if applications.SUPPLY_SCOPE not in application.scopes:
+            raise requests.PortalNotFoundError(f"{application.name} has no supply data, and so no plan.")
+        return application
+
+    def _plan(
+        self, request: requests.PortalRequest, application: applications.SandboxApplication, read: form_input.FormInput
+    ) -> web.Response:
+        return self._responder.show(
+            request,
+            "plan",
+            status=400 if read.mistakes else 200,
+            **self._details.shown(application),
+            typed=read.form,
+            mistakes=read.mistakes,
+            plans=plans.PLANS.values(),
+            add_ons=plans.ADD_ONS,
+        )
+
+    def _back(
+        self, request: requests.PortalRequest, application: applications.SandboxApplication, said: str
+    ) -> web.Response:
+        return self._responder.go(request, application_pages.details_path(application), said)

@@ -1,0 +1,97 @@
+"""The user's organisation: its name and its users."""
+
+import asyncio
+import random
+import uuid
+from dataclasses import replace
+
+from aiohttp import web
+
+from proxy.kit import clock as clocks
+from proxy.sandbox import user_directory
+from proxy.sandbox.portal import form_input, formatting, requests
+
+PATH = requests.ORGANISATION_PATH
+REMOVE = f"{PATH}/users/{{id}}/remove"
+
+
+class OrganisationPages:
+    """The handlers. `rng` must not be foreseeable."""
+
+    def __init__(
+        self,
+        *,
+        responder: requests.PortalResponder,
+        users: user_directory.UserDirectory,
+        clock: clocks.Clock,
+        rng: random.Random,
+    ) -> None:
+        self._responder, self._users, self._clock, self._rng = responder, users, clock, rng
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Pages by GET, changes by POST."""
+        opened = self._responder.open
+        router.add_get(PATH, opened(self.page))
+        router.add_post(f"{PATH}/name", opened(self.rename))
+        router.add_post(f"{PATH}/users", opened(self.add))
+        router.add_get(REMOVE, opened(self.confirm))
+        router.add_post(REMOVE, opened(self.remove))
+
+    async def page(self, request: requests.PortalRequest) -> web.Response:
+        """Its name and its users."""
+        return self._page(request, form_input.FormInput({"organisation": request.organisation.name}))
+
+    async def rename(self, request: requests.PortalRequest) -> web.Response:
+        """Another name."""
+        read = form_input.FormInput(request.form)
+        name = read.line("organisation", "The name")
+        if read.mistakes:
+            return self._page(request, read)
+        self._users.replace_organisation(replace(request.organisation, name=name))
+        return self._responder.go(request, PATH, f"The organisation's name is {name}.")
+
+    async def add(self, request: requests.PortalRequest) -> web.Response:
+        """One more user, who may sign in at once."""
+        read = form_input.FormInput({"organisation": request.organisation.name, **request.form})
+        name, email, password = read.line("name", "The name"), read.email(self._users), read.password()
+        if read.mistakes:
+            return self._page(request, read)
+        hashed = await asyncio.to_thread(user_directory.hash_password, password, self._rng.randbytes(16))
+        id_ = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        user = user_directory.SandboxUser(id_, email, name, hashed, request.organisation.id, self._clock.now())
+        try:
+            self._users.add(user)
+        except ValueError:  # somebody was quicker
+            read.mistakes["email"] = "A user has this address already."
+            return self._page(request, read)
+        return self._responder.go(request, PATH, f"{name} may sign in as {email}.")
+
+    async def confirm(self, request: requests.PortalRequest) -> web.Response:
+        """Asks whether to remove the user."""
+        return self._responder.show(request, "remove_user", removed=self._other(request), path=PATH)
+
+    async def remove(self, request: requests.PortalRequest) -> web.Response:
+        """One user less, in all windows at once."""
+        user = self._other(request)
+        self._users.remove(user.id)
+        return self._responder.go(request, PATH, f"{user.name} is removed.")
+
+    def _other(self, request: requests.PortalRequest) -> user_directory.SandboxUser:
+        """The user in the path. Raises AbsentError for those of other organisations, and for oneself."""
+        user = self._users.by_id(request.named("id"))
+        if user is None or user.organisation != request.organisation.id:
+            raise requests.PortalNotFoundError("Your organisation has no such user.")
+        if user.id == request.user.id:
+            raise requests.PortalNotFoundError("You cannot remove yourself; another user of your organisation can.")
+        return user
+
+    def _page(self, request: requests.PortalRequest, read: form_input.FormInput) -> web.Response:
+        rows = [
+            (user, formatting.format_date(user.created))
+            for user in self._users.of_organisation(request.organisation.id)
+        ]
+        typed = {name: value for name, value in read.form.items() if name != "password"}
+        status = 400 if read.mistakes else 200
+        return self._responder.show(
+            request, "organisation", status=status, rows=rows, path=PATH, typed=typed, mistakes=read.mistakes
+        )
