@@ -26,7 +26,7 @@ TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNU
 SAME = TARGET.replace("NUMBER", "74N")
 # What a row changes of the shipped configuration, by dotted key.
 Changes = Mapping[str, object]
-ALONE: Changes = {"sharing.enabled": False, "answers.seconds": 0}
+ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0}
 
 
 class Server(NamedTuple):

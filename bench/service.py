@@ -31,7 +31,7 @@ from bench.processes import (
 )
 
 ROUNDS, SECONDS, WARM = 9, 1.0, 1.0
-SHARING: Changes = {"answers.seconds": 0}
+SHARING: Changes = {"cache.seconds": 0}
 QUIET: Changes = {"log.level": "warning"}
 GOALS = {
     f"service, {written(ALONE)} / floor": Goal("≥", 0.85),

@@ -104,7 +104,7 @@ def _service(behind: int, folder: Path) -> Iterator[tuple[int, _Steps]]:
     """The service in a thread, its port, and what its loop's steps take."""
     started, stop = Queue[tuple[str, _Steps]](), asyncio.Event()
     file = folder / "config.yaml"
-    changes = {"upstream.retries": 0, "log.level": "error", "answers.seconds": 0}
+    changes = {"upstream.retries": 0, "log.level": "error", "cache.seconds": 0}
     file.write_text(yaml.safe_dump(processes.configuration(behind, folder, changes)), encoding="utf-8")
     settings = config.load(file, os.environ)
 

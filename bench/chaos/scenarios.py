@@ -78,7 +78,7 @@ async def killed_workers_on_redis(stage: Stage) -> None:
 
 async def _kill_workers(stage: Stage, store: str) -> None:
     before, kills = await _billed(stage), 0
-    changes = {"listen.workers": 2, "store": store, "answers.seconds": 0}
+    changes = {"listen.workers": 2, "store": store, "cache.seconds": 0}
     parts = [stage.rng.choice((KNOWN, "1N4007", "LM317T", "NE555P")) for _ in range(50)]
     with stage.service(changes, limit=LIMIT) as process:
         end = time.monotonic() + stage.seconds
@@ -123,7 +123,7 @@ async def _billed(stage: Stage) -> int:
 async def responses_without_end(stage: Stage) -> None:
     async with hostile.running() as url:
         changes = {"upstream": {"graphql_url": f"{url}/graphql", "token_url": f"{url}/connect/token"}}
-        with stage.service({**changes, "answers.stale_seconds": 0, "upstream.breaker": {"failures": 0}}) as process:
+        with stage.service({**changes, "cache.stale_seconds": 0, "upstream.breaker": {"failures": 0}}) as process:
             before, most, statuses = process.memory(), 0.0, set()
             end = time.monotonic() + max(2.0, min(stage.seconds, 20.0))
             while time.monotonic() < end:
@@ -283,7 +283,7 @@ async def _overload(stage: Stage, changes: dict[str, object]) -> int:
     """Measure goodput at the capacity and at 3 times the capacity; returns the number of refused requests."""
     with (
         upstream() as canned,
-        stage.service({"answers.seconds": 0, "upstream": _addresses(canned), **changes}) as process,
+        stage.service({"cache.seconds": 0, "upstream": _addresses(canned), **changes}) as process,
     ):
         where, seconds = port(process), max(2.0, stage.seconds / 6)
         await ask(where, stage.request, 1, 16)

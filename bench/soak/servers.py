@@ -34,7 +34,7 @@ upstream:
   timeouts: {{connect_seconds: 10, first_byte_seconds: 20, total_seconds: 10}}
 applications:
   soak: {{client_id: "{client_id}", client_secret: "{client_secret}", apikeys: [{key}], parts: {parts}}}
-answers: {{seconds: 1, stale_seconds: 5, bytes: {answer_bytes}}}
+cache: {{seconds: 1, stale_seconds: 5, bytes: {answer_bytes}}}
 log: {{level: warning, format: json}}
 """
 

@@ -54,8 +54,8 @@ class _Reader(Blocks):
             upstream=upstream,
             uids=self._uids(blocks.get("uids")),
             translation=self.block(settings.TranslationSettings, blocks.get("translation"), ("translation",)),
-            sharing=self.block(settings.CoalescingSettings, blocks.get("sharing"), ("sharing",)),
-            answers=self.block(settings.CacheSettings, blocks.get("answers"), ("answers",)),
+            coalescing=self.block(settings.CoalescingSettings, blocks.get("coalescing"), ("coalescing",)),
+            cache=self.block(settings.CacheSettings, blocks.get("cache"), ("cache",)),
             lists=self.block(settings.ListSettings, blocks.get("lists"), ("lists",)),
             log=self.block(settings.LogSettings, blocks.get("log"), ("log",)),
             tracing=self.block(settings.TracingSettings, blocks.get("tracing"), ("tracing",)),
@@ -138,7 +138,7 @@ class _Reader(Blocks):
     ) -> None:
         """Whoever needs the old service needs its address."""
         for name, application in applications.items():
-            key = "answer" if application.shadow.answer == "old" else "share" if application.shadow.share else None
+            key = "response" if application.shadow.response == "old" else "share" if application.shadow.share else None
             if key is not None and shadow.old_url is None:
                 self.fail(("applications", name, "shadow", key), "needs the old service's address in shadow.old_url")
 

@@ -11,6 +11,14 @@ import msgspec
 from proxy.config import settings
 from proxy.kit import located_yaml
 
+# What earlier versions called a key, by the block that it stands in.
+RENAMED: dict[type[settings.Settings], dict[str, str]] = {
+    settings.Config: {"answers": "cache", "sharing": "coalescing"},
+    settings.CoalescingSettings: {"wait_seconds": "batch_wait_seconds"},
+    settings.BreakerSettings: {"pause_seconds": "cooldown_seconds"},
+    settings.ApplicationShadowSettings: {"answer": "response"},
+}
+
 _HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key"}
 
 
@@ -26,7 +34,9 @@ def accepted(kind: type[settings.Settings], key: str) -> str:
 
 
 def unknown_key(key: Any, kind: type[settings.Settings]) -> str:
-    """What to say of a key that nothing reads."""
+    """The message for a key that does not exist, or does not any more."""
+    if new := RENAMED.get(kind, {}).get(str(key)):
+        return f"{str(key)!r} is now called {new!r}"
     near = difflib.get_close_matches(str(key), kind.__struct_fields__, 1)
     guess = f"did you mean {near[0]}? " if near else ""
     return f"unknown key; {guess}Known here: {', '.join(kind.__struct_fields__)}"

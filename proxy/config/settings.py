@@ -1,4 +1,4 @@
-"""Every setting with its type, default, unit and limits. config.yaml shows the same, by test.
+"""Settings with their types, defaults, units and limits; a test holds config.yaml to them.
 
 A description completes the words "it accepts" of an error message. Read by config/loader.py; it checks
 nothing that concerns two settings at once.
@@ -42,7 +42,7 @@ Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all blocks of settings have in common."""
+    """Base of all blocks of settings."""
 
 
 class ListenSettings(Settings, frozen=True):
@@ -63,7 +63,7 @@ class ListenSettings(Settings, frozen=True):
 
 
 class OverloadSettings(Settings, frozen=True):
-    """When a worker refuses new work, so that what it has begun is finished in time."""
+    """Load shedding: when a worker refuses new requests, so that those in flight finish in time."""
 
     lag_seconds: Annotated[
         float, Meta(ge=0, le=60, description="seconds that the event loop may be late, 0 (off) to 60")
@@ -74,30 +74,30 @@ class OverloadSettings(Settings, frozen=True):
 
 
 class TimeoutSettings(Settings, frozen=True):
-    """How long to wait for the service. Each names itself in the error of the request that it ends."""
+    """Timeouts of one upstream. The error of a request that one of them ends names it."""
 
     connect_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds until a connection stands, above 0 up to 3600")
     ] = 5.0
     first_byte_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds without a byte of the answer, above 0 up to 3600")
+        float, Meta(gt=0, le=3600, description="seconds without a byte of the response, above 0 up to 3600")
     ] = 20.0
     total_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds for a whole answer with all retries, above 0 up to 3600")
+        float, Meta(gt=0, le=3600, description="seconds for a whole response with all retries, above 0 up to 3600")
     ] = 30.0
 
 
 class BreakerSettings(Settings, frozen=True):
-    """When a service that fails is left alone; each of the two, GraphQL and identity, has its own."""
+    """Circuit breaker; the GraphQL endpoint and the token endpoint have one each."""
 
     failures: Annotated[int, Meta(ge=0, le=1_000_000, description="failures in a row, 0 (never) to 1000000")] = 10
-    pause_seconds: Annotated[
+    cooldown_seconds: Annotated[
         float, Meta(gt=0, le=3600, description="seconds until one request tries again, above 0 up to 3600")
     ] = 5.0
 
 
 class TlsSettings(Settings, frozen=True):
-    """Certificates for outgoing calls, where the system's own are not the right ones. Files in PEM form."""
+    """Certificates for outgoing connections, where the system's are not enough. Files in PEM form."""
 
     ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
     client_cert: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
@@ -107,7 +107,7 @@ class TlsSettings(Settings, frozen=True):
 
 
 class UpstreamSettings(Settings, frozen=True):
-    """The GraphQL service and its identity service (contract graphql.md §3.1, §4.1)."""
+    """Nexar GraphQL API and its token endpoint (contract graphql.md §3.1, §4.1)."""
 
     graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
     token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
@@ -118,9 +118,9 @@ class UpstreamSettings(Settings, frozen=True):
     connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
     timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     response_bytes: Annotated[
-        int, Meta(ge=65_536, le=1_073_741_824, description="bytes of an answer, 65536 to 1073741824")
+        int, Meta(ge=65_536, le=1_073_741_824, description="bytes of a response, 65536 to 1073741824")
     ] = 33_554_432
-    retries: Annotated[int, Meta(ge=0, le=10, description="repetitions of one request, 0 (off) to 10")] = 2
+    retries: Annotated[int, Meta(ge=0, le=10, description="retries of one request, 0 (off) to 10")] = 2
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     proxy: Annotated[
         ProxyAddress | None,
@@ -150,10 +150,10 @@ class ReconciliationSettings(Settings, frozen=True):
 
 
 class ApplicationShadowSettings(Settings, frozen=True):
-    """How an application's calls are compared while it answers them."""
+    """Shadowing of one application: the share of requests compared, and which response its clients get."""
 
-    share: Annotated[float, Meta(ge=0, le=1, description="a share of all calls, 0 (off) to 1")] = 0.0
-    answer: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
+    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.0
+    response: Annotated[Literal["new", "old"], Meta(description="new or old")] = "new"
 
 
 class ApplicationSettings(Settings, frozen=True):
@@ -198,7 +198,7 @@ class ApplicationSettings(Settings, frozen=True):
 
 
 class TranslationSettings(Settings, frozen=True):
-    """Choices in how v3 requests are asked upstream."""
+    """Choices in how v3 requests become GraphQL operations."""
 
     single_query: Annotated[
         Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
@@ -206,10 +206,10 @@ class TranslationSettings(Settings, frozen=True):
 
 
 class CoalescingSettings(Settings, frozen=True):
-    """Calls under way at the same moment share what they ask for."""
+    """Coalescing of identical queries in flight, and batching of different ones of an application."""
 
     enabled: Annotated[bool, Meta(description="true or false")] = True
-    wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
+    batch_wait_seconds: Annotated[float, Meta(ge=0, le=1, description="seconds, 0 to 1")] = 0.005
     stall_seconds: Annotated[float, Meta(ge=0, le=60, description="seconds, 0 (off) to 60")] = 1.0
 
 
@@ -221,8 +221,8 @@ class CacheSettings(Settings, frozen=True):
     bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 67_108_864
 
     @property
-    def kept(self) -> bool:
-        """Whether any answer is kept at all."""
+    def enabled(self) -> bool:
+        """Whether the cache holds anything."""
         return self.seconds > 0 and self.bytes > 0
 
 
@@ -256,7 +256,7 @@ class TracingSettings(Settings, frozen=True):
 
 
 class ShadowSettings(Settings, frozen=True):
-    """Live calls asked of the other side too, and compared after the reply has left."""
+    """Shadowing: requests repeated on the old service and compared after the response has been sent."""
 
     old_url: Annotated[
         Annotated[str, Meta(pattern=Url)] | None,
@@ -264,8 +264,8 @@ class ShadowSettings(Settings, frozen=True):
     ] = None
     enabled: Annotated[bool, Meta(description="true or false")] = True
     rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
-    queue: Annotated[int, Meta(ge=1, le=100_000, description="calls that wait, 1 to 100000")] = 100
-    rate: Annotated[int, Meta(ge=0, le=100_000, description="calls a second, 0 (as many as come) to 100000")] = 1
+    queue: Annotated[int, Meta(ge=1, le=100_000, description="requests that wait, 1 to 100000")] = 100
+    rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (no limit) to 100000")] = 1
     connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
     timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
@@ -289,8 +289,8 @@ class Config(Settings, frozen=True):
     upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: TranslationSettings = TranslationSettings()
-    sharing: CoalescingSettings = CoalescingSettings()
-    answers: CacheSettings = CacheSettings()
+    coalescing: CoalescingSettings = CoalescingSettings()
+    cache: CacheSettings = CacheSettings()
     lists: ListSettings = ListSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proxy import config, errors, model
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.kit.windows import Window
-from proxy.upstream import tokens
+from proxy.upstream.auth import identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Application:
     """One application of the service: its credentials, where it buys, what its plan includes."""
 
     name: str
-    credentials: tokens.Credentials
+    credentials: identity.Credentials
     context: model.MappingContext
     features: frozenset[str]
 
@@ -58,7 +58,7 @@ class Applications:
 
 def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
     """The clients of one application by their keys."""
-    credentials = tokens.Credentials(name, entry.client_id, entry.client_secret)
+    credentials = identity.Credentials(name, entry.client_id, entry.client_secret)
     application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
     accounts = quota_accounts.charged_accounts(name, entry)
     return {

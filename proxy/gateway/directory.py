@@ -17,8 +17,8 @@ from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
 from proxy.planning.listing import Listing
 from proxy.planning.projection_cache import ATTRIBUTES, ListDefinition
+from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.graphql import GraphQLClient
-from proxy.upstream.tokens import Credentials
 
 PAUSE_SECONDS = 60.0  # after a refresh that failed, or a list that may be incomplete
 SHRUNK = 0.5  # of the entries before: a list with fewer may be incomplete
@@ -93,7 +93,9 @@ class Directory:
     async def _fetch(self, name: str, credentials: Credentials) -> Any:
         definition = self._definitions[name]
         beside: list[model.GraphQLError] = []
-        data: Any = await self._upstream.ask(definition.document.operation({}, 0), credentials, beside=beside)
+        data: Any = await self._upstream.execute(
+            definition.document.operation({}, 0), credentials, partial_errors=beside
+        )
         try:
             listing = await asyncio.to_thread(definition.build, data)  # tens of thousands of makers take a while
             garbage.exempt()

@@ -1,166 +1,232 @@
-"""The way of one request, whose key is known. Everything else is a room that this page passes through:
+"""Pipeline of one request for parts, from top to bottom:
 
-may it ask? → known answer? → what to ask? → may we spend it? → ask → what did it cost? → translate.
+    authenticate → admit → look up → plan → reserve → execute → settle → translate → store
+
+Authentication and parsing are the web's (web/authentication.py, web/v3), which then calls `admit`. The other steps are
+`resolve` and the two functions below it. No step calls back into an earlier one: the cache says which queries miss, the
+pipeline executes them, the cache stores their results and wakes who waits for them.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
+import structlog
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import Answer, Question, Reading
-from proxy.gateway.cache.lookup import Answers, Inquiry
+from proxy.gateway.cache.coalescing import Claim, SecondAttempt, Stall
+from proxy.gateway.cache.entries import RenderedResult
+from proxy.gateway.cache.lookup import Lookup, QueryCache
 from proxy.gateway.directory import Directory
+from proxy.gateway.load_shedding import LoadShedding
+from proxy.gateway.queries import GatewayRequest, MatchQueries, QuerySet, SearchQuery, UidQueries, every, some
 from proxy.gateway.quota.reservations import Quota, QuotaStatus
 from proxy.gateway.rate_limit import RateLimits
-from proxy.gateway.receipt import Receipt
 from proxy.kit.slices import Slices
 from proxy.mapping.tables import Tables, UnlistedError
-from proxy.planning import match, parts, projection_cache, search, search_filters, search_support, wildcards
+from proxy.planning import match, projection_cache, search, search_filters, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.batching import Batching
+from proxy.upstream import stalls
+from proxy.upstream.batching import Batcher
 
 T = TypeVar("T")
 
-TOGETHER: match.SingleQuery = "supMultiMatch"  # how a call's queries are asked, however few are left to ask
-
-
-class Caller(NamedTuple):
-    """Who asks, what is to be shown, what mapping needs to know of the request, and what it comes to."""
-
-    client: Client
-    projection: model.Projection
-    context: model.MappingContext
-    receipt: Receipt
-
-    def question(self, *what: Hashable) -> Question:
-        """Something asked by this caller: applications share no answers, each pays for its own."""
-        return Question((self.client.application.name, *what), self.context)
-
-    def reading(self, part: Any) -> Reading:
-        """How it reads parts."""
-        cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
-        return Reading((self.projection, cuts), part)
+log = structlog.get_logger()
 
 
 class Pipeline:
-    """Answers v3 requests from the GraphQL service."""
+    """Resolves v3 requests to results of the GraphQL service."""
 
     def __init__(
         self,
         *,
         projections: projection_cache.ProjectionCache,
-        answers: Answers,
+        cache: QueryCache,
+        load: LoadShedding,
         quota: Quota,
-        rates: RateLimits,
-        upstream: Batching,
+        rate_limits: RateLimits,
+        upstream: Batcher,
         directory: Directory,
         tables: Tables,
         single_query: match.SingleQuery,
         metrics: Metrics,
     ) -> None:
         self._projections = projections
-        self._answers = answers
+        self._cache = cache
+        self._load = load
         self._quota = quota
-        self._rates = rates
+        self._rate_limits = rate_limits
         self._upstream = upstream
         self._directory = directory
         self._tables = tables
         self._single_query = single_query
         self._metrics = metrics
+        self._second_attempts: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Wait for second attempts."""
+        while self._second_attempts:
+            await asyncio.wait(self._second_attempts)
 
     async def admit(self, client: Client) -> None:
-        """May it ask now? Raises TooManyRequests."""
-        await self._rates.admit(client)
+        """Count a request against the rate limit of its API key. Raises TooManyRequests."""
+        await self._rate_limits.admit(client)
 
-    def standing(self, client: Client) -> QuotaStatus:
-        """How many parts are used, and what is left."""
+    def quota_status(self, client: Client) -> QuotaStatus:
+        """Return how many parts are used, and how many may be."""
         return self._quota.status(client.accounts)
 
-    async def match_parts(self, caller: Caller, request: model.PartsMatchRequest) -> list[Answer]:
+    async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[RenderedResult]:
         """parts/match: for every query its v3 parts, all hits, and an error of its own (contract v3-rest.md §4)."""
-        skus = request.exact_only and any(query.mpn_or_sku or query.sku for query in request.queries)
-        compiled = self._projections.match(caller.projection, skus)
-        asked = [query for query in request.queries if query.error is None]
-        single = self._single_query if len(asked) == 1 else TOGETHER
-
-        async def ask(positions: list[int]) -> list[QueryResult]:
-            began = self._metrics.clock.monotonic()
-            some = _part_of(request, [asked[n] for n in positions])
-            plan = match.MatchPlan(some, compiled.documents, caller.context, single)
-            self._metrics.observe_stage("plan", began)
-            found = await self._ask_all(caller, plan.operations)
-            counted = await self._ask_all(caller, plan.count_operations(found))
-            return plan.results(found, counted)
-
-        questions = [caller.question("match", request.exact_only, *query.asked) for query in asked]
-        reading = caller.reading(compiled.part)
-        answers = iter(_some(await self._answers.to(Inquiry(questions, reading, ask, caller.receipt))))
-        return [next(answers) if query.error is None else Answer(b"[]", 0, query.error) for query in request.queries]
-
-    async def parts(self, caller: Caller, uids: list[str]) -> dict[str, bytes]:
-        """Parts by the uids they were asked for; what the service does not know is left out (contract §1)."""
-        compiled = self._projections.parts(caller.projection)
-        known = parts.valid_uids(uids)
-
-        async def ask(positions: list[int]) -> list[QueryResult]:
-            operations = parts.operations([known[n] for n in positions], compiled.document, caller.context)
-            found = await self._ask_all(caller, operations)
-            return [parts.query_result(found[n]) for n in range(len(positions))]
-
-        questions = [
-            Question(caller.question("part", uid).key, msgspec.structs.replace(caller.context, asked=uid))
-            for uid in known
+        queries = MatchQueries(request, parameters, self._projections, self._single_query)
+        results = iter(some(await self.resolve(request, queries)))
+        return [
+            next(results) if query.error is None else RenderedResult(b"[]", 0, query.error)
+            for query in parameters.queries
         ]
-        reading = caller.reading(compiled.part)
-        answers = _every(await self._answers.to(Inquiry(questions, reading, ask, caller.receipt)))
-        return {uid: answer.items[1:-1] for uid, answer in zip(known, answers, strict=True) if answer.hits}
 
-    async def search_parts(self, caller: Caller, request: model.SearchRequest) -> Answer:
-        """parts/search: the page's v3 parts, and beside them all else that the reply says (contract §3.6)."""
-        plan = await self._search_plan(caller, request)
-        caller.receipt.unsupported = plan.unsupported
-        compiled = plan.page(self._projections, caller.projection)
+    async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
+        """Parts by the uids that were requested; those unknown upstream are left out (contract §1)."""
+        queries = UidQueries(request, uids, self._projections)
+        results = every(await self.resolve(request, queries))
+        return {uid: result.items[1:-1] for uid, result in zip(queries.uids, results, strict=True) if result.hits}
 
-        async def ask(_: list[int]) -> list[QueryResult]:
-            operations = plan.operations(self._projections, compiled.document, caller.context)
-            found = await self._ask_all(caller, operations)
-            accepted = {position: _accepted(each) for position, each in found.items()}
-            return [_translated(lambda: plan.result(accepted))]
+    async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
+        """parts/search: the page's v3 parts, and beside them all else that the response says (contract §3.6)."""
+        plan = await self._search_plan(request, parameters)
+        request.metadata.unsupported = plan.unsupported
+        queries = SearchQuery(request, parameters, plan, self._projections)
+        return every(await self.resolve(request, queries))[0]
 
-        inquiry = Inquiry([caller.question(request)], caller.reading(compiled.part), ask, caller.receipt)
-        return _every(await self._answers.to(inquiry))[0]
+    async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
+        """Resolve queries to results: hits from the cache, misses by this request or by one that executes them already.
 
-    async def listed(self, caller: Caller, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
+        It ends after one round, unless a request that executed queries for this one was cancelled, or had no quota.
+        """
+        lookup = self._cache.look_up(request, queries)
+        if lookup.misses and (refusal := self._load.refusal()) is not None:
+            lookup.refuse(refusal)
+        while lookup.misses:
+            share = lookup.claim()
+            self._start_second_attempts(share.second_attempts)
+            with share:
+                if share.claim is not None:
+                    share.finish(await self._execute_misses(lookup, share.claim.positions, share.claim))
+            await lookup.wait(share)
+        return lookup.results()
+
+    async def _execute_misses(
+        self, lookup: Lookup, positions: list[int], claim: Claim[Any, RenderedResult] | None
+    ) -> list[RenderedResult]:
+        """Plan, execute, translate and store the queries at these positions. `claim` is notified of a stall."""
+        clock, queries, request = self._metrics.clock, lookup.queries, lookup.request
+        lookup.begin(positions)
+
+        began = clock.monotonic()
+        plan = queries.plan(positions)
+        self._metrics.observe_stage("plan", began)
+
+        # Nobody is to be told of a second attempt, and without coalescing nobody waits for the first.
+        listeners = () if claim is None or not lookup.is_coalesced else (partial(self._note_stall, claim),)
+        outer_listeners = stalls.STALL_LISTENERS.set(listeners)
+        try:
+            found = await self._execute_all(request, plan.operations)
+            counted = await self._execute_all(request, plan.count_operations(found))
+        finally:
+            stalls.STALL_LISTENERS.reset(outer_listeners)
+
+        results = plan.results(found, counted)
+        began = clock.monotonic()
+        rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
+        stored = [lookup.store(*each) for each in zip(positions, results, rendered, strict=True)]
+        self._metrics.observe_stage("translate", began)
+        return stored
+
+    async def _execute_all(
+        self, request: GatewayRequest, operations: list[PlannedOperation]
+    ) -> dict[int, OperationResult]:
+        """Execute operations side by side; one that fails takes nothing from the others."""
+        if len(operations) < 2:
+            return await self._execute(request, operations[0]) if operations else {}
+        results = await asyncio.gather(*(self._execute(request, operation) for operation in operations))
+        return {position: found for result in results for position, found in result.items()}
+
+    async def _execute(self, request: GatewayRequest, operation: PlannedOperation) -> dict[int, OperationResult]:
+        """Reserve, execute and settle one operation. A refusal by upstream is the error of its queries, everything else
+        their failure."""
+        try:
+            found = await self._execute_reserved(request, operation)
+        except errors.QueryRefused as refusal:
+            found = [OperationResult([], 0, refusal.message)] * len(operation.positions)
+        except errors.BridgeError as failure:
+            found = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
+        return dict(zip(operation.positions, found, strict=True))
+
+    async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
+        client, metadata = request.client, request.metadata
+        reservation = await self._quota.reserve(client.accounts, operation.parts_max)
+        try:
+            found = await self._upstream.execute(operation, client.application.credentials, metadata.since)
+        except BaseException as error:
+            metadata.cost += await reservation.release(error)
+            raise
+        returned = sum(len(each.parts) for each in found)
+        metadata.cost += returned
+        self._metrics.parts[client.application.name,] += returned
+        await reservation.settle(returned)
+        return found
+
+    def _note_stall(self, claim: Claim[Any, RenderedResult], stall: Stall) -> None:
+        self._start_second_attempts(claim.stalled(stall))
+
+    def _start_second_attempts(self, attempts: Iterable[SecondAttempt[Any, RenderedResult]]) -> None:
+        """Execute queries a second time whose first attempt has stalled, in the context of who waits for them."""
+        for attempt in attempts:
+            task = asyncio.create_task(self._repeat(attempt), name="second attempt", context=attempt.context)
+            self._second_attempts.add(task)
+            task.add_done_callback(self._second_attempts.discard)
+
+    async def _repeat(self, attempt: SecondAttempt[Any, RenderedResult]) -> None:
+        assert isinstance(attempt.job, Lookup)  # noqa: S101 - the pipeline joins with lookups only
+        try:
+            results = await self._execute_misses(attempt.job, attempt.positions, None)
+        except BaseException as error:
+            attempt.fail(error)  # the first attempt goes on
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self._start_second_attempts(attempt.finish(results))
+
+    async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, dict[str, Any]]:
         """Brands, sellers or categories by uid; unknown ones are left out. Costs nothing."""
-        listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
-        compiled = self._projections.list_item(name, caller.projection)
+        listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
+        compiled = self._projections.list_item(name, request.projection)
         found = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
-        return {uid: compiled.map(record, caller.context) for uid, record in found if record is not None}
+        return {uid: compiled.map(record, request.context) for uid, record in found if record is not None}
 
     async def search_listed(
-        self, caller: Caller, name: str, request: model.SearchRequest
+        self, request: GatewayRequest, name: str, parameters: model.SearchRequest
     ) -> tuple[list[dict[str, Any]], ListSearchResult]:
         """Brands, sellers or categories by name and field. Costs nothing."""
-        listing = await self._directory.listing(name, caller.client.application.credentials, caller.receipt.since)
-        result = await _in_turns(listing.search(request))
-        caller.receipt.unsupported = result.unknown
-        compiled = self._projections.list_item(name, caller.projection)
-        return [compiled.map(record, caller.context) for record in result.records], result
+        listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
+        result = await _in_turns(listing.search(parameters))
+        request.metadata.unsupported = result.unknown
+        compiled = self._projections.list_item(name, request.projection)
+        return [compiled.map(record, request.context) for record in result.records], result
 
-    async def _search_plan(self, caller: Caller, request: model.SearchRequest) -> search.Plan:
-        """By the tables, and by the service's lists where they do not tell."""
-        features, credentials = caller.client.application.features, caller.client.application.credentials
-        tables, since, every = self._tables, caller.receipt.since, False
-        asked = await _in_turns(search_support.parse_filters(request))
+    async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
+        """Plan a search by the shipped tables, and by upstream's lists where a name is not in them."""
+        features, credentials = request.client.application.features, request.client.application.credentials
+        tables, since, every = self._tables, request.metadata.since, False
+        asked = await _in_turns(search_support.parse_filters(parameters))
         while True:
             try:
-                return search.plan(request, asked, tables, features, complete=every)
+                return search.plan(parameters, asked, tables, features, complete=every)
             except search_filters.UnknownSpec:  # to the tables; the service may have it all the same
                 if every:
                     raise
@@ -172,42 +238,9 @@ class Pipeline:
                     await _in_turns(listing.ids.like(pattern, wildcards.matcher(pattern)))
                 tables = tables.with_list(missing.name, listing.ids)
 
-    async def _ask_all(self, caller: Caller, operations: list[PlannedOperation]) -> dict[int, OperationResult]:
-        """What each query found; operations go out side by side, and one that fails takes nothing from the others."""
-        if len(operations) < 2:
-            return await self._ask(caller, operations[0]) if operations else {}
-        answers = await asyncio.gather(*(self._ask(caller, ask) for ask in operations))
-        return {position: found for answer in answers for position, found in answer.items()}
-
-    async def _ask(self, caller: Caller, ask: PlannedOperation) -> dict[int, OperationResult]:
-        """One ask. What the service refuses is the error of its queries, whatever else happens their failure."""
-        try:
-            found = await self._spend(caller, ask)
-        except errors.QueryRefused as refusal:
-            found = [OperationResult([], 0, refusal.message)] * len(ask.positions)
-        except errors.BridgeError as failure:
-            found = [OperationResult([], 0, failure.message, failure=failure)] * len(ask.positions)
-        return dict(zip(ask.positions, found, strict=True))
-
-    async def _spend(self, caller: Caller, ask: PlannedOperation) -> list[OperationResult]:
-        """Reserve, execute and settle one operation. Where it may have been billed unseen, the worst case is
-        settled."""
-        client = caller.client
-        reservation = await self._quota.reserve(client.accounts, ask.parts_max)
-        try:
-            found = await self._upstream.ask(ask, client.application.credentials, caller.receipt.since)
-        except BaseException as error:
-            caller.receipt.cost += await reservation.release(error)
-            raise
-        returned = sum(len(each.parts) for each in found)
-        caller.receipt.cost += returned
-        self._metrics.parts[client.application.name,] += returned
-        await reservation.settle(returned)
-        return found
-
 
 async def _in_turns(work: Slices[T]) -> T:
-    """The result of work in slices; others run in between."""
+    """Return the result of work in slices; other tasks run in between."""
     while True:
         try:
             next(work)
@@ -217,40 +250,15 @@ async def _in_turns(work: Slices[T]) -> T:
         await asyncio.sleep(0)
 
 
-def _part_of(request: model.PartsMatchRequest, queries: list[model.PartsMatchQuery]) -> model.PartsMatchRequest:
-    """The request for some of its queries."""
-    whole = len(queries) == len(request.queries)
-    return request if whole else model.PartsMatchRequest(tuple(queries), request.exact_only)
-
-
-def _some(answers: Sequence[Answer]) -> Sequence[Answer]:
-    """Answers of which each can be given by itself: only where all have failed, there is none."""
-    failures = [answer.failure for answer in answers if answer.failure is not None]
-    if failures and len(failures) == len(answers):
-        raise failures[0]
-    return answers
-
-
-def _every(answers: Sequence[Answer]) -> Sequence[Answer]:
-    """Answers that are given together or not at all."""
-    for answer in answers:
-        if answer.failure is not None:
-            raise answer.failure
-        if answer.error is not None:
-            raise errors.QueryRefused(answer.error)
-    return answers
-
-
-def _accepted(found: OperationResult) -> OperationResult:
-    """What a search found: it is in the client's own words, such as a spec's name, which the client can change."""
-    if found.error is not None and found.failure is None:
-        raise errors.BadRequest(f"the service refuses this search: {found.error}")
-    return found
-
-
-def _translated(translate: Callable[[], QueryResult]) -> QueryResult:
-    """What counts become. What fits the schema can still hold an id that is none."""
+def _translate(queries: QuerySet, position: int, result: QueryResult) -> RenderedResult:
+    """Translate the result of one query. One that cannot be translated fails alone: the others are paid for, too."""
+    if result.failure is not None:
+        return RenderedResult.failed(result.failure)
+    if result.error is not None:
+        return RenderedResult(b"[]", 0, result.error)
     try:
-        return translate()
-    except (ValueError, OverflowError) as error:
-        raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
+        items = queries.renderer.items(result.parts, queries.keys[position].context)
+    except errors.UpstreamUnreadable as failure:
+        log.warning("response translation failed", exc_info=failure)
+        return RenderedResult.failed(failure)
+    return RenderedResult(items, result.hits, details=result.details)

@@ -90,7 +90,7 @@ def check_settings(settings: chosen.SandboxSettings, host: str, port: int) -> No
     """Raise what `running` would raise for these addresses, faults and disturbances, before a catalog is made."""
     ports.check(host, port)
     design_services.check(settings.design_port)
-    injector.FaultInjector(settings.faults, random.Random(), schema.places(schema.build()))  # noqa: S311 - draws nothing
+    injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.build()))  # noqa: S311 - draws nothing
     disturbances.DisturbanceInjector(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
 
 

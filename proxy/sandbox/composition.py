@@ -98,7 +98,7 @@ def _shared(
     catalog: store.Catalog,
 ) -> SharedServices:
     built = schema.build()
-    drawing = injector.FaultInjector(settings.faults, rng, schema.places(built))
+    drawing = injector.FaultInjector(settings.faults, rng, schema.removable_fields(built))
     return SharedServices(
         settings=settings,
         clock=clock,

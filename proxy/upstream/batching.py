@@ -1,8 +1,8 @@
-"""Calls in flight share: queries that arrive while others of their kind are under way go out together.
+"""Batching: queries with the same batch key that arrive while a request is in flight are sent in one GraphQL operation.
 
-A lane is an application and a document. What comes to an empty lane goes out at once, in its caller's own task; what
-comes while something is under way waits until that is back, until a request is full, or for a few milliseconds,
-whatever is first. Knows nothing of what is asked: how queries become one request is the business of who planned them.
+A batch key is an application and a document. Queries with no request in flight for their key are sent at once, in the
+task of their caller. Later ones wait until that request is done, the batch is full, or a few milliseconds have passed,
+whichever is first; then the batch is flushed. How queries are merged into one operation, planning/operations.py knows.
 """
 
 import asyncio
@@ -13,209 +13,212 @@ from typing import Any, Protocol, Self, TypeVar
 from proxy import errors
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
-from proxy.upstream.classify import Operation
+from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.classify import GraphQLOperation
 from proxy.upstream.graphql import GraphQLClient
-from proxy.upstream.tokens import Credentials
 
-PARTS_MAX = 100  # of one request: the sum of limits (contract graphql.md §2.1)
+PARTS_MAX = 100  # of one operation: the sum of limits (contract graphql.md §2.1)
 QUERIES_MAX = 100
 
 T = TypeVar("T")
 
 
-class Asked(Protocol[T]):
-    """Queries that can go out together with others of the same lane."""
+class BatchableQueries(Protocol[T]):
+    """Queries of one request that can be sent with others of the same batch key."""
 
     @property
     def parts_max(self) -> int:
-        """The most parts that they can cost."""
+        """Parts that they cost at most."""
 
     @property
     def positions(self) -> Sequence[int]:
-        """One for each query."""
+        """Position of each query in its request."""
 
     @property
     def batch_key(self) -> Hashable | None:
-        """Equal for queries that can go together; None for those that go alone."""
+        """Equal for queries that can be sent together; None for those that are sent alone."""
 
     @property
-    def operation(self) -> Operation[Any]:
-        """What is sent."""
+    def operation(self) -> GraphQLOperation[Any]:
+        """GraphQL operation to send."""
 
     def merged(self, others: Sequence[Self]) -> Self:
-        """These and the others, in this order."""
+        """Return these and the other queries, in this order."""
 
     def read(self, data: Any, /) -> list[T]:
-        """What was found, for each query."""
+        """Return the result of each query."""
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A caller's queries, and where it waits for what is found."""
+class _PendingQueries:
+    """Queries of a caller, and the future on which it waits for their results."""
 
-    ask: Asked[Any]
+    queries: BatchableQueries[Any]
     since: float
-    found: asyncio.Future[list[Any]]
-    watches: tuple[stalls.Watch, ...]
-    sent: "_Sent | None" = None
+    results: asyncio.Future[list[Any]]
+    listeners: tuple[stalls.StallListener, ...]
+    request: "_BatchRequest | None" = None
 
 
 @dataclass(slots=True)
-class _Sent:
-    """A request with the queries of a group."""
+class _BatchRequest:
+    """Request in flight with the queries of several callers."""
 
-    group: list[_Waiting]
+    group: list[_PendingQueries]
     task: asyncio.Task[None]
 
-    def left(self) -> None:
-        """A caller has gone: where it was the last one, nobody needs the response."""
-        if all(waiting.found.done() for waiting in self.group):
+    def caller_left(self) -> None:
+        """Cancel the request if all of its callers were cancelled."""
+        if all(pending.results.done() for pending in self.group):
             self.task.cancel()
 
 
 @dataclass(slots=True)
-class _Lane:
-    """What is under way, and what waits."""
+class _Batch:
+    """Queries of one batch key that wait for the next flush, and the number of requests in flight."""
 
     credentials: Credentials
-    under_way: int = 0
-    waiting: list[_Waiting] = field(default_factory=list)
+    in_flight: int = 0
+    pending: list[_PendingQueries] = field(default_factory=list)
     parts: int = 0
-    queries: int = 0
+    query_count: int = 0
     timer: asyncio.TimerHandle | None = None
 
 
-class Batching:
-    """Sends what callers ask, together where it can be and `enabled`; a query waits for others at most `seconds`."""
+class Batcher:
+    """Sends queries, in batches if `enabled`; a query waits at most `seconds` for a flush."""
 
     def __init__(self, client: GraphQLClient, enabled: bool, seconds: float, metrics: Metrics) -> None:
         self._client = client
         self._enabled = enabled
         self._seconds = seconds
         self._metrics = metrics
-        self._lanes: dict[tuple[Credentials, Hashable], _Lane] = {}
+        self._batches: dict[tuple[Credentials, Hashable], _Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def ask(self, ask: Asked[T], credentials: Credentials, since: float) -> list[T]:
-        """What was found for each query, in the time that began at `since`. Raises what the client raises."""
-        if not self._enabled or ask.batch_key is None:
-            return await self._send(ask, credentials, since)
-        key = credentials, ask.batch_key
-        lane = self._lanes.get(key)
-        if lane is None:
-            return await self._first(key, ask, credentials, since)
-        waiting = _Waiting(ask, since, asyncio.get_running_loop().create_future(), stalls.WATCHES.get())
-        self._wait(lane, waiting)
+    async def execute(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
+        """Return the result of each query; the time limit began at `since`. Raises the errors of GraphQLClient."""
+        if not self._enabled or queries.batch_key is None:
+            return await self._send(queries, credentials, since)
+        key = credentials, queries.batch_key
+        batch = self._batches.get(key)
+        if batch is None:
+            return await self._send_at_once(key, queries, credentials, since)
+        pending = _PendingQueries(
+            queries, since, asyncio.get_running_loop().create_future(), stalls.STALL_LISTENERS.get()
+        )
+        self._add(batch, pending)
         try:
-            return await waiting.found
+            return await pending.results
         except asyncio.CancelledError:
-            if waiting.sent is not None:
-                waiting.sent.left()
+            if pending.request is not None:
+                pending.request.caller_left()
             raise
 
     async def close(self) -> None:
-        """Wait for the requests that carry queries of several callers."""
+        """Wait for the requests that carry batches."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _first(
-        self, key: tuple[Credentials, Hashable], ask: Asked[T], credentials: Credentials, since: float
+    async def _send_at_once(
+        self, key: tuple[Credentials, Hashable], queries: BatchableQueries[T], credentials: Credentials, since: float
     ) -> list[T]:
-        lane = self._lanes[key] = _Lane(credentials, 1)
+        batch = self._batches[key] = _Batch(credentials, 1)
         try:
-            return await self._send(ask, credentials, since)
+            return await self._send(queries, credentials, since)
         finally:
-            self._landed(key, lane)
+            self._request_done(key, batch)
 
-    def _wait(self, lane: _Lane, waiting: _Waiting) -> None:
-        ask = waiting.ask
-        if lane.parts + ask.parts_max > PARTS_MAX or lane.queries + len(ask.positions) > QUERIES_MAX:
-            self._depart(lane)
-        lane.waiting.append(waiting)
-        lane.parts += ask.parts_max
-        lane.queries += len(ask.positions)
-        if lane.parts >= PARTS_MAX or lane.queries >= QUERIES_MAX:
-            self._depart(lane)
-        elif lane.timer is None:
-            lane.timer = asyncio.get_running_loop().call_later(self._seconds, self._depart, lane)
+    def _add(self, batch: _Batch, pending: _PendingQueries) -> None:
+        """Add queries to a batch; flush it if they do not fit, or if it is full with them."""
+        queries = pending.queries
+        if batch.parts + queries.parts_max > PARTS_MAX or batch.query_count + len(queries.positions) > QUERIES_MAX:
+            self._flush(batch)
+        batch.pending.append(pending)
+        batch.parts += queries.parts_max
+        batch.query_count += len(queries.positions)
+        if batch.parts >= PARTS_MAX or batch.query_count >= QUERIES_MAX:
+            self._flush(batch)
+        elif batch.timer is None:
+            batch.timer = asyncio.get_running_loop().call_later(self._seconds, self._flush, batch)
 
-    def _depart(self, lane: _Lane) -> None:
-        """What waits goes out now."""
-        if lane.timer is not None:
-            lane.timer.cancel()
-            lane.timer = None
-        group = [waiting for waiting in lane.waiting if not waiting.found.done()]  # others have gone
-        lane.waiting, lane.parts, lane.queries = [], 0, 0
+    def _flush(self, batch: _Batch) -> None:
+        """Send the pending queries now, in a task of their own: their callers may be cancelled one by one."""
+        if batch.timer is not None:
+            batch.timer.cancel()
+            batch.timer = None
+        group = [pending for pending in batch.pending if not pending.results.done()]  # done: cancelled
+        batch.pending, batch.parts, batch.query_count = [], 0, 0
         if not group:
             return
-        lane.under_way += 1
-        task = asyncio.create_task(self._together(lane, group), name="queries of several callers")
-        sent = _Sent(group, task)
-        for waiting in group:
-            waiting.sent = sent
+        batch.in_flight += 1
+        task = asyncio.create_task(self._send_group(batch, group), name="batch")
+        request = _BatchRequest(group, task)
+        for pending in group:
+            pending.request = request
         self._tasks.add(task)
-        key = lane.credentials, group[0].ask.batch_key
-        task.add_done_callback(lambda _: self._ended(key, lane, sent))
+        key = batch.credentials, group[0].queries.batch_key
+        task.add_done_callback(lambda _: self._task_done(key, batch, request))
 
-    async def _together(self, lane: _Lane, group: list[_Waiting]) -> None:
-        """One request for all of a group, in the time of who came last; where the service refuses it, each asks for
-        itself."""
-        stalls.WATCHES.set(tuple(dict.fromkeys(watch for waiting in group for watch in waiting.watches)))
-        first, *others = (waiting.ask for waiting in group)
-        since = max(waiting.since for waiting in group)
+    async def _send_group(self, batch: _Batch, group: list[_PendingQueries]) -> None:
+        """Send one operation, within the time limit of the latest caller. If the upstream refuses it, send the queries
+        of each caller separately: one invalid query must not fail the others."""
+        stalls.STALL_LISTENERS.set(tuple(dict.fromkeys(each for pending in group for each in pending.listeners)))
+        first, *others = (pending.queries for pending in group)
+        since = max(pending.since for pending in group)
         try:
-            found = await self._send(first.merged(others) if others else first, lane.credentials, since)
+            results = await self._send(first.merged(others) if others else first, batch.credentials, since)
             if others:
                 self._metrics.batched_requests[()] += len(group)
         except errors.QueryRefused as refusal:
             if others:
-                await asyncio.gather(*(self._alone(waiting, lane.credentials) for waiting in group))
+                await asyncio.gather(*(self._send_separately(pending, batch.credentials) for pending in group))
             else:
                 _fail(group, refusal)
         except Exception as error:
             _fail(group, error)
         else:
-            _hand_out(group, found)
+            _distribute(group, results)
 
-    def _ended(self, key: tuple[Credentials, Hashable], lane: _Lane, sent: _Sent) -> None:
-        """The task of a request has ended, or was cancelled before it began."""
-        self._tasks.discard(sent.task)
-        sent.group = []  # a cycle would keep what was found until the collector comes
-        self._landed(key, lane)
+    def _task_done(self, key: tuple[Credentials, Hashable], batch: _Batch, request: _BatchRequest) -> None:
+        """Handle the end of a batch's task, which may have been cancelled before it began."""
+        self._tasks.discard(request.task)
+        request.group = []  # breaks a reference cycle that would keep the results until the next garbage collection
+        self._request_done(key, batch)
 
-    async def _alone(self, waiting: _Waiting, credentials: Credentials) -> None:
-        stalls.WATCHES.set(waiting.watches)
+    async def _send_separately(self, pending: _PendingQueries, credentials: Credentials) -> None:
+        stalls.STALL_LISTENERS.set(pending.listeners)
         try:
-            _hand_out([waiting], await self._send(waiting.ask, credentials, waiting.since))
+            _distribute([pending], await self._send(pending.queries, credentials, pending.since))
         except Exception as error:
-            _fail([waiting], error)
+            _fail([pending], error)
 
-    def _landed(self, key: tuple[Credentials, Hashable], lane: _Lane) -> None:
-        """A request is back: what waits goes out, and an empty lane is forgotten."""
-        lane.under_way -= 1
-        self._depart(lane)
-        if not lane.under_way:
-            del self._lanes[key]
+    def _request_done(self, key: tuple[Credentials, Hashable], batch: _Batch) -> None:
+        """Flush the queries that came meanwhile; remove a batch without requests in flight."""
+        batch.in_flight -= 1
+        self._flush(batch)
+        if not batch.in_flight:
+            del self._batches[key]
 
-    async def _send(self, ask: Asked[T], credentials: Credentials, since: float) -> list[T]:
-        found = ask.read(await self._client.ask(ask.operation, credentials, since))
-        if len(found) != len(ask.positions):
+    async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
+        results = queries.read(await self._client.execute(queries.operation, credentials, since))
+        if len(results) != len(queries.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
-        return found
+        return results
 
 
-def _hand_out(group: list[_Waiting], found: list[Any]) -> None:
-    """To each caller what was found for its own queries."""
+def _distribute(group: list[_PendingQueries], results: list[Any]) -> None:
+    """Give each caller the results of its own queries."""
     start = 0
-    for waiting in group:
-        end = start + len(waiting.ask.positions)
-        if not waiting.found.done():
-            waiting.found.set_result(found[start:end])
+    for pending in group:
+        end = start + len(pending.queries.positions)
+        if not pending.results.done():
+            pending.results.set_result(results[start:end])
         start = end
 
 
-def _fail(group: list[_Waiting], error: Exception) -> None:
-    for waiting in group:
-        if not waiting.found.done():
-            waiting.found.set_exception(error)
-            waiting.found.exception()  # looked at here: whoever waits may be gone, and then it is nobody's fault
+def _fail(group: list[_PendingQueries], error: Exception) -> None:
+    for pending in group:
+        if not pending.results.done():
+            pending.results.set_exception(error)
+            pending.results.exception()  # retrieved, so that asyncio does not log it if the caller was cancelled

@@ -1,7 +1,6 @@
-"""What an answer of the GraphQL service means, whatever HTTP status it came with (contract graphql.md §3.2).
+"""Classification of GraphQL responses as data or errors, whatever their HTTP status (contract graphql.md §3.2).
 
-Pure: an answer in, data or an error out. The service calls its statuses subject to change, so the body
-counts first.
+Pure. The contract calls the statuses subject to change, so the body decides first.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,92 +19,92 @@ SERVICE = "the GraphQL service"
 PART_LIMIT = "You have exceeded your part limit"
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service
 TOKEN_CODES = {INVALID_TOKEN, "AuthExpiredToken"}
-# The token lacks a scope that the operation needs. Not in the contract: the code is Hot Chocolate's.
+# The token lacks a scope that the operation needs. The contract does not have this code; Hot Chocolate does.
 OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"
-# What says that the service is in trouble, not that it refuses the query (contract graphql.md §3.2, §3.3).
-TROUBLE_STATUSES = {500, 502, 503, 504}
-TROUBLE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed, or it took too long
-TROUBLE_MESSAGE = "Unexpected Execution Error"
+# Signs of a failure of the service, as opposed to a refused query (contract graphql.md §3.2, §3.3).
+FAILURE_STATUSES = {500, 502, 503, 504}
+FAILURE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed or timed out
+FAILURE_MESSAGE = "Unexpected Execution Error"
 
-_MESSAGE_MAX = 500  # characters of the service's own words that are passed on
+_MESSAGE_MAX = 500  # characters of an upstream message that are passed on
 
 
-class Envelope(Protocol[T_co]):
-    """The top of every GraphQL answer."""
+class GraphQLEnvelope(Protocol[T_co]):
+    """Top level of a GraphQL response."""
 
     @property
     def data(self) -> T_co | None:
-        """Null when errors left nothing."""
+        """None if errors left no data."""
 
     @property
     def errors(self) -> Sequence[model.GraphQLError] | None:
-        """Absent or null when all went well."""
+        """None without errors."""
 
 
-class Operation(Protocol[T_co]):
-    """A GraphQL operation, ready to be sent. `payload` is the whole JSON body of the request."""
+class GraphQLOperation(Protocol[T_co]):
+    """Encoded GraphQL operation with the decoder of its response."""
 
     @property
     def name(self) -> str:
-        """The operationName: one of a few, for logs and metrics."""
+        """operationName, one of a few: used in logs and metrics."""
 
     @property
     def payload(self) -> bytes:
-        """`{"operationName": …, "query": …, "variables": …}`."""
+        """JSON body of the request: `{"operationName": …, "query": …, "variables": …}`."""
 
     @property
-    def decode(self) -> Callable[[bytes], Envelope[T_co]]:
-        """From the answer's body to its envelope. Raises msgspec.MsgspecError where it does not fit."""
+    def decode(self) -> Callable[[bytes], GraphQLEnvelope[T_co]]:
+        """Decoder from the body of the response to its envelope; raises msgspec.MsgspecError for other types."""
 
 
-class Faults(msgspec.Struct, frozen=True):
-    """An answer read for its errors alone, where its data is null or does not fit."""
+class ErrorEnvelope(msgspec.Struct, frozen=True):
+    """Envelope decoded for its errors only, because its data is null or has other types."""
 
     errors: list[model.GraphQLError]
 
     @property
     def data(self) -> None:
-        """Nothing that could be used."""
+        """No usable data."""
 
 
-def read(operation: Operation[T], reply: http_post.HttpResponse) -> Envelope[T] | None:
-    """The envelope, or at least its errors, or None for what is not a GraphQL answer (HTML, empty, cut)."""
+def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> GraphQLEnvelope[T] | None:
+    """Decode a response: its envelope, or only its errors, or None if it is not GraphQL (HTML, empty, truncated)."""
     try:
         return operation.decode(reply.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        return _faults.decode(reply.body)
+        return _error_decoder.decode(reply.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def token_refusal(reply: http_post.HttpResponse, envelope: Envelope[Any] | None) -> str | None:
-    """The service's word for what is wrong with the token, or None: then the token is not the trouble."""
+def token_refusal(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[Any] | None) -> str | None:
+    """Return why the token was refused, None if it was accepted."""
     for error in _errors(envelope):
         if (code := (error.extensions or {}).get("code")) in TOKEN_CODES:
             return str(code)
     return "HTTP 401" if reply.status == 401 else None
 
 
-def lacks_scope(envelope: Envelope[Any] | None) -> bool:
-    """Whether the token is good, but not for this operation. An error below the operation's own field is about that
-    field, such as one that the plan lacks."""
+def lacks_scope(envelope: GraphQLEnvelope[Any] | None) -> bool:
+    """Whether the token lacks a scope for the whole operation. An error at a nested path is about that field only, such
+    as one that the plan does not include."""
     return envelope is not None and envelope.data is None and any(map(_is_out_of_scope, _errors(envelope)))
 
 
 def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool:
-    """Whether an error is about the service as a whole, not about this query, this client or an odd record."""
+    """Whether an error is a failure of the service, as opposed to this query, this client or an invalid record."""
     if isinstance(error, errors.UpstreamUnreadable):
         return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
     return isinstance(error, errors.UpstreamFault)
 
 
-def data(reply: http_post.HttpResponse, envelope: Envelope[T] | None, now: float) -> T:
-    """The data of an answer that is not about the token.
+def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now: float) -> T:
+    """Return the data of a response whose token was accepted.
 
     Raises QuotaExhausted, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
-    seconds since 1970. Errors beside data do not spoil it, but for a used-up part limit.
+    seconds since 1970. Errors in a response with data do not count, except that of an exhausted quota.
     """
     messages = [error.message for error in _errors(envelope)]
     _check_part_limit(messages, now)
@@ -115,13 +114,15 @@ def data(reply: http_post.HttpResponse, envelope: Envelope[T] | None, now: float
         raise errors.TooManyRequests(
             f"{SERVICE} asks for fewer requests", retry_after=http_post.retry_after_seconds(reply.retry_after, now)
         )
-    if _is_in_trouble(reply, _errors(envelope)):
+    if _is_service_failure(reply, _errors(envelope)):
         raise http_post.server_error(reply, SERVICE, now) or errors.UpstreamFault(
             f"{SERVICE} failed: {_cut(messages[0])}"
         )
     if messages:
         raise errors.QueryRefused(_cut("; ".join(dict.fromkeys(messages))))
-    if fault := http_post.server_error(reply, SERVICE, now, may_be_billed=True):
+    if fault := http_post.server_error(
+        reply, SERVICE, now, may_be_billed=True
+    ):  # sent by a proxy in front of the service
         raise fault
     message = http_post.wrong_service(reply, SERVICE, "GraphQL", "upstream.graphql_url")
     raise errors.UpstreamUnreadable(
@@ -131,10 +132,10 @@ def data(reply: http_post.HttpResponse, envelope: Envelope[T] | None, now: float
     )
 
 
-_faults = msgspec.json.Decoder(Faults)
+_error_decoder = msgspec.json.Decoder(ErrorEnvelope)
 
 
-def _errors(envelope: Envelope[Any] | None) -> Sequence[model.GraphQLError]:
+def _errors(envelope: GraphQLEnvelope[Any] | None) -> Sequence[model.GraphQLError]:
     return (envelope.errors if envelope else None) or ()
 
 
@@ -143,12 +144,12 @@ def _is_out_of_scope(error: model.GraphQLError) -> bool:
     return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not below
 
 
-def _is_in_trouble(reply: http_post.HttpResponse, found: Sequence[model.GraphQLError]) -> bool:
-    """Whether errors are about the service as a whole: the same query can be answered a moment later."""
+def _is_service_failure(reply: http_post.HttpResponse, found: Sequence[model.GraphQLError]) -> bool:
+    """Whether the errors report a failure of the service, so that the same query may succeed a moment later."""
     return bool(found) and (
-        reply.status in TROUBLE_STATUSES
-        or any((each.extensions or {}).get("code") in TROUBLE_CODES for each in found)
-        or all(each.message.startswith(TROUBLE_MESSAGE) for each in found)
+        reply.status in FAILURE_STATUSES
+        or any((each.extensions or {}).get("code") in FAILURE_CODES for each in found)
+        or all(each.message.startswith(FAILURE_MESSAGE) for each in found)
     )
 
 

@@ -1,134 +1,137 @@
-"""One GraphQL operation: a token, a request, and data or one of the program's errors.
+"""GraphQL client: sends an operation with an access token and returns its data or raises one of this service's errors.
 
-Used by the gateway. It sends what planning made and looks at no field of it. A request that may have been billed is not
-repeated; one that was turned away for its token is, once, with a fresh token; what else can be repeated, and how
-often, policies.py says.
+A request whose token was refused is sent once more with a new token. Other retries follow policies.py; a request that
+may have been billed is never retried. The client does not look at the fields of an operation.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import msgspec
+import orjson
 import structlog
 
 from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
+from proxy.telemetry import tracing as tracers
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, http_post, identity, policies, stalls, tokens
+from proxy.upstream import classify, http_post, policies, stalls
+from proxy.upstream.auth import identity, token_cache
 
 T = TypeVar("T")
 
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
-_INVALID = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
+_SETTINGS_HINT = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
-RESPONSE_BYTES = 33_554_432  # that an answer may have, where the configuration does not say
+RESPONSE_BYTES = 33_554_432  # limit of a response, where the configuration has none
 _LOGGED_LENGTH = 200
 
 log = structlog.get_logger()
 
 
 class GraphQLClient:
-    """The GraphQL service at `url`, for all applications. `sleep` is asyncio's, handed in for tests."""
+    """Client of the GraphQL service at `url`, for all applications. `sleep` is replaced in tests."""
 
     def __init__(
         self,
         session: http_post.HttpClient,
         url: str,
-        store: tokens.Tokens,
+        tokens: token_cache.TokenCache,
         *,
-        retry: policies.Retry,
-        breaker: policies.Breaker,
+        retry: policies.RetryPolicy,
+        breaker: policies.CircuitBreaker,
         metrics: metering.Metrics,
         clock: clocks.Clock,
-        watching: stalls.Stalls | None = None,
+        stall_detector: stalls.StallDetector | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         response_bytes: int = RESPONSE_BYTES,
     ) -> None:
         self._response_bytes = response_bytes
         self._session = session
         self._url = url
-        self._tokens = store
+        self._tokens = tokens
         self._retry = retry
         self._breaker = breaker
         self._metrics = metrics
         self._clock = clock
-        self._stalls = watching or stalls.Stalls(0.0, retry.budget, metrics)
+        self._stalls = stall_detector or stalls.StallDetector(0.0, retry.budget, metrics)
         self._sleep = sleep
-        self.proven = False  # whether the last whole answer was one of GraphQL; not before there is one
+        self.proven = False  # whether the last complete response was a GraphQL response
 
-    async def ask(
+    async def execute(
         self,
-        operation: classify.Operation[T],
-        credentials: tokens.Credentials,
+        operation: classify.GraphQLOperation[T],
+        credentials: identity.Credentials,
         since: float | None = None,
-        beside: list[model.GraphQLError] | None = None,
+        partial_errors: list[model.GraphQLError] | None = None,
     ) -> T:
-        """The operation's data. Errors beside usable data are counted and logged, and added to `beside` where that is
-        given: for lists, whose answer may have half of the bytes.
+        """Send the operation and return its data.
 
-        Its time began at `since`, in the clock's monotonic seconds: with this call, or with an earlier one whose answer
-        it completes.
+        GraphQL errors in a response with usable data are counted and logged, and added to `partial_errors` if given, as
+        for lists; the response may then have half of the bytes. `since`: start of the time limit, in the clock's
+        monotonic seconds, if an earlier request of the same caller began it.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
         CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
         started = self._clock.monotonic() if since is None else since
         self._retry.budget.deposit()
-        repeated = 0
+        retried = 0
         while True:
             try:
-                return await self._once(operation, credentials, started, beside)
+                return await self._send_with_token(operation, credentials, started, partial_errors)
             except errors.BridgeError as error:
-                wait = self._retry.wait(error, repeated, self._clock.monotonic() - started)
+                wait = self._retry.delay(error, retried, self._clock.monotonic() - started)
                 if wait is None:
                     raise
                 self._metrics.retries[operation.name, type(error).__name__] += 1
             await self._sleep(wait)
-            repeated += 1
+            retried += 1
 
-    async def _once(
+    async def _send_with_token(
         self,
-        operation: classify.Operation[T],
-        credentials: tokens.Credentials,
+        operation: classify.GraphQLOperation[T],
+        credentials: identity.Credentials,
         started: float,
-        beside: list[model.GraphQLError] | None,
+        partial_errors: list[model.GraphQLError] | None,
     ) -> T:
-        """With a token that the service takes: the one that is kept, or a fresh one. Whatever is sent has what is left
-        of the time since `started`."""
+        """Send with the cached token, and once more with a new one if it is refused."""
         refusal: str | None = None
         for _ in range(2):
-            token = await self._tokens.get(credentials, self._retry.left(self._clock.monotonic() - started))
-            left = self._retry.left(self._clock.monotonic() - started)
-            if left <= 0:  # sent all the same it would be billed, and nobody there to have the answer
+            token = await self._tokens.get(credentials, self._retry.remaining(self._clock.monotonic() - started))
+            left = self._retry.remaining(self._clock.monotonic() - started)
+            if left <= 0:  # a request sent now would be billed although its caller is gone
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
-            most = self._response_bytes if beside is None else self._response_bytes // 2
+            most = self._response_bytes if partial_errors is None else self._response_bytes // 2
             reply = await self._send(operation, token, left, most)
-            envelope = classify.read(operation, reply)
+            envelope = classify.decode(operation, reply)
             refusal = classify.token_refusal(reply, envelope)
             if classify.lacks_scope(envelope):
-                raise await self._out_of_scope(operation, credentials, token)
+                raise await self._scope_error(operation, credentials, token)
             if refusal is None:
                 data = self._data(operation, reply, envelope)
-                if beside is not None and envelope is not None:
-                    beside += envelope.errors or ()
-                self._tokens.taken(credentials, token)
+                if partial_errors is not None and envelope is not None:
+                    partial_errors += envelope.errors or ()
+                self._tokens.mark_accepted(credentials, token)
                 return data
             self._breaker.succeeded()
             self._count(operation, "TokenRefused")
-            await self._tokens.rejected(credentials, token)
-        hint = _INVALID if refusal == classify.INVALID_TOKEN else ""
+            await self._tokens.invalidate(credentials, token)
+        hint = _SETTINGS_HINT if refusal == classify.INVALID_TOKEN else ""
         error = errors.CredentialsRefused(
             f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
         )
-        await self._tokens.refused(credentials, token, error)
+        await self._tokens.mark_refused(credentials, token, error)
         raise error
 
-    async def _out_of_scope(
-        self, operation: classify.Operation[T], credentials: tokens.Credentials, token: str
+    async def _scope_error(
+        self, operation: classify.GraphQLOperation[T], credentials: identity.Credentials, token: str
     ) -> errors.CredentialsRefused:
-        """The error of an application whose token lacks a scope. Another token would lack it, too: none is asked for
-        until the pause after a refusal is over."""
+        """Return the error for a token without the needed scope. A new token would lack it, too, so that none is
+        requested until the back-off ends."""
         self._breaker.succeeded()
         self._count(operation, "ScopeRefused")
         error = errors.CredentialsRefused(
@@ -136,12 +139,12 @@ class GraphQLClient:
             f"({classify.OUT_OF_SCOPE}); {identity.SCOPE_ADVICE}"
         )
         log.warning("scope refused", application=credentials.name, operation=operation.name)
-        await self._tokens.rejected(credentials, token)
-        await self._tokens.refused(credentials, token, error)
+        await self._tokens.invalidate(credentials, token)
+        await self._tokens.mark_refused(credentials, token, error)
         return error
 
     async def _send(
-        self, operation: classify.Operation[T], token: str, left: float, most: int
+        self, operation: classify.GraphQLOperation[T], token: str, left: float, most: int
     ) -> http_post.HttpResponse:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
@@ -164,13 +167,16 @@ class GraphQLClient:
             self._stalls.end(operation.name, seconds, sending)
 
     def _data(
-        self, operation: classify.Operation[T], reply: http_post.HttpResponse, envelope: classify.Envelope[T] | None
+        self,
+        operation: classify.GraphQLOperation[T],
+        reply: http_post.HttpResponse,
+        envelope: classify.GraphQLEnvelope[T] | None,
     ) -> T:
         self.proven = envelope is not None
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:
-            self._judge(reply, error)
+            self._report_to_breaker(reply, error)
             self._count(operation, type(error).__name__)
             raise
         self._breaker.succeeded()
@@ -181,12 +187,48 @@ class GraphQLClient:
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
 
-    def _judge(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> None:
-        """Tell the breaker: a service that refuses is there."""
+    def _report_to_breaker(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> None:
+        """Record a success for a service that refuses the request: it is available."""
         if classify.is_failure(reply, error):
             self._breaker.failed()
         else:
             self._breaker.succeeded()
 
-    def _count(self, operation: classify.Operation[T], outcome: str) -> None:
+    def _count(self, operation: classify.GraphQLOperation[T], outcome: str) -> None:
         self._metrics.upstream_requests[operation.name, outcome] += 1
+
+
+class TracedGraphQLClient(GraphQLClient):
+    """GraphQL client that makes a span for each operation."""
+
+    def __init__(self, *arguments: Any, tracing: tracers.Tracing, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._tracing = tracing
+
+    async def execute(
+        self,
+        operation: classify.GraphQLOperation[T],
+        credentials: identity.Credentials,
+        since: float | None = None,
+        partial_errors: list[model.GraphQLError] | None = None,
+    ) -> T:
+        """Do the same within a span."""
+        with self._tracing.operation(operation.name):
+            return await super().execute(operation, credentials, since, partial_errors)
+
+
+class _ProbeEnvelope(msgspec.Struct, frozen=True):
+    data: dict[str, msgspec.Raw] | None = None
+    errors: list[model.GraphQLError] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    name: str = "probe"
+    payload: bytes = orjson.dumps({"operationName": "probe", "query": "query probe { supCategories { id } }"})
+    decode: Callable[[bytes], _ProbeEnvelope] = msgspec.json.Decoder(_ProbeEnvelope).decode
+
+
+# Shows whether a token is accepted, at no parts. Sent by the readiness check after a refused token: a load balancer
+# sends no requests to a service that is not ready, so that no other request would show that tokens are accepted again.
+PROBE = _Probe()

@@ -58,7 +58,7 @@ class _ConnectionLostError(Exception):
 _CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(session: HttpClient, request: HttpRequest, sending: stalls.Sending | None = None) -> HttpResponse:
+async def post(session: HttpClient, request: HttpRequest, sending: stalls.ActiveRequest | None = None) -> HttpResponse:
     """Send `request` and return the response, whatever its status. Stores the current attempt in `sending.attempt`.
 
     Raises UpstreamUnreachable and UpstreamUnreadable.
@@ -82,7 +82,7 @@ async def post(session: HttpClient, request: HttpRequest, sending: stalls.Sendin
         raise _connection_lost(request, attempt) from broken
 
 
-def _attempt(since: float, sending: stalls.Sending | None) -> Attempt:
+def _attempt(since: float, sending: stalls.ActiveRequest | None) -> Attempt:
     attempt = Attempt(since)
     if sending is not None:
         sending.attempt = attempt

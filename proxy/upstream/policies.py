@@ -1,7 +1,7 @@
-"""When to ask a service again, and when to leave it alone. Small policies: state and decisions, no waiting, no I/O.
+"""Retry policy and circuit breaker of upstream requests. They hold state and decide; they do not wait and do no I/O.
 
-Used by graphql.py and acquisition.py, which act on them. They know nothing of HTTP: what went wrong comes as one of the
-program's errors. Never asked for again is what may have been billed, what was refused, and a spent quota.
+Used by graphql.py and auth/token_requests.py, which pass failures as errors of this service. Never retried: a request
+that may have been billed, one that was refused, and an exhausted quota.
 """
 
 import math
@@ -15,11 +15,11 @@ from proxy.kit import clock as clocks
 from proxy.kit.wording import counted
 from proxy.telemetry import metrics as metering
 
-BACKOFF = 0.1  # seconds: the most that the first wait is; each further one may be twice as long
+BACKOFF = 0.1  # seconds: upper limit of the first wait; doubles with each further retry
 BACKOFF_MAX = 2.0
-SHARE = 0.2  # of all requests may be repetitions
-RESERVE = 10.0  # repetitions that are there from the start
-SAVED_MAX = 100.0  # repetitions that can be saved up in good times
+RETRY_SHARE = 0.2  # retries per request that the budget gains
+BUDGET_START = 10.0  # retries in the budget at the start
+BUDGET_MAX = 100.0
 
 CLOSED: Final = 0
 HALF_OPEN: Final = 1
@@ -28,55 +28,56 @@ OPEN: Final = 2
 log = structlog.get_logger()
 
 
-class Budget:
-    """Repetitions as a share of requests: where everything fails, a fifth more is sent, not thrice as much."""
+class RetryBudget:
+    """Retries allowed as a share of requests, so that an outage adds a fifth of the load instead of multiplying it."""
 
-    __slots__ = ("_saved",)
+    __slots__ = ("_retries",)
 
     def __init__(self) -> None:
-        self._saved = RESERVE
+        self._retries = BUDGET_START
 
     def deposit(self) -> None:
-        """A request was made."""
-        if self._saved < SAVED_MAX:
-            self._saved += SHARE
+        """Count a first attempt."""
+        if self._retries < BUDGET_MAX:
+            self._retries += RETRY_SHARE
 
     def withdraw(self) -> bool:
-        """Whether there is one repetition left; it is then spent."""
-        if self._saved < 1.0:
+        """Take one retry from the budget; False if there is none."""
+        if self._retries < 1.0:
             return False
-        self._saved -= 1.0
+        self._retries -= 1.0
         return True
 
 
-class Retry:
-    """At most `retries` repetitions of a request, within `seconds` from its start, and out of a budget."""
+class RetryPolicy:
+    """At most `retries` retries of a request, within `seconds` from its first attempt, as far as the budget allows."""
 
-    def __init__(self, retries: int, seconds: float, budget: Budget, rng: random.Random) -> None:
+    def __init__(self, retries: int, seconds: float, budget: RetryBudget, rng: random.Random) -> None:
         self._retries = retries
         self._seconds = seconds
         self.budget = budget
         self._rng = rng
 
-    def left(self, elapsed: float) -> float:
-        """Seconds of the caller's time that are left after so many; none or fewer where it is over."""
+    def remaining(self, elapsed: float) -> float:
+        """Return the seconds that remain of the time limit; 0 or less after its end."""
         return self._seconds - elapsed
 
-    def wait(self, error: errors.BridgeError, repeated: int, elapsed: float) -> float | None:
-        """Seconds to wait before a request is sent again; None where its error is the last word.
+    def delay(self, error: errors.BridgeError, retried: int, elapsed: float) -> float | None:
+        """Return the seconds to wait before the next attempt; None if the error is final.
 
-        Where the other side has said how long, at least so long, and not at all if that is beyond the caller's time.
+        Waits at least for the error's `retry_after`; the error is final if the time limit ends before.
         """
-        if repeated >= self._retries or not is_safe(error):
+        if retried >= self._retries or not is_retryable(error):
             return None
-        seconds = (error.retry_after or 0) + self._rng.random() * min(BACKOFF_MAX, BACKOFF * 2.0**repeated)
-        if seconds >= self.left(elapsed) or not self.budget.withdraw():
+        # Full jitter: clients that failed together do not come back together.
+        seconds = (error.retry_after or 0) + self._rng.random() * min(BACKOFF_MAX, BACKOFF * 2.0**retried)
+        if seconds >= self.remaining(elapsed) or not self.budget.withdraw():
             return None
         return seconds
 
 
-def is_safe(error: errors.BridgeError) -> bool:
-    """Whether the same request can be sent again: it was never sent, or turned away before anything was returned."""
+def is_retryable(error: errors.BridgeError) -> bool:
+    """Whether the request can be sent again: it was not sent, or was refused before anything was billed."""
     if isinstance(error, errors.CircuitBreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
         return False
     if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault):
@@ -84,11 +85,12 @@ def is_safe(error: errors.BridgeError) -> bool:
     return isinstance(error, errors.TooManyRequests | errors.TokenLimit)
 
 
-class Breaker:
-    """After some failures in a row a service is not asked for a pause; then one request tries it.
+class CircuitBreaker:
+    """Circuit breaker: opens after `failures` failures in a row; half-open after the cooldown, for one trial request.
 
-    The pause is as set and up to half of that more. A trial that comes to nothing, because its caller has left, ends
-    with the next pause: whoever was admitted owes no report. `name` is for metrics and log, `service` for errors.
+    The cooldown is `cooldown_seconds` and up to half of that more. A trial request that reports no result, because its
+    caller was cancelled, blocks nothing: the next trial follows after another cooldown. `name` is for metrics and log,
+    `service` for error messages.
     """
 
     def __init__(
@@ -104,27 +106,27 @@ class Breaker:
         self._name = name
         self._service = service
         self._failures_max = settings.failures
-        self._pause = settings.pause_seconds
+        self._cooldown = settings.cooldown_seconds
         self._clock = clock
         self._rng = rng
         self._metrics = metrics
         self._failures = 0
-        self._until: float | None = None  # by the monotonic clock; None while closed
-        self._show(CLOSED)
+        self._open_until: float | None = None  # by the monotonic clock; None while closed
+        self._set_state(CLOSED)
 
     def admit(self) -> None:
-        """Raises CircuitBreakerOpen where the service is not to be asked."""
-        if self._until is None:
+        """Admit a request. Raises CircuitBreakerOpen during the cooldown; the first request after it is the trial."""
+        if self._open_until is None:
             return
         if error := self.refusal():
             raise error
-        self._rest()
-        self._show(HALF_OPEN)
+        self._start_cooldown()
+        self._set_state(HALF_OPEN)
         log.info("circuit breaker half-opened", service=self._name)
 
     def refusal(self) -> errors.CircuitBreakerOpen | None:
-        """The error of whoever would ask now."""
-        wait = 0.0 if self._until is None else self._until - self._clock.monotonic()
+        """Return the error that a request would get now, None if it would be admitted."""
+        wait = 0.0 if self._open_until is None else self._open_until - self._clock.monotonic()
         if wait <= 0:
             return None
         return errors.CircuitBreakerOpen(
@@ -133,31 +135,31 @@ class Breaker:
         )
 
     def succeeded(self) -> None:
-        """The service has answered, be it to refuse the query."""
+        """Record a response of the service, including one that refuses the request."""
         if self._failures:
             self._failures = 0
-            if self._until is not None:
-                self._until = None
-                self._show(CLOSED)
+            if self._open_until is not None:
+                self._open_until = None
+                self._set_state(CLOSED)
                 log.info("circuit breaker closed", service=self._name)
 
     def failed(self) -> None:
-        """The service itself has failed: not reached, no answer, trouble of its own."""
+        """Record a failure of the service itself: not reachable, no response in time, or an error of its own."""
         if not self._failures_max:
             return
         self._failures += 1
         if self._state == OPEN or self._failures < self._failures_max:
-            return  # what was under way when it opened does not hold it open
-        pause = self._rest()
-        self._show(OPEN)
-        log.warning("circuit breaker opened", service=self._name, failures=self._failures, retry_in=round(pause, 1))
+            return  # requests that were in flight when it opened do not extend the cooldown
+        cooldown = self._start_cooldown()
+        self._set_state(OPEN)
+        log.warning("circuit breaker opened", service=self._name, failures=self._failures, retry_in=round(cooldown, 1))
 
-    def _rest(self) -> float:
-        """Begin a cooldown; gives its seconds."""
-        seconds = self._pause * (1 + self._rng.random() / 2)
-        self._until = self._clock.monotonic() + seconds
+    def _start_cooldown(self) -> float:
+        """Start a cooldown and return its seconds. The jitter keeps workers from trying at the same time."""
+        seconds = self._cooldown * (1 + self._rng.random() / 2)
+        self._open_until = self._clock.monotonic() + seconds
         return seconds
 
-    def _show(self, state: int) -> None:
+    def _set_state(self, state: int) -> None:
         self._state = state
         self._metrics.circuit_breaker_state[self._name,] = state

@@ -1,9 +1,9 @@
-"""Stalled requests: the response has stopped arriving, or takes far longer than such a request usually does.
+"""Detection of stalled requests: the response stopped arriving, or takes far longer than usual for its operation.
 
-Used by graphql.py, which registers what it sends. Whoever others wait for sets WATCHES and is told of a stall once. One
-timer looks at all registered requests, and runs only while there are any. What is not a stall: time in which the event
-loop did not run, because responses may have arrived in it; and most requests taking long at once, because then the
-service is slow, or this machine, and another request would fare no better.
+Used by graphql.py, which registers its requests. Code on which other requests wait sets STALL_LISTENERS; each listener
+is called once for a stalled request. One timer checks all registered requests, and runs only while there are any. Not
+counted as a stall: time in which the event loop did not run, because data may have arrived meanwhile; and most requests
+being late at once, because then the service or this machine is slow, and another request would be as late.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 
-LOOKS = 4  # in the time after which a request has stalled
-FACTOR = 2.0  # times the longest usual duration is far beyond it
-FEW = 2  # requests that may be all there are, and stall
+CHECKS = 4  # per stall time
+LATE_FACTOR = 2.0  # times the longest typical duration
+FEW = 2  # stalled requests that are reported even if they are all requests
 
 log = structlog.get_logger()
 
 
-class Usual:
-    """How long requests of one operation take: smoothed mean and mean deviation, as TCP has it (RFC 6298 §2)."""
+class TypicalDuration:
+    """Smoothed mean and mean deviation of the durations of one operation, as for TCP round trips (RFC 6298 §2)."""
 
     __slots__ = ("_deviation", "_mean")
 
@@ -32,114 +32,126 @@ class Usual:
         self._mean = seconds
         self._deviation = seconds / 2
 
-    def saw(self, seconds: float) -> None:
-        """Learn the duration of one more."""
+    def add(self, seconds: float) -> None:
+        """Add the duration of a request."""
         self._deviation += (abs(seconds - self._mean) - self._deviation) / 4
         self._mean += (seconds - self._mean) / 8
 
     @property
     def longest(self) -> float:
-        """Seconds that hardly any takes."""
+        """Seconds that hardly any request takes."""
         return self._mean + 4 * self._deviation
 
 
-class Sending:
-    """A request under way. `several` callers are waiting for it, or one; `attempt` is how far it has come."""
+class ActiveRequest:
+    """Request in flight: its listeners, its current attempt, and how much of the response has arrived."""
 
-    __slots__ = ("_allowed", "_ask", "attempt", "name", "quiet_since", "received", "since", "stalled", "watches")
+    __slots__ = (
+        "_may_retry",
+        "_retry_allowed",
+        "attempt",
+        "listeners",
+        "name",
+        "quiet_since",
+        "received",
+        "since",
+        "stalled",
+    )
 
-    def __init__(self, name: str, watches: "tuple[Watch, ...]", ask: Callable[[str], bool], now: float) -> None:
+    def __init__(
+        self, name: str, listeners: "tuple[StallListener, ...]", may_retry: Callable[[str], bool], now: float
+    ) -> None:
         self.name = name
-        self.watches = watches
+        self.listeners = listeners
         self.attempt: connector.Attempt | None = None
         self.since = self.quiet_since = now
         self.received = 0
         self.stalled = False
-        self._ask = ask
-        self._allowed = False
+        self._may_retry = may_retry
+        self._retry_allowed = False
 
     @property
-    def several(self) -> bool:
+    def is_batch(self) -> bool:
         """Whether it carries queries of several callers."""
-        return len(self.watches) > 1
+        return len(self.listeners) > 1
 
-    def repeat(self) -> bool:
-        """Whether what was asked may be asked once more; it takes one repetition from the budget."""
-        self._allowed = self._allowed or self._ask(self.name)
-        return self._allowed
-
-
-Watch = Callable[[Sending], None]
-WATCHES: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
+    def allow_retry(self) -> bool:
+        """Whether its queries may be sent once more; the first call takes one retry from the budget."""
+        self._retry_allowed = self._retry_allowed or self._may_retry(self.name)
+        return self._retry_allowed
 
 
-class Stalls:
-    """Requests under way. One has stalled when nothing more of its response came for `seconds` (0: none ever does), or
-    when it takes that long and twice as long as the longest usual duration of its operation."""
+StallListener = Callable[[ActiveRequest], None]
+STALL_LISTENERS: ContextVar[tuple[StallListener, ...]] = ContextVar("stall listeners", default=())
 
-    def __init__(self, seconds: float, budget: policies.Budget, metrics: metering.Metrics) -> None:
+
+class StallDetector:
+    """Requests in flight. One has stalled when no byte of its response arrived for `seconds` (0: off), or when it takes
+    that long and LATE_FACTOR times the longest typical duration of its operation."""
+
+    def __init__(self, seconds: float, budget: policies.RetryBudget, metrics: metering.Metrics) -> None:
         self._seconds = seconds
         self._budget = budget
         self._metrics = metrics
-        self._usual: dict[str, Usual] = {}
-        self._under_way: set[Sending] = set()
+        self._typical: dict[str, TypicalDuration] = {}
+        self._in_flight: set[ActiveRequest] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._looked = 0.0
+        self._last_check = 0.0
         self._time = 0.0
 
-    def begin(self, name: str) -> Sending | None:
-        """Register a request of an operation; None where nobody watches."""
-        watches = WATCHES.get()
-        if not watches or not self._seconds:
+    def begin(self, name: str) -> ActiveRequest | None:
+        """Register a request; returns None if it has no listeners."""
+        listeners = STALL_LISTENERS.get()
+        if not listeners or not self._seconds:
             return None
-        sending = Sending(name, watches, self._may_repeat, self._time)
-        self._under_way.add(sending)
+        request = ActiveRequest(name, listeners, self._may_repeat, self._time)
+        self._in_flight.add(request)
         if self._timer is None:
             self._start()
-        return sending
+        return request
 
-    def end(self, name: str, seconds: float, sending: Sending | None) -> None:
-        """A request has ended, however. A single long one does not change what is usual by much."""
-        usual = self._usual.get(name)
-        if usual is None:
-            self._usual[name] = Usual(min(seconds, self._seconds))
+    def end(self, name: str, seconds: float, request: ActiveRequest | None) -> None:
+        """Remove a request and learn its duration, capped so that a single long one changes the typical one little."""
+        typical = self._typical.get(name)
+        if typical is None:
+            self._typical[name] = TypicalDuration(min(seconds, self._seconds))
         else:
-            usual.saw(seconds if seconds < self._seconds else min(seconds, 2 * self.limit(name)))
-        if sending is not None:
-            self._under_way.discard(sending)
+            typical.add(seconds if seconds < self._seconds else min(seconds, 2 * self.limit(name)))
+        if request is not None:
+            self._in_flight.discard(request)
 
     def limit(self, name: str) -> float:
-        """Seconds after which a request of this operation has stalled."""
-        usual = self._usual.get(name)
-        return self._seconds if usual is None else max(self._seconds, FACTOR * usual.longest)
+        """Return the seconds after which a request of this operation has stalled."""
+        typical = self._typical.get(name)
+        return self._seconds if typical is None else max(self._seconds, LATE_FACTOR * typical.longest)
 
-    def look(self, passed: float) -> None:
-        """Tell who watches what has stalled, `passed` seconds after the last look."""
+    def check(self, passed: float) -> None:
+        """Report stalled requests, `passed` seconds after the last check."""
         self._time += passed
-        waiting = [sending for sending in self._under_way if not sending.stalled]
-        late = [sending for sending in waiting if self._is_late(sending)]
+        waiting = [request for request in self._in_flight if not request.stalled]
+        late = [request for request in waiting if self._is_late(request)]
         if len(late) <= max(FEW, len(waiting) / 2):
-            for sending in late:
-                self._tell(sending)
+            for request in late:
+                self._report(request)
 
-    def _is_late(self, sending: Sending) -> bool:
-        attempt = sending.attempt
-        if attempt is None or not attempt.sent:  # waits for a connection
-            sending.since = self._time
+    def _is_late(self, request: ActiveRequest) -> bool:
+        attempt = request.attempt
+        if attempt is None or not attempt.sent:  # it waits for a connection
+            request.since = self._time
             return False
-        if attempt.received != sending.received or not attempt.answered:
-            sending.received = attempt.received
-            sending.quiet_since = self._time
-        is_quiet = self._time - sending.quiet_since >= self._seconds
-        return is_quiet or self._time - sending.since >= self.limit(sending.name)
+        if attempt.received != request.received or not attempt.answered:
+            request.received = attempt.received
+            request.quiet_since = self._time
+        is_quiet = self._time - request.quiet_since >= self._seconds
+        return is_quiet or self._time - request.since >= self.limit(request.name)
 
-    def _tell(self, sending: Sending) -> None:
-        sending.stalled = True
-        self._metrics.stalls[sending.name,] += 1
-        seconds = round(self._time - sending.since, 2)
-        log.warning("upstream request stalled", operation=sending.name, seconds=seconds, received=sending.received)
-        for watch in sending.watches:
-            watch(sending)
+    def _report(self, request: ActiveRequest) -> None:
+        request.stalled = True
+        self._metrics.stalls[request.name,] += 1
+        seconds = round(self._time - request.since, 2)
+        log.warning("upstream request stalled", operation=request.name, seconds=seconds, received=request.received)
+        for listener in request.listeners:
+            listener(request)
 
     def _may_repeat(self, name: str) -> bool:
         if not self._budget.withdraw():
@@ -149,12 +161,12 @@ class Stalls:
 
     def _start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._looked = loop.time()
-        self._timer = loop.call_later(self._seconds / LOOKS, self._tick, loop)
+        self._last_check = loop.time()
+        self._timer = loop.call_later(self._seconds / CHECKS, self._tick, loop)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        passed = min(loop.time() - self._looked, 2 * self._seconds / LOOKS)
+        passed = min(loop.time() - self._last_check, 2 * self._seconds / CHECKS)
         self._timer = None
-        self.look(passed)
-        if self._under_way:
+        self.check(passed)
+        if self._in_flight:
             self._start()

@@ -21,8 +21,8 @@ _DOCUMENT = (
 )
 
 
-class Counts(NamedTuple):
-    """Parts used in the running period, and the plan's limit."""
+class PartCounts(NamedTuple):
+    """Parts used in the current period, and the limit of the plan."""
 
     used: int
     limit: int
@@ -53,16 +53,16 @@ class _Operation:
     decode: Callable[[bytes], _Answer] = msgspec.json.Decoder(_Answer).decode
 
 
-class SupplyCounts:
-    """Asks the service at `url`."""
+class SupplyCountsClient:
+    """Client of the GraphQL service at `url`."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, clock: Clock) -> None:
         self._session = session
         self._url = url
         self._clock = clock
 
-    async def of(self, application_id: str, token: config.Secret) -> Counts | None:
-        """None where the service has no such application, or one without parts.
+    async def fetch(self, application_id: str, token: config.Secret) -> PartCounts | None:
+        """Return the counts of an application; None if it is unknown or has no part limit.
 
         Raises CredentialsRefused, QueryRefused, UpstreamUnreachable, UpstreamUnreadable or UpstreamFault.
         """
@@ -78,6 +78,6 @@ class SupplyCounts:
         )
         if reply.status == 401:
             raise errors.CredentialsRefused(f"{classify.SERVICE} does not take the user's token")
-        data = classify.data(reply, classify.read(operation, reply), self._clock.now())
+        data = classify.data(reply, classify.decode(operation, reply), self._clock.now())
         counts = data.adm_application_by_id and data.adm_application_by_id.supply_counts
-        return Counts(counts.part_counter, counts.part_limit) if counts else None
+        return PartCounts(counts.part_counter, counts.part_limit) if counts else None

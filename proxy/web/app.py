@@ -23,7 +23,8 @@ from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import merging, tracing
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, supply_counts, token_encryption
+from proxy.upstream import batching, supply_counts
+from proxy.upstream.auth import token_store
 from proxy.web import (
     authentication,
     client_address,
@@ -86,8 +87,8 @@ async def _compose(
     quota = await _start_quota(base, store, served)
     services = upstream_services.connect(
         base.upstream,
-        settings.sharing,
-        store=token_encryption.EncryptedTokens(store, settings.store_key),
+        settings.coalescing,
+        store=token_store.EncryptedTokenStore(store, settings.store_key),
         spans=spans,
         clock=clock,
         metrics=metrics,
@@ -98,7 +99,7 @@ async def _compose(
 
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(served, settings.listen.wrong_keys, addresses, metrics)
-    cache = encoded_cache.EncodedResponseCache(settings.answers.bytes // 4, clock, settings.answers.stale_seconds)
+    cache = encoded_cache.EncodedResponseCache(settings.cache.bytes // 4, clock, settings.cache.stale_seconds)
     request_middleware = middleware.RequestMiddleware(metrics, clock, addresses)
     outer = [middleware.traced(spans)] if spans else []
     outer += await shadowing.middlewares(
@@ -134,29 +135,30 @@ def _pipeline(
         projections.list_definitions(), services.client, settings.lists.seconds, upstream.timeouts.total_seconds, clock
     )
     base.resources.push_async_callback(lists.close)
-    sharing = settings.sharing
-    batches = batching.Batching(services.client, sharing.enabled, sharing.wait_seconds, metrics)
+    coalescing = settings.coalescing
+    batches = batching.Batcher(services.client, coalescing.enabled, coalescing.batch_wait_seconds, metrics)
     base.resources.push_async_callback(batches.close)
-    counts = supply_counts.SupplyCounts(services.http, upstream.graphql_url, clock)
+    counts = supply_counts.SupplyCountsClient(services.http, upstream.graphql_url, clock)
     reconciler = reconciliation.Reconciler(
         store, reconciliation.reconciled_applications(settings.applications), counts, clock
     )
     base.resources.push_async_callback(reconciler.close)
     reconciler.start()
-    memory = entries.ResponseCache(settings.answers, clock) if settings.answers.kept else None
-    cache = lookup.Answers(memory, sharing.enabled, load, metrics)
-    base.resources.push_async_callback(cache.close)
-    return pipeline.Pipeline(
+    memory = entries.ResponseCache(settings.cache, clock) if settings.cache.enabled else None
+    requests = pipeline.Pipeline(
         projections=projections,
-        answers=cache,
+        cache=lookup.QueryCache(memory, coalescing.enabled, metrics),
+        load=load,
         quota=quota,
-        rates=rate_limit.RateLimits(store),
+        rate_limits=rate_limit.RateLimits(store),
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
         single_query=settings.translation.single_query,
         metrics=metrics,
     )
+    base.resources.push_async_callback(requests.close)
+    return requests
 
 
 def _compile_projections(

@@ -23,7 +23,7 @@ from proxy.web.client_address import ClientAddressResolver
 from proxy.web.server import PLAIN
 from proxy.web.v3 import path_suggestions, responses
 from proxy.web.v3.parameters import Parameters, ResponseFormat
-from proxy.web.v3.routes import CLIENT, RECEIPT, USAGE
+from proxy.web.v3.routes import CLIENT, METADATA, USAGE
 
 log = structlog.get_logger()
 
@@ -113,11 +113,11 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
     `cache` are present if parts were requested, `error` if the response is one."""
     method = request.method if request.method in hdrs.METH_ALL else "other"
     fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 1)}
-    client, receipt = request.get(CLIENT), request.get(RECEIPT)
+    client, metadata = request.get(CLIENT), request.get(METADATA)
     if client is not None:
         fields |= {"application": client.application.name, "key": client.key}
-    if receipt is not None and (receipt.source or receipt.cost):
-        fields |= {"parts": receipt.cost, "cache": receipt.source}
+    if metadata is not None and (metadata.source or metadata.cost):
+        fields |= {"parts": metadata.cost, "cache": metadata.source}
     if kind is not None:
         fields["error"] = kind
     return fields

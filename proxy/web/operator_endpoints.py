@@ -10,8 +10,8 @@ from proxy import errors
 from proxy.gateway.applications import Applications
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import Store
-from proxy.upstream import trial
-from proxy.upstream.tokens import Credentials
+from proxy.upstream import graphql
+from proxy.upstream.auth.identity import Credentials
 from proxy.web.upstream_services import UpstreamServices
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -114,7 +114,7 @@ class _GraphQLProbe:
 
     async def _probe(self, credentials: Credentials) -> str | None:
         try:
-            await self._services.client.ask(trial.TRIAL, credentials)
+            await self._services.client.execute(graphql.PROBE, credentials)
         except errors.CredentialsRefused:  # the token's own check reports it
             return None
         except errors.ServerError as error:
@@ -139,7 +139,7 @@ def _token_check(services: UpstreamServices, credentials: Credentials) -> Failur
             if reason is not None or refusal is None:
                 return reason
             try:
-                await services.client.ask(trial.TRIAL, credentials)
+                await services.client.execute(graphql.PROBE, credentials)
             except errors.BridgeError:
                 return refusal.message
             return None

@@ -92,7 +92,7 @@ async def _start_shadow(
     own = settings.shadow
     owner = f"shadow-{secrets.token_hex(8)}"
     rng = random.SystemRandom()
-    breaker = policies.Breaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
+    breaker = policies.CircuitBreaker("shadow", SERVICE, own.breaker, clock=clock, rng=rng, metrics=metrics)
     slot = results.ResultSlot(store, owner)
 
     file = None if own.rules is None else Path(own.rules)

@@ -16,18 +16,8 @@ from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
-from proxy.upstream import (
-    acquisition,
-    classify,
-    graphql,
-    identity,
-    policies,
-    session,
-    stalls,
-    token_store,
-    tokens,
-    traced,
-)
+from proxy.upstream import classify, graphql, policies, session, stalls
+from proxy.upstream.auth import identity, token_cache, token_requests, token_store
 
 ClientFactory = Callable[..., graphql.GraphQLClient]  # takes the arguments of GraphQLClient
 
@@ -36,14 +26,14 @@ class UpstreamServices(NamedTuple):
     """Connection pool, token cache, GraphQL client, and the circuit breaker of that client."""
 
     http: aiohttp.ClientSession
-    tokens: tokens.Tokens
+    tokens: token_cache.TokenCache
     client: graphql.GraphQLClient
-    breaker: policies.Breaker
+    breaker: policies.CircuitBreaker
 
 
 def connect(
     upstream: config.UpstreamSettings,
-    sharing: config.CoalescingSettings,
+    coalescing: config.CoalescingSettings,
     *,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
@@ -57,10 +47,10 @@ def connect(
     resources.push_async_callback(http.close)
     rng = random.SystemRandom()
 
-    def breaker(name: str, service: str) -> policies.Breaker:
-        return policies.Breaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
+    def breaker(name: str, service: str) -> policies.CircuitBreaker:
+        return policies.CircuitBreaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
 
-    source = acquisition.Acquisition(
+    source = token_requests.TokenRequester(
         http,
         upstream.token_url,
         upstream.scope,
@@ -70,21 +60,21 @@ def connect(
         rng=rng,
         metrics=metrics,
     )
-    token_cache = tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics)
-    resources.push_async_callback(token_cache.close)
+    tokens = token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics)
+    resources.push_async_callback(tokens.close)
     graphql_breaker = breaker("graphql", classify.SERVICE)
-    retry = policies.Retry(upstream.retries, upstream.timeouts.total_seconds, policies.Budget(), rng)
+    retry = policies.RetryPolicy(upstream.retries, upstream.timeouts.total_seconds, policies.RetryBudget(), rng)
     if client_factory is None:
-        client_factory = graphql.GraphQLClient if spans is None else partial(traced.TracedGraphQLClient, tracing=spans)
+        client_factory = graphql.GraphQLClient if spans is None else partial(graphql.TracedGraphQLClient, tracing=spans)
     client = client_factory(
         http if upstream.proxy else pool_client.PoolClient(http, upstream.graphql_url),
         upstream.graphql_url,
-        token_cache,
+        tokens,
         retry=retry,
         breaker=graphql_breaker,
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        watching=stalls.Stalls(sharing.stall_seconds, retry.budget, metrics),
+        stall_detector=stalls.StallDetector(coalescing.stall_seconds, retry.budget, metrics),
     )
-    return UpstreamServices(http, token_cache, client, graphql_breaker)
+    return UpstreamServices(http, tokens, client, graphql_breaker)

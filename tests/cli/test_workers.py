@@ -28,7 +28,7 @@ CONFIG = """
 listen: {{port: 0, stop_seconds: {stop_seconds}}}
 upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
 applications: {{shop: {{apikeys: ["{key}"], client_id: an-id, client_secret: a-secret}}}}
-sharing: {{enabled: false}}
+coalescing: {{enabled: false}}
 log: {{format: json}}
 """
 

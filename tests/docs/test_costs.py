@@ -90,7 +90,7 @@ def opens(catalog: store.Catalog) -> Opens:
                 sandbox.token_url,
                 application=mine,
                 translation={"single_query": single_query},
-                answers={"seconds": seconds},
+                cache={"seconds": seconds},
             )
             other = msgspec.structs.replace(
                 chosen.applications["demo"], apikeys=(config.ApiKeySettings(config.digest(OTHER_APPLICATION_KEY)),)
@@ -170,10 +170,10 @@ async def test_tokens_cost_what_their_rows_say(rows: Any, opens: Opens) -> None:
 
 def test_the_numbers_in_the_text_are_the_codes() -> None:
     from proxy.planning import match
-    from proxy.upstream import acquisition
+    from proxy.upstream.auth import token_requests
 
     words = " ".join(PAGE.split())
-    windows = [f"{window.count:,}".replace(",", " ") for window in acquisition.WINDOWS]
+    windows = [f"{window.count:,}".replace(",", " ") for window in token_requests.RATE_LIMITS]
     assert f"exceed {match.PARTS_MAX} parts" in words
     assert f"among {match.CANDIDATES} parts" in words
     assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words

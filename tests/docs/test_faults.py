@@ -17,7 +17,8 @@ from proxy import config, errors
 from proxy.kit import clock
 from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics
-from proxy.upstream import acquisition, classify, http_post, pauses, policies, tokens
+from proxy.upstream import classify, http_post, policies
+from proxy.upstream.auth import backoff, identity, token_cache, token_requests
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +54,18 @@ def test_every_limit_of_time_has_its_row_and_its_words(page: Any) -> None:
 
 def test_what_tells_of_trouble_is_the_codes(page: Any) -> None:
     (row,) = (row[0] for row in page.table("what happened") if "trouble" in row[0])
-    assert set(re.findall(r"HC\d+", row)) == classify.TROUBLE_CODES
-    assert {int(status) for status in re.findall(r"\b5\d\d\b", row)} == classify.TROUBLE_STATUSES
-    assert f"`{classify.TROUBLE_MESSAGE}`" in row
+    assert set(re.findall(r"HC\d+", row)) == classify.FAILURE_CODES
+    assert {int(status) for status in re.findall(r"\b5\d\d\b", row)} == classify.FAILURE_STATUSES
+    assert f"`{classify.FAILURE_MESSAGE}`" in row
 
 
 def test_the_numbers_of_repetitions_are_the_codes(words: Any) -> None:
     assert f"up to {policies.BACKOFF:g} s, then {2 * policies.BACKOFF:g} s, at most {policies.BACKOFF_MAX:g} s" in words
-    assert policies.SHARE == 1 / 5
-    assert f"a fifth of them, {policies.RESERVE:g} at the start, and at most {policies.SAVED_MAX:g} saved up" in words
+    assert policies.RETRY_SHARE == 1 / 5
+    assert (
+        f"a fifth of them, {policies.BUDGET_START:g} at the start, and at most {policies.BUDGET_MAX:g} saved up"
+        in words
+    )
 
 
 def test_the_fair_time_is_the_codes(words: Any) -> None:
@@ -70,18 +74,20 @@ def test_the_fair_time_is_the_codes(words: Any) -> None:
 
 
 def test_the_numbers_of_tokens_are_the_codes(words: Any) -> None:
-    a_second, a_quarter, a_half_day, a_week = acquisition.WINDOWS
+    a_second, a_quarter, a_half_day, a_week = token_requests.RATE_LIMITS
     assert f"{a_second.count} requests a second, {a_quarter.count} in 15 minutes" in words
     spaced = [f"{window.count:,}".replace(",", " ") for window in (a_half_day, a_week)]
     assert f"{spaced[0]} in 12 hours, {spaced[1]} a week" in words
-    assert f"holds the others up for {acquisition.LEASE:g} seconds" in words
-    assert f"renewed {tokens.EARLY / 60:g} to {tokens.EARLY / 30:g} minutes before its end" in words
+    assert f"holds the others up for {token_requests.LOCK_SECONDS:g} seconds" in words
     assert (
-        f"for 1, 2, 4, 8, then {pauses.FAILED_MAX:g} seconds; after refused credentials for {pauses.REFUSED:g};"
+        f"renewed {token_cache.RENEWAL_LEAD / 60:g} to {token_cache.RENEWAL_LEAD / 30:g} minutes before its end"
         in words
     )
-    assert f"{pauses.TOLD_MAX / 60:g} minutes at most" in words
-    assert f"in the next {pauses.REFUSED:g} seconds" in words
+    assert (
+        f"8, then {backoff.FAILURE_MAX:g} seconds; after refused credentials for {backoff.REFUSED_SECONDS:g};" in words
+    )
+    assert f"{backoff.RETRY_AFTER_MAX / 60:g} minutes at most" in words
+    assert f"in the next {backoff.REFUSED_SECONDS:g} seconds" in words
 
 
 async def test_a_token_that_comes_too_late_has_its_row(page: Any) -> None:
@@ -90,9 +96,9 @@ async def test_a_token_that_comes_too_late_has_its_row(page: Any) -> None:
             await asyncio.Event().wait()
 
     counted = metrics.Metrics(prometheus_client.CollectorRegistry())
-    kept = tokens.Tokens(Silent(), clock=clock.ManualClock(), rng=random.Random(1), metrics=counted)
+    kept = token_cache.TokenCache(Silent(), clock=clock.ManualClock(), rng=random.Random(1), metrics=counted)
     with pytest.raises(errors.UpstreamUnreachable) as late:
-        await kept.get(tokens.Credentials("demo", None, None), 0.01)
+        await kept.get(identity.Credentials("demo", None, None), 0.01)
     await kept.close()
     (row,) = (row for row in page.table("what happened") if f"`{late.value.message}`" in row[0])
     assert f"({late.value.status}), so nothing was sent or billed" in row[0]

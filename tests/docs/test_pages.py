@@ -85,12 +85,12 @@ def test_every_target_that_is_named_is_in_the_makefile(pages: Any) -> None:
     assert named <= targets
 
 
-def test_every_room_of_the_package_has_its_row_in_the_architecture(pages: Any) -> None:
+def test_every_package_has_its_row_in_the_architecture(pages: Any) -> None:
     rows = {row[0].strip("`").removeprefix("proxy/").rstrip("/") for row in pages["ARCHITECTURE.md"].table("place")}
-    rooms = {
+    packages = {
         path.name for path in (ROOT / "proxy").iterdir() if path.name[0] not in "_." and path.suffix in ("", ".py")
     }
-    assert rooms <= rows
+    assert packages <= rows
 
 
 def test_every_client_has_a_way_that_the_page_explains(pages: Any) -> None:

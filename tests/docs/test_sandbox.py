@@ -248,7 +248,7 @@ def test_what_is_said_of_supply_queries_is_so(page: Any) -> None:
     most = (limits.MAX_QUERIES, limits.MAX_PARTS, limits.MAX_IDS)
     assert "{} queries and {} parts by the sum of their limits in one `supMultiMatch`, {} ids".format(*most) in text
     assert f"for {len(currencies.PER_DOLLAR)} currencies" in text
-    assert f"{round(100 - 100 * distributors.CUSTOMER)} % lower" in text
+    assert f"{round(100 - 100 * distributors.CUSTOMER_PRICE)} % lower" in text
 
 
 def test_the_table_of_features_has_every_gate_and_every_feature(page: Any) -> None:
@@ -281,7 +281,7 @@ def test_what_is_said_of_design_data_is_so(page: Any) -> None:
     assert f"{len(queries)} queries,\n{len(built.mutation_type.fields)} mutations and a subscription" in page.text
     assert f"have {connections.DEFAULT_SIZE} items" in page.text
     assert f"and {connections.MAX_SIZE} at most" in page.text
-    assert f"up to {design_loaders.AT_ONCE} ids" in page.text
+    assert f"up to {design_loaders.BATCH_SIZE} ids" in page.text
     assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
     boards = sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
     assert (len(sample_workspaces.WORKSPACES), boards) == (2, 7)

@@ -27,7 +27,7 @@ def test_its_configuration_is_accepted_and_means_what_the_page_says(page: Any, t
     loaded = config.load(file, {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"})
     assert {name: each.shadow for name, each in loaded.applications.items()} == {
         "shop": config.ApplicationShadowSettings(share=0.05),
-        "warehouse": config.ApplicationShadowSettings(share=0.01, answer="old"),
+        "warehouse": config.ApplicationShadowSettings(share=0.01, response="old"),
     }
 
 

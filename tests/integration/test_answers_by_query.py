@@ -21,7 +21,7 @@ def figures(reply: Any) -> tuple[str, int]:
 
 
 async def test_a_bom_that_overlaps_another_is_billed_for_its_new_lines(start: Starts) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         first = await house.get(target(A, B))
         billed = house.billed
         second = await house.get(target(B, C, A))
@@ -34,7 +34,7 @@ async def test_a_bom_that_overlaps_another_is_billed_for_its_new_lines(start: St
 
 
 async def test_a_lone_query_and_one_of_a_bom_share_an_answer(start: Starts) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         bom = await house.results(A, B)
         alone = await house.get(target(A))
         assert figures(alone) == ("hit", 0)
@@ -42,7 +42,7 @@ async def test_a_lone_query_and_one_of_a_bom_share_an_answer(start: Starts) -> N
 
 
 async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         replies = [await house.get(target(A, B)) for _ in range(4)]
         assert [figures(reply)[0] for reply in replies] == ["miss", "hit", "hit", "hit"]
         assert len({json.dumps({**reply.json, "msec": 0}) for reply in replies}) == 1
@@ -54,7 +54,7 @@ async def test_a_reply_that_comes_again_and_again_is_the_same(start: Starts) -> 
 
 @pytest.mark.parametrize("more", ["&callback=f", "&pretty_print=1", "&slice[offers]=0:1", "&show[]=mpn"])
 async def test_a_reply_in_any_style_comes_again_as_it_was(start: Starts, more: str) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         await house.get(target(A, B))
         replies = [await house.get(target(A, B, more=more)) for _ in range(3)]
         assert {figures(reply) for reply in replies} == {("hit", 0)}
@@ -63,7 +63,7 @@ async def test_a_reply_in_any_style_comes_again_as_it_was(start: Starts, more: s
 
 
 async def test_parts_by_uid_are_kept_one_by_one(start: Starts) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         uids = [part["uid"] for result in await house.results(A, B) for part in result["items"]]
         key = f"apikey={running_proxy.KEY}"
         one = await house.get(f"/v3/parts/{uids[0]}?{key}")
@@ -74,7 +74,7 @@ async def test_parts_by_uid_are_kept_one_by_one(start: Starts) -> None:
 
 
 async def test_a_search_is_kept_with_its_counts(start: Starts) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         path = f"/v3/parts/search?apikey={running_proxy.KEY}&q=resistor&limit=2&facet[fields][brand.name][include]=1"
         first, second = [await house.get(path) for _ in range(2)]
         assert [figures(first), figures(second)] == [("miss", 2), ("hit", 0)]
@@ -95,7 +95,7 @@ async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(time: clo
             upstream.graphql_url,
             upstream.token_url,
             translation={"single_query": "supMultiMatch"},
-            answers=KEPT,
+            cache=KEPT,
         )
         async with running_proxy.running(settings, time) as proxy:
             asked = f"/v3/parts/match?apikey={running_proxy.KEY}&queries={quote(json.dumps([A]))}"
@@ -133,7 +133,7 @@ async def test_lone_queries_at_the_same_moment_go_out_as_aliases(start: Starts) 
 
 
 async def test_with_sharing_off_each_asks_for_itself(start: Starts) -> None:
-    async with start(sharing={"enabled": False}) as house:
+    async with start(coalescing={"enabled": False}) as house:
         await house.proxy.get("/ready")
         await asyncio.gather(*(house.get(target({"sku": "1"})) for _ in range(5)))
         assert house.sandbox.request_counts.graphql == 5
@@ -143,7 +143,7 @@ async def test_of_a_call_that_fails_in_part_the_rest_is_answered(start: Starts) 
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
         upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
-        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, sharing={"enabled": False})
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, coalescing={"enabled": False})
         async with running_proxy.running(settings) as proxy:
             reply = await proxy.match(json.dumps([{"mpn": f"number-{n}", "limit": 20} for n in range(10)]))
         errors = [result["error"] for result in reply["results"]]

@@ -65,7 +65,7 @@ def in_shape(reply: RawReply) -> None:
 
 async def check(start: Starts, make: Callable[[Callable[[str], RawReply]], Callable[[], None]]) -> None:
     """Run what `make` makes of a way to ask, beside the proxy's event loop."""
-    async with start(sandbox={"applications": account(part_limit=10**9)}, answers={"seconds": 60}) as house:
+    async with start(sandbox={"applications": account(part_limit=10**9)}, cache={"seconds": 60}) as house:
         loop = asyncio.get_running_loop()
 
         def ask(target: str) -> RawReply:

@@ -104,7 +104,7 @@ async def test_a_mistake_costs_nothing_and_asks_nothing(house: House, target: st
 
 
 async def test_an_answer_that_is_kept_is_not_billed_again(start: Any) -> None:
-    async with start(answers={"seconds": 60}) as house:
+    async with start(cache={"seconds": 60}) as house:
         for _ in range(3):
             await ask(house, f"/v3/parts/search?q=resistor&limit=2&{COUNTS}")
             await ask(house, f"/v3/parts/{TI}")

@@ -137,7 +137,9 @@ async def test_where_everything_fails_the_budget_keeps_the_service_from_a_flood(
 
 
 async def test_a_service_that_only_fails_is_left_alone_and_tried_again() -> None:
-    async with scene(ScriptedResponse(HTML, 500), breaker=config.BreakerSettings(failures=3, pause_seconds=5)) as house:
+    async with scene(
+        ScriptedResponse(HTML, 500), breaker=config.BreakerSettings(failures=3, cooldown_seconds=5)
+    ) as house:
         assert [(await house.reply()).status for _ in range(3)] == [502] * 3
         refused = await house.reply()
         assert (refused.status, refused.json["__class__"]) == (503, "ServerErrorResponse")

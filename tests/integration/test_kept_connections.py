@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from integration.house import House, RawReply, Starts, lowered, target
 
-KEPT = {"answers": {"seconds": 300, "stale_seconds": 3600}}
+KEPT = {"cache": {"seconds": 300, "stale_seconds": 3600}}
 ASKED = target({"mpn": "SN74S74N"})
 OF_EACH = {"connection", "date", "x-request-id"}  # what no two replies share
 

@@ -39,7 +39,7 @@ async def until(written: io.StringIO, event: str) -> None:
 async def test_new_work_is_refused_and_what_is_known_is_served(
     start: Starts, memory: Memory, written: io.StringIO
 ) -> None:
-    async with start(overload=FULL, answers={"seconds": 300, "stale_seconds": 0}) as house:
+    async with start(overload=FULL, cache={"seconds": 300, "stale_seconds": 0}) as house:
         assert (await house.get(target(KNOWN))).status == 200
         assert (await house.get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")).status == 200
         billed = house.billed
@@ -69,7 +69,7 @@ async def test_what_is_refused_before_it_is_parsed_gets_the_same_response(
     start: Starts, memory: Memory, written: io.StringIO
 ) -> None:
     """A request that closes its connection is parsed, one that keeps it is not."""
-    async with start(overload=FULL, answers={"seconds": 300}) as house:
+    async with start(overload=FULL, cache={"seconds": 300}) as house:
         memory.used = 95_000_000
         await until(written, "overload began")
         for path in (
@@ -105,7 +105,7 @@ async def test_requests_sent_together_and_in_pieces_are_all_answered(
 
 
 async def test_a_stale_answer_is_served_under_overload(start: Starts, memory: Memory, written: io.StringIO) -> None:
-    async with start(overload=FULL, answers={"seconds": 10, "stale_seconds": 60}) as house:
+    async with start(overload=FULL, cache={"seconds": 10, "stale_seconds": 60}) as house:
         await house.get(target(KNOWN))
         house.time.advance(30)
         memory.used = 95_000_000

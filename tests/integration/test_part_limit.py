@@ -42,7 +42,7 @@ async def test_a_spent_limit_is_not_tried_again_before_the_first(start: Starts) 
 
 
 async def test_answers_that_are_kept_are_given_when_the_limit_is_spent(start: Starts) -> None:
-    async with start(sandbox={"applications": account(part_limit=3)}, answers={"seconds": 600}) as house:
+    async with start(sandbox={"applications": account(part_limit=3)}, cache={"seconds": 600}) as house:
         before = await house.results(ONE, NONE)
         await is_refused(house, "1N4007")
         assert await house.results(ONE, NONE) == before

@@ -25,7 +25,7 @@ KEYS = (
 
 
 def gauge(text: str, name: str, who: str) -> float:
-    found = re.search(rf'^v3bridge_parts_{name}{{account="{who}"}} (.+)$', text, re.MULTILINE)
+    found = re.search(rf'^v3bridge_parts_{name}{{quota_account="{who}"}} (.+)$', text, re.MULTILINE)
     assert found is not None, text
     return float(found[1])
 
@@ -34,7 +34,7 @@ async def until_metrics_say(house: House, name: str, who: str, parts: float) -> 
     """The gauges follow within a look; a slow machine is given a minute."""
     for _ in range(1_200):
         text = (await house.get("/metrics")).body.decode()
-        if f'v3bridge_parts_{name}{{account="{who}"}} {parts}' in text:
+        if f'v3bridge_parts_{name}{{quota_account="{who}"}} {parts}' in text:
             return
         await asyncio.sleep(0.05)
     pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
@@ -69,12 +69,12 @@ async def test_a_key_is_held_to_its_share_and_others_go_on(start: Starts) -> Non
         await until_metrics_say(house, "used", "demo", 12.0)
         text = (await house.get("/metrics")).body.decode()
     assert [gauge(text, "used", who) for who in ("demo/erp", "demo/shop")] == [9.0, 3.0]
-    assert [gauge(text, "left", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
+    assert [gauge(text, "remaining", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
     assert house.billed == 12
 
 
 async def test_calls_side_by_side_never_pass_the_plan(start: Starts) -> None:
-    async with start(application={"parts": 40}, sharing={"enabled": False}) as house:
+    async with start(application={"parts": 40}, coalescing={"enabled": False}) as house:
         asked = [house.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
         statuses = [reply.status for reply in await asyncio.gather(*asked)]
         assert set(statuses) == {200, 429}
@@ -115,7 +115,7 @@ async def test_parts_are_counted_on_after_a_restart(start: Starts, tmp_path: Pat
 
 
 async def test_a_reply_says_what_it_cost_and_what_is_left(start: Starts) -> None:
-    async with start(application={"apikeys": KEYS}, answers={"seconds": 60}) as house:
+    async with start(application={"apikeys": KEYS}, cache={"seconds": 60}) as house:
         first, again, other = [await house.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
         listed = await house.get(f"/v3/brands/search?q=texas&apikey={ERP}")
     told = [

@@ -35,7 +35,7 @@ class Bench:
             application_id or self.account_id, config.SecretSource(f"file:{self.file}", Path(), {})
         )
         watched = [reconciliation.ReconciledApplication(accounts.QuotaAccount("demo", parts, "month"), source)]
-        counts = supply_counts.SupplyCounts(self.session, self.house.sandbox.graphql_url, self.house.time)
+        counts = supply_counts.SupplyCountsClient(self.session, self.house.sandbox.graphql_url, self.house.time)
         return reconciliation.Reconciler(self.store, watched, counts, self.house.time)
 
     async def state(self) -> tuple[int, int]:

@@ -30,7 +30,7 @@ MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address"
 async def test_a_line_says_who_asked_what_it_cost_and_where_the_answer_came_from(
     start: Starts, written: io.StringIO
 ) -> None:
-    async with start(application={"apikeys": (ERP, OTHER)}, answers={"seconds": 60}) as house:
+    async with start(application={"apikeys": (ERP, OTHER)}, cache={"seconds": 60}) as house:
         for _ in range(3):
             await house.get(target(ONE, key="k3y-of-erp"))
         await house.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))

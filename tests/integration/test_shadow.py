@@ -28,7 +28,7 @@ from proxy.stores.sqlite import SqliteStore
 ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)
 CHANGING = re.compile(rb'"msec": ?\d+')  # the time a request took
-ALONE = {"sharing": {"enabled": False}}  # so that a response says the same of its cost each time
+ALONE = {"coalescing": {"enabled": False}}  # so that a response says the same of its cost each time
 WITHOUT_LIMIT = {"rate": 0, "queue": 1000, "breaker": config.BreakerSettings(failures=0)}
 
 
@@ -82,11 +82,11 @@ def shadowed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: P
     async def started(answer: str = "new", share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {
-            "shadow": config.ApplicationShadowSettings(share=share, answer=answer),
+            "shadow": config.ApplicationShadowSettings(share=share, response=answer),
             **changes.pop("application", {}),
         }
         house_changes = {
-            name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes
+            name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes
         } | ALONE
         shadow = {"old_url": baseline.url, **WITHOUT_LIMIT, **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **house_changes) as house:
@@ -255,7 +255,7 @@ async def test_the_breaker_leaves_an_baseline_service_that_fails_alone(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     baseline.behaviour = scripted_v3.abort_connection
-    async with shadowed(breaker=config.BreakerSettings(failures=3, pause_seconds=60), connections=1) as found:
+    async with shadowed(breaker=config.BreakerSettings(failures=3, cooldown_seconds=60), connections=1) as found:
         for number in range(3):
             await found.house.get(ASKED)
             await found.counted(number + 1, "errors", side="baseline")
@@ -275,7 +275,7 @@ async def test_the_breaker_leaves_an_baseline_service_that_fails_alone(
 async def test_what_is_asked_again_and_answered_from_memory_is_not_compared(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    async with shadowed(answers={"seconds": 60}) as found:
+    async with shadowed(cache={"seconds": 60}) as found:
         for _ in range(4):
             await found.house.get(ASKED)
         assert seen(await found.noted(1)) == 1

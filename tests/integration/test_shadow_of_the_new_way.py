@@ -36,10 +36,10 @@ def relayed(start: Starts, baseline: scripted_v3.ScriptedV3Service, tmp_path: Pa
     async def started(share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
         file = tmp_path / "state.sqlite"
         application = {
-            "shadow": config.ApplicationShadowSettings(share=share, answer="old"),
+            "shadow": config.ApplicationShadowSettings(share=share, response="old"),
             **changes.pop("application", {}),
         }
-        others = {name: changes.pop(name) for name in ("answers", "urls", "upstream", "sandbox") if name in changes}
+        others = {name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes}
         shadow = {"old_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
         async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as house:
             store = await SqliteStore.open(file, clock.SystemClock())

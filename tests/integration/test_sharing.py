@@ -36,7 +36,7 @@ async def test_with_answers_off_the_next_request_asks_again(house: House) -> Non
 
 
 async def test_answers_are_kept_for_their_seconds_and_no_longer(start: Starts) -> None:
-    async with start(answers={"seconds": 60}) as house:
+    async with start(cache={"seconds": 60}) as house:
         first = await house.results(ONE)
         house.time.advance(59)
         assert await house.results(ONE) == first
@@ -47,7 +47,7 @@ async def test_answers_are_kept_for_their_seconds_and_no_longer(start: Starts) -
 
 
 async def test_a_kept_answer_takes_a_new_reference_but_not_another_view(start: Starts) -> None:
-    async with start(answers={"seconds": 60}) as house:
+    async with start(cache={"seconds": 60}) as house:
         await house.results({**ONE, "reference": 1}, ONE)
         first, _ = await house.results({**ONE, "reference": "two"}, ONE)
         assert (first["reference"], house.sandbox.request_counts.graphql) == ("two", 1)
@@ -56,14 +56,14 @@ async def test_a_kept_answer_takes_a_new_reference_but_not_another_view(start: S
 
 
 async def test_no_more_bytes_are_kept_than_the_configuration_says(start: Starts) -> None:
-    async with start(answers={"seconds": 60, "bytes": 1_000}) as house:
+    async with start(cache={"seconds": 60, "bytes": 1_000}) as house:
         for number in ("none-1", "none-2", "none-3", "none-1"):
             await house.results({"sku": number})
         assert house.sandbox.request_counts.graphql == 4
 
 
 async def test_a_failure_is_not_kept(start: Starts, nobody: str) -> None:
-    async with start(answers={"seconds": 60}, application={"currency": "XXX"}) as house:
+    async with start(cache={"seconds": 60}, application={"currency": "XXX"}) as house:
         for _ in range(2):
             assert (await house.results(ONE))[0]["error"]
         assert house.sandbox.request_counts.graphql == 2
@@ -106,7 +106,7 @@ async def until(holds: Any) -> None:  # type: ignore[no-untyped-def]
 
 
 async def test_two_applications_share_nothing(start: Starts) -> None:
-    async with start(answers={"seconds": 60}) as house:
+    async with start(cache={"seconds": 60}) as house:
         own: dict[str, Any] = {
             "client_id": config.ClientId(house.sandbox.default_application.client_id),
             "client_secret": config.Secret(house.sandbox.default_application.client_secret),
@@ -116,7 +116,7 @@ async def test_two_applications_share_nothing(start: Starts) -> None:
         both = config.Config(
             applications={**chosen.applications, "other": other},
             upstream=chosen.upstream,
-            answers=config.CacheSettings(seconds=60),
+            cache=config.CacheSettings(seconds=60),
         )
         async with running_proxy.running(both, house.time) as proxy:
             for key in ("EXAMPLE_KEY", "other-key", "EXAMPLE_KEY"):

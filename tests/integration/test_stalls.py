@@ -71,7 +71,7 @@ def scene(start: Starts, tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncIterator[Scene]:
         chosen = {
-            "sharing": {"stall_seconds": 0.1},
+            "coalescing": {"stall_seconds": 0.1},
             "translation": {"single_query": "supMultiMatch"},
             "store": f"sqlite:{tmp_path / 'state.sqlite'}",
             **settings,
@@ -129,7 +129,7 @@ async def test_a_caller_alone_waits_for_what_it_has_paid_for(scene: Callable[...
 
 
 async def test_a_stale_response_comes_before_a_fresh_attempt(scene: Callable[..., Any]) -> None:
-    async with scene(answers={"seconds": 60}) as stage:
+    async with scene(cache={"seconds": 60}) as stage:
         await stage.house.results(ONE)
         stage.house.time.advance(61)
         stage.declare("latency ms=600")
@@ -180,7 +180,7 @@ async def test_that_the_first_caller_leaves_takes_nothing_from_the_fresh_attempt
 
 
 async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(scene: Callable[..., Any]) -> None:
-    async with scene(sharing={"stall_seconds": 0.1, "wait_seconds": 0.2}) as stage:
+    async with scene(coalescing={"stall_seconds": 0.1, "batch_wait_seconds": 0.2}) as stage:
         stage.declare("latency ms=600 count=1")
         alone = await stage.first()
         stage.declare(STALLED)
@@ -196,7 +196,7 @@ async def test_callers_whose_queries_went_out_together_share_one_fresh_attempt(s
 
 
 async def test_with_the_setting_at_zero_everybody_waits(scene: Callable[..., Any]) -> None:
-    async with scene(sharing={"stall_seconds": 0}) as stage:
+    async with scene(coalescing={"stall_seconds": 0}) as stage:
         stage.declare("latency ms=400")
         tasks = [await stage.first(), await stage.begin()]
         assert hits(await asyncio.gather(*tasks)) == [(200, 4)] * 2

@@ -19,7 +19,7 @@ from support.redis_server import RedisServer
 from proxy import config
 from proxy.kit import clock
 from proxy.stores.memory import MemoryStore
-from proxy.upstream import token_encryption
+from proxy.upstream.auth import token_store
 
 Contents = Callable[[], bytes]
 
@@ -102,7 +102,7 @@ async def test_a_token_that_no_key_decrypts_is_requested_anew(
 async def test_only_the_token_that_was_refused_is_dropped() -> None:
     """It looks different each time that it is encrypted."""
     time = clock.ManualClock()
-    tokens = token_encryption.EncryptedTokens(MemoryStore(time), (OLD,))
+    tokens = token_store.EncryptedTokenStore(MemoryStore(time), (OLD,))
     until = time.now() + 60
     await tokens.keep_token("demo", "a-token", until)
     await tokens.drop_token("demo", "another-token")

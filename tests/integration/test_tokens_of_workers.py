@@ -12,14 +12,14 @@ from support.token_worker import worker
 from proxy import config
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.upstream import tokens
+from proxy.upstream.auth import identity
 
 ROOT = Path(__file__).parents[2]
 
 
-def credentials(house: House) -> tokens.Credentials:
+def credentials(house: House) -> identity.Credentials:
     account = house.sandbox.default_application
-    return tokens.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+    return identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
 
 
 @pytest.fixture(params=["sqlite", "redis"])

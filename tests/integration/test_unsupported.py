@@ -94,7 +94,7 @@ async def test_a_filter_without_a_source_is_refused(house: House) -> None:
 async def test_a_response_that_is_kept_says_it_each_time(
     start: Starts, written: io.StringIO, path: str, named: str
 ) -> None:
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         replies = [await get(house, path) for _ in range(4)]
     assert [reply.headers[HEADER] for reply in replies] == [named] * 4
     assert said(written) == [named] * 4
@@ -105,7 +105,7 @@ async def test_a_response_that_is_kept_says_it_each_time(
 
 async def test_compressed_and_plain_responses_say_it(start: Starts) -> None:
     line = f"GET /v3/parts/search?q=resistor&limit=3&sortby=uid&apikey={running_proxy.KEY} HTTP/1.1".encode()
-    async with start(answers=KEPT) as house:
+    async with start(cache=KEPT) as house:
         for headers in ([], [b"Accept-Encoding: gzip"]) * 3:
             assert (await house.raw(line, *headers)).headers[HEADER] == "sortby=uid"
 

@@ -20,7 +20,7 @@ BEHIND_A_PROXY = {"wrong_keys": LIMIT, "trusted_proxies": (config.Network("127.0
 async def guarded(start: Starts, **listen: object) -> AsyncIterator[House]:
     apikeys = tuple(config.ApiKeySettings(config.digest(key), name=key) for key in KEYS)
     chosen = {"wrong_keys": LIMIT, **listen}
-    async with start(application={"apikeys": apikeys}, listen=chosen, answers={"seconds": 300}) as house:
+    async with start(application={"apikeys": apikeys}, listen=chosen, cache={"seconds": 300}) as house:
         yield house
 
 

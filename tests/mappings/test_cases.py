@@ -43,7 +43,7 @@ def _targets() -> list[Any]:
 async def test_the_reply_and_the_operations_are_as_the_case_says(case: Path, method: str, target: str) -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*(_answer(item) for item in _read(case, "upstream.json", [])))
-        options = {"sharing": {"enabled": False}, **_read(case, "settings.json", {})}
+        options = {"coalescing": {"enabled": False}, **_read(case, "settings.json", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
         async with running_proxy.running(_one_by_one(settings)) as client:
             response = await client.get(_with_key(target), method=method)

@@ -163,7 +163,7 @@ async def test_a_ping_is_answered_before_anything_else_was_said(designer: Design
 
 
 async def test_who_says_nothing_is_hung_up_on(designer: DesignClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websockets, "PATIENCE", 0.05)
+    monkeypatch.setattr(websockets, "INIT_TIMEOUT_SECONDS", 0.05)
     async with designer.socket() as socket:
         await socket.send_json({"type": "ping"})
         assert await socket.receive_json(timeout=DEADLINE) == {"type": "pong"}

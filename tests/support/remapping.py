@@ -18,7 +18,7 @@ from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSi
 from proxy.compare.results import ComparisonResult
 from proxy.compare.running import http_side
 from proxy.kit import clock, shipped
-from proxy.upstream import taped
+from proxy.upstream import replay
 
 AT = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp()
 
@@ -59,7 +59,7 @@ class RemappableRecording:
                 gc.unfreeze()
 
     async def _mapped(self) -> RemappingResult:
-        player, time = taped.Player(), clock.SystemClock()
+        player, time = replay.ResponseReplayer(), clock.SystemClock()
         settings = loader.load(None, {})
         judged = judgement.build(settings, None, time, str)
         baseline, answers, tally = RecordedSide(self._recorded), {}, Tally()

@@ -42,8 +42,8 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         translation=config.TranslationSettings(**changes.pop("translation", {})),
         listen=config.ListenSettings(**changes.pop("listen", {})),
         overload=config.OverloadSettings(**{"lag_seconds": 0, **changes.pop("overload", {})}),
-        sharing=config.CoalescingSettings(**changes.pop("sharing", {})),
-        answers=config.CacheSettings(**{"seconds": 0, **changes.pop("answers", {})}),
+        coalescing=config.CoalescingSettings(**changes.pop("coalescing", {})),
+        cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
     )

@@ -18,21 +18,24 @@ from proxy import config
 from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.telemetry import metrics as metering
-from proxy.upstream import acquisition, identity, policies, token_store, tokens
+from proxy.upstream import policies
+from proxy.upstream.auth import identity, token_cache, token_requests, token_store
 
 
 @asynccontextmanager
-async def worker(token_url: str, store: token_store.TokenStore, time: clock.Clock) -> AsyncIterator[tokens.Tokens]:
+async def worker(
+    token_url: str, store: token_store.TokenStore, time: clock.Clock
+) -> AsyncIterator[token_cache.TokenCache]:
     """The token cache of one worker, with its own connections and random source."""
     rng, metrics = random.SystemRandom(), metering.Metrics(prometheus_client.CollectorRegistry())
-    breaker = policies.Breaker(
+    breaker = policies.CircuitBreaker(
         "identity", identity.SERVICE, config.BreakerSettings(), clock=time, rng=rng, metrics=metrics
     )
     async with aiohttp.ClientSession() as session:
-        source = acquisition.Acquisition(
+        source = token_requests.TokenRequester(
             session, token_url, "", store=store, breaker=breaker, clock=time, rng=rng, metrics=metrics
         )
-        kept = tokens.Tokens(source, clock=time, rng=rng, metrics=metrics)
+        kept = token_cache.TokenCache(source, clock=time, rng=rng, metrics=metrics)
         yield kept
         await kept.close()
 
@@ -42,7 +45,7 @@ async def main(token_url: str, store_url: str, calls: int) -> None:
     store = await opening.open_store(config.StoreUrl(store_url), time)
     print("ready", flush=True)  # noqa: T201 - the test reads it
     client_id, secret = (await asyncio.to_thread(sys.stdin.readline)).split()
-    credentials = tokens.Credentials("demo", client_id, config.Secret(secret))
+    credentials = identity.Credentials("demo", client_id, config.Secret(secret))
     async with worker(token_url, store, time) as kept:
         found = set(await asyncio.gather(*(kept.get(credentials) for _ in range(calls))))
     await store.aclose()

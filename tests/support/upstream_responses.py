@@ -75,7 +75,7 @@ class _Operation:
 def row(status: int, body: str) -> ResponseRow:
     """Classify one response."""
     reply = http_post.HttpResponse(status, BODIES[body])
-    envelope = classify.read(_Operation(), reply)
+    envelope = classify.decode(_Operation(), reply)
     if classify.token_refusal(reply, envelope) is not None:
         return ResponseRow(status, body, 502, True, False, False)  # once, with a fresh token
     try:
@@ -84,7 +84,7 @@ def row(status: int, body: str) -> ResponseRow:
         client = 200 if isinstance(error, errors.QueryRefused) else error.status
         uncertain = isinstance(error, errors.ServerError) and error.may_be_billed
         failure = classify.is_failure(reply, error)
-        return ResponseRow(status, body, client, policies.is_safe(error), uncertain, failure)
+        return ResponseRow(status, body, client, policies.is_retryable(error), uncertain, failure)
     return ResponseRow(status, body, 200, False, False, False)
 
 

@@ -18,7 +18,7 @@ import msgspec
 from proxy import config
 from proxy.cli import embedded
 from proxy.kit import shipped
-from proxy.upstream import taped
+from proxy.upstream import replay
 
 if TYPE_CHECKING:
     from proxy.sandbox import settings as sandbox_settings
@@ -52,7 +52,7 @@ def load_config(file: Path | None, *, replayed: bool) -> config.Config:
 
 
 @asynccontextmanager
-async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIterator[LocalService]:
+async def running(settings: config.Config, tape: replay.ResponseRecorder | None) -> AsyncIterator[LocalService]:
     """Run, and note on the recording, if there is one, what the GraphQL service, or the sandbox, says."""
     from proxy.workers import single_process
 
@@ -62,13 +62,13 @@ async def running(settings: config.Config, tape: taped.Tape | None) -> AsyncIter
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
         made, keys = _made(settings)
-        client = None if tape is None else partial(taped.NotingGraphQLClient, tape=tape)
+        client = None if tape is None else partial(replay.RecordingGraphQLClient, recorder=tape)
         url = await stack.enter_async_context(single_process.running(made, client=client))
         yield LocalService(url, made, keys, legacy)
 
 
 @asynccontextmanager
-async def replaying(settings: config.Config, player: taped.Player) -> AsyncIterator[LocalService]:
+async def replaying(settings: config.Config, player: replay.ResponseReplayer) -> AsyncIterator[LocalService]:
     """Run, and answer from the player alone. Nothing is booked."""
     from proxy.workers import single_process
 
@@ -77,7 +77,7 @@ async def replaying(settings: config.Config, player: taped.Player) -> AsyncItera
     site = NOWHERE if made.upstream == "sandbox" else made.upstream
     store = config.StoreUrl("memory:")
     made = msgspec.structs.replace(made, applications=applications, upstream=site, store=store)
-    async with single_process.running(made, client=partial(taped.PlayedGraphQLClient, player=player)) as url:
+    async with single_process.running(made, client=partial(replay.ReplayingGraphQLClient, replayer=player)) as url:
         yield LocalService(url, made, keys, None)
 
 
@@ -97,8 +97,8 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         settings,
         applications=applications,
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
-        sharing=config.CoalescingSettings(enabled=False),
-        answers=config.CacheSettings(seconds=0.0),
+        coalescing=config.CoalescingSettings(enabled=False),
+        cache=config.CacheSettings(seconds=0.0),
         tracing=config.TracingSettings(),
         shadow=config.ShadowSettings(),
     )

@@ -14,7 +14,7 @@ from proxy.compare.running import http_side
 from proxy.compare.running.exchange import Sides
 from proxy.compare.sources.clients import Clients
 from proxy.kit.clock import Clock
-from proxy.upstream.taped import Player, Tape
+from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # what the embedded old service takes
 
@@ -34,7 +34,7 @@ class ReadySides(NamedTuple):
 
     sides: Sides
     free: bool
-    tape: Tape | None = None
+    tape: ResponseRecorder | None = None
     application: Callable[[str], str | None] = lambda _: None
 
 
@@ -123,7 +123,9 @@ class _Opening:
 
     async def started(self, settings: config.Config) -> ReadySides:
         """The service of a configuration, started here."""
-        tape = Tape() if self._chosen.record is not None else None  # what nobody takes from it would pile up
+        tape = (
+            ResponseRecorder() if self._chosen.record is not None else None
+        )  # what nobody takes from it would pile up
         free = settings.upstream == "sandbox"
         service = await self._stack.enter_async_context(local_service.running(settings, tape))
         self._keys.also(service.keys.values())
@@ -141,7 +143,7 @@ class _Opening:
 
     async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
         """The service of a configuration, which is played recorded responses to."""
-        player = Player()
+        player = ResponseReplayer()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.also(service.keys.values())
         side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)

@@ -15,7 +15,7 @@ from proxy.compare.recording.line_files import Spool, WholeLines
 from proxy.compare.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
 from proxy.compare.requests import V3Request, parse_target
 from proxy.compare.responses import ComparedSide, SideResponse
-from proxy.upstream.taped import Noted, Player
+from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
 
 
 class _UserLine(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class Recording:
         self.path = path
         self.header: RecordingHeader | None = None
         self.junk = UnreadableLines()
-        self.shared: list[Noted] = []
+        self.shared: list[RecordedGraphQLResponse] = []
         self.upstream = 0
         self.keys: set[str] = set()
         self._documents: dict[str, str] = {}
@@ -76,7 +76,7 @@ class Recording:
         found = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
         return None if found is None else msgspec.json.decode(found, type=RecordingLine)
 
-    def notes(self, line: RecordingLine) -> tuple[Noted, ...]:
+    def notes(self, line: RecordingLine) -> tuple[RecordedGraphQLResponse, ...]:
         """What the GraphQL service said for it."""
         return tuple(each.noted(self._documents) for each in line.upstream)
 
@@ -184,7 +184,7 @@ class ReplayedSide:
     live = False
 
     def __init__(
-        self, recorded: Recording, service: ComparedSide, player: Player, applications: Mapping[str, str]
+        self, recorded: Recording, service: ComparedSide, player: ResponseReplayer, applications: Mapping[str, str]
     ) -> None:
         """Raises ConfigError for a recording without responses of the GraphQL service."""
         if not recorded.upstream and not recorded.shared:
@@ -198,7 +198,7 @@ class ReplayedSide:
         self._player = player
         self._applications = applications
         for noted in recorded.shared:
-            player.share(noted)
+            player.add_shared(noted)
 
     async def ask(self, request: V3Request, request_id: str) -> SideResponse:
         """The answer that the mappings of today make, or trouble where more is asked for than was recorded."""

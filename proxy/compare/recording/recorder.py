@@ -22,7 +22,7 @@ from proxy.compare.recording import line_files
 from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
-from proxy.upstream.taped import Noted
+from proxy.upstream.replay import RecordedGraphQLResponse
 
 FORMAT = 1
 
@@ -62,10 +62,12 @@ class RecordedOperation(msgspec.Struct, frozen=True, omit_defaults=True):
     body: str
     status: int = 200
 
-    def noted(self, documents: dict[str, str]) -> Noted:
+    def noted(self, documents: dict[str, str]) -> RecordedGraphQLResponse:
         """The note. Raises KeyError where the document is in no line before."""
         variables = bytes(self.variables).decode()
-        return Noted(self.operation, variables, documents[self.document], self.status, self.body.encode())
+        return RecordedGraphQLResponse(
+            self.operation, variables, documents[self.document], self.status, self.body.encode()
+        )
 
 
 class RecordedDocument(msgspec.Struct, frozen=True):
@@ -96,7 +98,7 @@ class RecordedExchange(msgspec.Struct, frozen=True):
     request: V3Request
     baseline: SideResponse | None = None
     candidate: SideResponse | None = None
-    notes: tuple[Noted, ...] = ()
+    notes: tuple[RecordedGraphQLResponse, ...] = ()
     application: str | None = None
 
 
@@ -121,7 +123,7 @@ class Recorder:
                 self._write(header)
             if_refused.pop_all()
 
-    def keep(self, answers: RecordedExchange, shared: Sequence[Noted] = ()) -> None:
+    def keep(self, answers: RecordedExchange, shared: Sequence[RecordedGraphQLResponse] = ()) -> None:
         """Write down a request. It is in the file when this returns."""
         for note in shared:
             self._write(RecordingLine(shared=self._note(note)))
@@ -180,7 +182,7 @@ class Recorder:
             text = base64.b64encode(body).decode()
             return RecordedResponse(response.status, text, response.seconds, response.content_type, True)
 
-    def _note(self, noted: Noted) -> RecordedOperation:
+    def _note(self, noted: RecordedGraphQLResponse) -> RecordedOperation:
         digest = hashlib.blake2b(noted.document.encode(), digest_size=8).hexdigest()
         if digest not in self._documents:
             self._write(RecordingLine(document=RecordedDocument(digest, noted.document)))

@@ -16,7 +16,7 @@ import msgspec
 from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import ComparedSide, SideResponse
-from proxy.upstream.taped import Noted, Tape
+from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
 class ComparisonBudget:
@@ -81,7 +81,7 @@ class Exchange(NamedTuple):
     cost: int = 0
     failure: str | None = None
     of: ComparedSide | None = None
-    notes: tuple[Noted, ...] = ()
+    notes: tuple[RecordedGraphQLResponse, ...] = ()
 
     @property
     def freshest(self) -> tuple[SideResponse | None, SideResponse | None]:
@@ -105,7 +105,7 @@ class Exchanger:
         paying: Callable[[str, int], None],
         redaction: Redaction,
         judge: DifferenceFinder | None = None,
-        tape: Tape | None = None,
+        tape: ResponseRecorder | None = None,
     ) -> None:
         self._baseline, self._candidate = sides
         self._budget = budget
@@ -181,7 +181,9 @@ class Exchanger:
             raise OutOfBudgetError
         return worst
 
-    async def _pay(self, request: V3Request, held: int) -> tuple[SideResponse, int, tuple[Noted, ...]]:
+    async def _pay(
+        self, request: V3Request, held: int
+    ) -> tuple[SideResponse, int, tuple[RecordedGraphQLResponse, ...]]:
         """The candidate's answer, its cost, and what was noted of it. What cannot be known is booked as the worst."""
         assert self._candidate is not None  # noqa: S101 - asked only where there is one
         cost = held

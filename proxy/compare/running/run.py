@@ -21,7 +21,7 @@ from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
 from proxy.compare.running import exchange as exchanging
 from proxy.kit.clock import Clock
-from proxy.upstream.taped import Tape
+from proxy.upstream.replay import ResponseRecorder
 
 IN_A_ROW = 10  # requests that one side has trouble with, until the run gives up
 
@@ -78,7 +78,7 @@ class RunSinks(NamedTuple):
     note: Callable[[str, Comparison], None] | None = None
     add: Callable[[Comparison], None] | None = None
     recorder: Recorder | None = None
-    tape: Tape | None = None
+    tape: ResponseRecorder | None = None
     application: Callable[[str], str | None] = lambda _: None
     tell: Callable[[RunProgress], None] = lambda _: None
 

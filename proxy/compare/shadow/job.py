@@ -16,7 +16,7 @@ from proxy.compare.shadow.baseline_client import BaselineClient
 from proxy.compare.shadow.daily_budget import DailyBudget
 from proxy.gateway.applications import Applications
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.policies import Breaker
+from proxy.upstream.policies import CircuitBreaker
 
 
 class ComparisonJob(NamedTuple):
@@ -55,7 +55,7 @@ class JobRunner:
         baseline: BaselineClient,
         budget: DailyBudget,
         judge: PairJudge,
-        breaker: Breaker,
+        breaker: CircuitBreaker,
         metrics: Metrics,
     ) -> None:
         self._served = served

@@ -16,7 +16,7 @@ from proxy.compare.shadow.job import ComparisonJob
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.policies import Breaker
+from proxy.upstream.policies import CircuitBreaker
 
 BYTES_MAX = 64 * 2**20  # of bodies that wait
 
@@ -38,7 +38,7 @@ class ShadowQueue:
         settings: config.ShadowSettings,
         shares: Mapping[str, float],
         errands: JobRunning,
-        breaker: Breaker,
+        breaker: CircuitBreaker,
         *,
         clock: Clock,
         rng: random.Random,

@@ -1,13 +1,16 @@
-"""Many callers, one piece of work, done by whoever came first: no task is made for a caller that stays alone.
+"""Request coalescing: identical work in flight is done once, by whoever claimed it first.
 
-For the hot path, where a task would cost more than it saves; single_flight.py is for work that must outlive its caller.
-A caller brings several pieces, does those that nobody does in one go, and waits for the others. Where one stalls, those
-who wait get a substitute, or the outcome of one second attempt, which has a task of its own.
+A passive table: it neither executes anything nor starts a task. A caller joins with its keys, is told which of them it
+has claimed, executes those, hands the results in, and waits for the others'. Where work stalls, those who wait get a
+substitute at once, or the result of one second attempt, which `join`, `stalled` and `finish` tell the caller to start.
+For the hot path, where a task of its own would cost more than it saves; kit/single_flight.py is for work that must
+outlive its caller.
 """
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -15,297 +18,308 @@ V = TypeVar("V")
 
 
 class Stall(Protocol):
-    """Why work takes too long."""
+    """Work that takes too long."""
 
     @property
-    def several(self) -> bool:
+    def is_batch(self) -> bool:
         """Whether several callers' work is held up, though nobody else waits for any of it."""
 
-    def repeat(self) -> bool:
-        """Whether the work may be done a second time."""
+    def allow_retry(self) -> bool:
+        """Take one repetition from the retry budget; return whether there was one."""
 
 
 class Job(Protocol[V]):
-    """What one caller wants done, at positions of its own."""
-
-    def work(self, positions: list[int], stalled: Callable[[Stall], None] | None) -> Awaitable[Sequence[V]]:
-        """Do the work at these positions; its outcomes in their order. `stalled` is called where it stalls."""
+    """What the table must know of a caller. Positions are the caller's own numbers of its keys."""
 
     def substitute(self, position: int) -> V | None:
-        """What will do instead, at once, where the work has stalled."""
+        """Return what will do at once in place of work that has stalled."""
 
-    def has_failed(self, outcome: V) -> bool:
-        """Whether another attempt may come to something better."""
+    def has_failed(self, result: V) -> bool:
+        """Return whether another attempt may have a better result."""
 
-    def was_refused(self, outcome: V) -> bool:
-        """Whether this caller may not have the work done, though another may."""
+    def was_refused(self, result: V) -> bool:
+        """Return whether this caller may not have the work done, though another may."""
 
 
-class _Want(Generic[V]):
-    """A caller's wish for one piece of work: for the second attempt, in the context in which it came."""
+class Coalescing(Generic[K, V]):
+    """Work in flight, by key. Nothing is kept once it is done."""
 
-    __slots__ = ("context", "job", "outcome", "position", "tried")
+    def __init__(self) -> None:
+        self._in_flight: dict[K, _Work[K, V]] = {}
+
+    def join(self, keys: Mapping[int, K], job: Job[V]) -> "Share[K, V]":
+        """Claim the keys that are not in flight, and wait for the others."""
+        claim: Claim[K, V] | None = None
+        joined: dict[int, _Work[K, V]] = {}
+        for position, key in keys.items():
+            work = self._in_flight.get(key)
+            if work is not None:
+                joined[position] = work
+                continue
+            if claim is None:
+                claim = Claim(job)
+            self._in_flight[key] = work = _Work(self._in_flight, key, claim)
+            claim.positions.append(position)
+            claim.works.append(work)
+        return Share(claim, joined, job)
+
+
+class Share(Generic[K, V]):
+    """One caller's part of the work in flight: what it has claimed, and what it waits for.
+
+    Used as a context manager around the execution of what was claimed: an error is everybody's, a caller that is
+    cancelled leaves the work to those who wait, and one whose work others have finished meanwhile goes on with their
+    results. `second_attempts` are to be started before it.
+    """
+
+    __slots__ = ("_job", "_results", "_waits", "claim", "second_attempts")
+
+    def __init__(self, claim: "Claim[K, V] | None", joined: "dict[int, _Work[K, V]]", job: Job[V]) -> None:
+        self.claim = claim
+        self._job = job
+        self._results: list[V] = []
+        self._waits: dict[int, _Wait[V]] = {}
+        self.second_attempts: list[SecondAttempt[K, V]] = []
+        if joined:
+            context = contextvars.copy_context()
+            for position, work in joined.items():
+                wait = self._waits[position] = _Wait(job, position, context)
+                if work.stall is None or not _substitute(work, wait):
+                    work.waiting.append(wait)
+            self.second_attempts = _second_attempts([work for work in joined.values() if work.stall is not None])
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None or self.claim is None:
+            return False
+        works = self.claim.end()
+        if self.claim.was_only_interrupted():
+            self._results = [work.result for work in works]  # type: ignore[misc] # all are over
+            return True
+        for work in works:
+            work.fail(error)
+        self.leave()
+        return False
+
+    def finish(self, results: Sequence[V]) -> None:
+        """Hand in the results of what was claimed, in its order."""
+        if self.claim is not None:
+            works = self.claim.end()
+            self.claim.was_only_interrupted()
+            self._results = [work.finish(result, self._job) for work, result in zip(works, results, strict=True)]
+
+    async def wait(self) -> tuple[dict[int, V], list[int]]:
+        """Wait for what others execute. Return all results by position, and the positions that nobody executes any
+        more, because who did was cancelled."""
+        results = dict(zip(self.claim.positions, self._results, strict=True)) if self.claim is not None else {}
+        abandoned = []
+        try:
+            for position, wait in self._waits.items():
+                await asyncio.wait((wait.result,))
+                if wait.result.cancelled():
+                    abandoned.append(position)
+                else:
+                    results[position] = wait.result.result()
+        finally:
+            self.leave()
+        return results, abandoned
+
+    def leave(self) -> None:
+        """Wait for nothing any more."""
+        for wait in self._waits.values():
+            wait.result.cancel()
+
+
+class SecondAttempt(Generic[K, V]):
+    """Second attempt at stalled work, for `job` at these positions. To be executed in a task of its own, with the
+    context of the caller that it is made for; its end is handed in with `finish` or `fail`."""
+
+    __slots__ = ("_works", "context", "job", "positions")
+
+    def __init__(self, job: Job[V], context: contextvars.Context) -> None:
+        self.job = job
+        self.context = context
+        self.positions: list[int] = []
+        self._works: list[_Work[K, V]] = []
+
+    def add(self, position: int, work: "_Work[K, V]") -> None:
+        """Make the attempt at one more key, too."""
+        self.positions.append(position)
+        self._works.append(work)
+        work.attempts += 1
+        work.repeated = True
+
+    def mark_claims(self) -> None:
+        """Note claims whose own second attempt this is: they get no other."""
+        for work in self._works:
+            if work.claim.job is self.job:
+                work.claim.tried = True
+
+    def finish(self, results: Sequence[V]) -> "list[SecondAttempt[K, V]]":
+        """Hand in the results; return the attempts to start in place of what was refused to this caller."""
+        refused = []
+        for work, result in zip(self._works, results, strict=True):
+            if self.job.was_refused(result) and work.attempts > 1:
+                work.attempts -= 1
+                work.repeated = False
+                refused.append(work)
+            else:
+                work.finish(result, self.job)
+                work.claim.interrupt()
+        return _second_attempts(refused)
+
+    def fail(self, error: BaseException) -> None:
+        """Hand in an error."""
+        for work in self._works:
+            work.fail(error)
+
+
+class _Wait(Generic[V]):
+    """A caller that waits for one key."""
+
+    __slots__ = ("context", "job", "position", "result", "tried")
 
     def __init__(self, job: Job[V], position: int, context: contextvars.Context) -> None:
         self.job = job
         self.position = position
         self.context = context
-        self.outcome: asyncio.Future[V] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[V] = asyncio.get_running_loop().create_future()
         self.tried = False
 
 
-class _Piece(Generic[K, V]):
-    """Work on one key: how many `attempts` are under way, who waits for it, and its outcome once it is `over`."""
+class _Work(Generic[K, V]):
+    """Work on one key: how many `attempts` are in flight, who waits for it, and its result once it is `over`."""
 
-    __slots__ = ("attempts", "key", "lead", "outcome", "over", "repeated", "stall", "waiting")
+    __slots__ = ("_in_flight", "_key", "attempts", "claim", "over", "repeated", "result", "stall", "waiting")
 
-    def __init__(self, key: K) -> None:
-        self.key = key
+    def __init__(self, in_flight: "dict[K, _Work[K, V]]", key: K, claim: "Claim[K, V]") -> None:
+        self._in_flight = in_flight
+        self._key = key
+        self.claim = claim
         self.attempts = 1
-        self.lead: _Lead[K, V] | None = None
-        self.outcome: V | None = None
+        self.result: V | None = None
         self.over = False
         self.repeated = False
         self.stall: Stall | None = None
-        self.waiting: list[_Want[V]] = []
+        self.waiting: list[_Wait[V]] = []
+
+    def finish(self, result: V, job: Job[V]) -> V:
+        """End an attempt with a result; return the one that counts for its caller."""
+        self.attempts -= 1
+        failed = job.has_failed(result)
+        if self.over:
+            return result if self.result is None or not failed else self.result
+        if not (failed and self.attempts):
+            self._close()
+            self.result = result
+            for wait in self.waiting:
+                if not wait.result.done():
+                    wait.result.set_result(result)
+        return result
+
+    def fail(self, error: BaseException) -> None:
+        """End an attempt with an error. It is everybody's; a caller that was cancelled leaves the work to others."""
+        self.attempts -= 1
+        if self.over or self.attempts:
+            return
+        self._close()
+        for wait in self.waiting:
+            if wait.result.done():
+                continue
+            if isinstance(error, Exception):
+                wait.result.set_exception(error)
+                wait.result.exception()  # retrieved: a caller that has gone is no unhandled error
+            else:
+                wait.result.cancel()
+
+    def _close(self) -> None:
+        self.over = True
+        del self._in_flight[self._key]
 
 
-class _Lead(Generic[K, V]):
-    """The first attempt at some pieces, in its caller's own task.
+class Claim(Generic[K, V]):
+    """Keys that one caller has claimed, at `positions`, and its first attempt at them, in its own task.
 
-    Connections and timers made in that task remember its context, and with it who is told of a stall, for long after:
-    an attempt that has ended holds nothing.
+    Connections and timers made in that task keep its context, and with it who is notified of a stall, for long after:
+    an attempt that has ended refers to nothing.
     """
 
-    __slots__ = ("cancelling", "context", "interrupted", "job", "mine", "pieces", "running", "task", "tried")
-
-    def __init__(self, job: Job[V], mine: list[int], pieces: list[_Piece[K, V]]) -> None:
+    def __init__(self, job: Job[V]) -> None:
         self.job: Job[V] | None = job
-        self.mine = mine
-        self.pieces = pieces
+        self.positions: list[int] = []
+        self.works: list[_Work[K, V]] = []
         self.context = contextvars.copy_context()
-        self.task = asyncio.current_task()
-        self.cancelling = 0 if self.task is None else self.task.cancelling()
-        self.running = True
-        self.interrupted = False
         self.tried = False
+        self._running = True
+        self._interrupted = False
+        self._task = asyncio.current_task()
+        self._cancelling = 0 if self._task is None else self._task.cancelling()
 
-    def end(self) -> None:
-        """Nobody works at it any more."""
-        self.running = False
-        self.pieces = []
+    def stalled(self, stall: Stall) -> list[SecondAttempt[K, V]]:
+        """Note that the attempt has stalled; return the second attempts that are to be started."""
+        for work in self.works:
+            work.stall = stall
+            work.waiting = [wait for wait in work.waiting if not _substitute(work, wait)]
+        return _second_attempts(self.works)
+
+    def end(self) -> "list[_Work[K, V]]":
+        """End the attempt; return its work."""
+        works, self.works = self.works, []
+        self._running = False
         self.job = None
+        return works
 
     def interrupt(self) -> None:
-        """End the attempt where others have done all of its pieces."""
-        if self.running and not self.interrupted and self.task and all(piece.over for piece in self.pieces):
-            self.interrupted = True
-            self.task.cancel()
+        """Cancel the attempt where others have done all of its work."""
+        if self._running and not self._interrupted and self._task and all(work.over for work in self.works):
+            self._interrupted = True
+            self._task.cancel()
 
     def was_only_interrupted(self) -> bool:
-        """Whether the task that ends was not cancelled by anybody else."""
-        return self.interrupted and self.task is not None and self.task.uncancel() <= self.cancelling
+        """Return whether the task was cancelled by nobody else."""
+        return self._interrupted and self._task is not None and self._task.uncancel() <= self._cancelling
 
 
-class SharedWork(Generic[K, V]):
-    """Work under way, by key, with those who wait for it. Keeps nothing once it is done."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[K, _Piece[K, V]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def run(self, keys: Sequence[K], job: Job[V]) -> tuple[list[V], int]:
-        """The outcome for every key, and for how many of them it was somebody else's.
-
-        The job is given the positions of the keys that nobody works at; its errors are shared. Where who works at a
-        key is cancelled, it is worked at anew.
-        """
-        joined = {n: key for n, key in enumerate(keys) if not self._claim(key)}
-        if not joined:
-            return list(await self._lead(keys, job, list(range(len(keys))))), 0
-        waiting = self._join(joined, job)
-        mine = [n for n in range(len(keys)) if n not in joined]
-        left = []
-        try:
-            outcomes = dict(zip(mine, await self._lead(keys, job, mine), strict=True)) if mine else {}
-            for n, outcome in waiting.items():
-                await asyncio.wait((outcome,))
-                if outcome.cancelled():
-                    left.append(n)
-                else:
-                    outcomes[n] = outcome.result()
-        finally:
-            for outcome in waiting.values():
-                outcome.cancel()  # whoever has left waits for nothing
-        if left:
-            again, _ = await self.run([keys[n] for n in left], _Rest(job, left))
-            outcomes |= dict(zip(left, again, strict=True))
-        return [outcomes[n] for n in range(len(keys))], len(joined) - len(left)
-
-    async def close(self) -> None:
-        """Wait for second attempts."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _claim(self, key: K) -> bool:
-        """Whether the work is the caller's from now on."""
-        if key in self._under_way:
-            return False
-        self._under_way[key] = _Piece(key)
-        return True
-
-    def _join(self, joined: dict[int, K], job: Job[V]) -> dict[int, asyncio.Future[V]]:
-        context = contextvars.copy_context()
-        wants = {n: _Want(job, n, context) for n in joined}
-        pieces = {n: self._under_way[key] for n, key in joined.items()}
-        for n, want in wants.items():
-            if pieces[n].stall is None or not _substitute(pieces[n], want):
-                pieces[n].waiting.append(want)
-        self._relieve([piece for piece in pieces.values() if piece.stall is not None])
-        return {n: want.outcome for n, want in wants.items()}
-
-    async def _lead(self, keys: Sequence[K], job: Job[V], mine: list[int]) -> Sequence[V]:
-        pieces = [self._under_way[keys[n]] for n in mine]
-        lead = _Lead(job, mine, pieces)
-        for piece in pieces:
-            piece.lead = lead
-
-        def stalled(stall: Stall) -> None:
-            for piece in lead.pieces:
-                piece.stall = stall
-                piece.waiting = [want for want in piece.waiting if not _substitute(piece, want)]
-            self._relieve(lead.pieces)
-
-        try:
-            outcomes = await job.work(mine, stalled)
-        except BaseException as error:
-            lead.end()
-            if lead.was_only_interrupted():
-                return [piece.outcome for piece in pieces]  # type: ignore[misc] # all are over
-            for piece in pieces:
-                self._fail(piece, error)
-            raise
-        lead.end()
-        lead.was_only_interrupted()
-        return [self._end(piece, outcome, job) for piece, outcome in zip(pieces, outcomes, strict=True)]
-
-    def _relieve(self, pieces: Sequence[_Piece[K, V]]) -> None:
-        """Make one second attempt for each piece that has stalled and that somebody waits for."""
-        chosen: dict[int, list[tuple[_Want[V], _Piece[K, V]]]] = {}
-        for piece in pieces:
-            if piece.over or piece.stall is None:
-                continue
-            want = None if piece.repeated else _first(piece)
-            if want is not None and piece.stall.repeat():
-                want.tried = piece.repeated = True
-                piece.attempts += 1
-                chosen.setdefault(id(want.job), []).append((want, piece))
-        for some in chosen.values():
-            self._start(some)
-
-    def _start(self, some: list[tuple[_Want[V], _Piece[K, V]]]) -> None:
-        for want, piece in some:
-            if piece.lead is not None and piece.lead.job is want.job:
-                piece.lead.tried = True
-        task = asyncio.create_task(self._repeat(some), name="second attempt", context=some[0][0].context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _repeat(self, some: list[tuple[_Want[V], _Piece[K, V]]]) -> None:
-        job = some[0][0].job
-        try:
-            outcomes = await job.work([want.position for want, _ in some], None)
-        except BaseException as error:
-            for _, piece in some:
-                self._fail(piece, error)
-            if not isinstance(error, Exception):
-                raise
-            return
-        refused = []
-        for (_, piece), outcome in zip(some, outcomes, strict=True):
-            if job.was_refused(outcome) and piece.attempts > 1:
-                piece.attempts -= 1
-                piece.repeated = False
-                refused.append(piece)
-            else:
-                self._end(piece, outcome, job)
-                if piece.lead is not None:
-                    piece.lead.interrupt()
-        self._relieve(refused)
-
-    def _end(self, piece: _Piece[K, V], outcome: V, job: Job[V]) -> V:
-        """An attempt has come to an outcome; gives the one that counts for its caller."""
-        piece.attempts -= 1
-        failed = job.has_failed(outcome)
-        if piece.over:
-            return outcome if piece.outcome is None or not failed else piece.outcome
-        if not (failed and piece.attempts):
-            self._close(piece)
-            piece.outcome = outcome
-            for want in piece.waiting:
-                if not want.outcome.done():
-                    want.outcome.set_result(outcome)
-        return outcome
-
-    def _fail(self, piece: _Piece[K, V], error: BaseException) -> None:
-        """An attempt has ended without an outcome."""
-        piece.attempts -= 1
-        if piece.over or piece.attempts:
-            return
-        self._close(piece)
-        for want in piece.waiting:
-            _pass_on(want.outcome, error)
-
-    def _close(self, piece: _Piece[K, V]) -> None:
-        piece.over = True
-        del self._under_way[piece.key]
-
-
-class _Rest(Generic[V]):
-    """A job at some of its positions."""
-
-    def __init__(self, job: Job[V], positions: list[int]) -> None:
-        self._job = job
-        self._positions = positions
-        self.has_failed = job.has_failed
-        self.was_refused = job.was_refused
-
-    def work(self, positions: list[int], stalled: Callable[[Stall], None] | None) -> Awaitable[Sequence[V]]:
-        return self._job.work([self._positions[n] for n in positions], stalled)
-
-    def substitute(self, position: int) -> V | None:
-        return self._job.substitute(self._positions[position])
-
-
-def _substitute(piece: _Piece[K, V], want: _Want[V]) -> bool:
-    """Whether who waits has what will do. Who leads gets nothing: its attempt goes on, and others wait for it."""
-    if want.outcome.done() or (piece.lead is not None and want.job is piece.lead.job):
+def _substitute(work: _Work[K, V], wait: _Wait[V]) -> bool:
+    """Give a waiting caller a substitute. Who has claimed it gets none: its attempt goes on, and others wait for it."""
+    if wait.result.done() or wait.job is work.claim.job:
         return False
-    found = want.job.substitute(want.position)
+    found = wait.job.substitute(wait.position)
     if found is None:
         return False
-    want.outcome.set_result(found)
+    wait.result.set_result(found)
     return True
 
 
-def _first(piece: _Piece[K, V]) -> _Want[V] | None:
-    """For whom a second attempt is made: who has waited longest and has not been refused one. Where nobody waits, for
-    who leads, if the stall holds several callers up."""
-    lead = piece.lead
-    for want in piece.waiting:
-        if not want.tried and not want.outcome.done() and (lead is None or want.job is not lead.job):
-            return want
-    if lead is None or lead.job is None or lead.tried or piece.stall is None or not piece.stall.several:
+def _second_attempts(works: Sequence[_Work[K, V]]) -> list[SecondAttempt[K, V]]:
+    """Return one second attempt for each stalled key that somebody waits for; those of one caller are one attempt."""
+    attempts: dict[int, SecondAttempt[K, V]] = {}
+    for work in works:
+        if work.over or work.stall is None or work.repeated:
+            continue
+        wait = _first_waiting(work)
+        if wait is not None and work.stall.allow_retry():
+            wait.tried = True
+            job = id(wait.job)  # of an object that the attempt refers to
+            if job not in attempts:
+                attempts[job] = SecondAttempt(wait.job, wait.context)
+            attempts[job].add(wait.position, work)
+    for attempt in attempts.values():
+        attempt.mark_claims()
+    return list(attempts.values())
+
+
+def _first_waiting(work: _Work[K, V]) -> _Wait[V] | None:
+    """Return for whom a second attempt is made: the caller that has waited longest and has not been refused one. Where
+    nobody waits, the caller that has claimed it, if the stall holds several callers up."""
+    claim = work.claim
+    for wait in work.waiting:
+        if not wait.tried and not wait.result.done() and wait.job is not claim.job:
+            return wait
+    if claim.job is None or claim.tried or work.stall is None or not work.stall.is_batch:
         return None
-    return _Want(lead.job, lead.mine[lead.pieces.index(piece)], lead.context)
-
-
-def _pass_on(outcome: asyncio.Future[V], error: BaseException) -> None:
-    """An error is everybody's; a caller that was cancelled leaves the work to the others."""
-    if outcome.done():
-        return
-    if isinstance(error, Exception):
-        outcome.set_exception(error)
-        outcome.exception()  # looked at here: whoever waits may be gone, and then it is nobody's fault
-    else:
-        outcome.cancel()
+    return _Wait(claim.job, claim.positions[claim.works.index(work)], claim.context)

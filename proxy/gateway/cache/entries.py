@@ -1,8 +1,8 @@
-"""Answers kept in memory for a while, bounded by their bytes, and how they are read for a projection.
+"""Response cache, per query. Bounded by bytes; entries expire; nothing here knows what a result means.
 
-Kept are a query's records as JSON, and the v3 items made of them for every projection that was asked for: an answer
-that comes again is copied out, neither decoded nor mapped. A projection that shows less than the records hold is made
-from them.
+An entry holds a query's records as JSON, and the v3 items made of them for every projection that was requested: a hit
+is copied out, neither decoded nor mapped. Items of a projection that shows less than the records hold are made from
+them.
 """
 
 from collections.abc import Hashable
@@ -16,57 +16,59 @@ from proxy.kit import encoding
 from proxy.kit.clock import Clock
 from proxy.mapping.compiler import CompiledObject
 
-VARIANTS_MAX = 4  # of one question: selections of which none holds the other
-OVERHEAD = 400  # bytes that an answer takes beside its JSON
+VARIANTS_MAX = 4  # of one query: selections of which none holds the other
+OVERHEAD = 400  # bytes that an entry takes beside its JSON
 
 
-class Question(NamedTuple):
-    """What is asked, whatever is shown of the answer; `context` is what mapping needs to know of it."""
+class CacheKey(NamedTuple):
+    """Key of a query, whatever is shown of its result; `context` is what mapping needs to know of the request."""
 
     key: Hashable
     context: model.MappingContext
 
 
-class Reading(NamedTuple):
-    """How records become v3 items in one projection; `key` stands for the projection."""
+class ItemRenderer(NamedTuple):
+    """Renders records as v3 items in one projection; `key` stands for the projection."""
 
     key: Hashable
     part: CompiledObject
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
-        """A JSON list of v3's objects. What fits the schema can still hold a time or an id that is none."""
+        """Return a JSON list of v3 objects. Raises UpstreamUnreadable: what fits the schema can still hold a time or an
+        id that is none."""
         try:
             return encoding.encode([self.part.map(record, context) for record in records])
         except (ValueError, OverflowError) as error:
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
 
-class Answer(NamedTuple):
-    """The answer to a question: `items` is a JSON list of v3's objects. `until`, in the clock's monotonic seconds, is
-    how long it may be given again: 0.0 not at all. `failure` is why there is none where that is not the question's own
-    `error`.
+class RenderedResult(NamedTuple):
+    """Result of a query: `items` is a JSON list of v3 objects, `details` what a search says beside them.
+
+    `until`, in the clock's monotonic seconds, is how long it is fresh: 0.0 not at all. `failure` is why there is no
+    result where that is not the query's own `error`.
     """
 
     items: bytes
     hits: int
     error: str | None = None
     failure: errors.BridgeError | None = None
-    beside: Any = None
+    details: Any = None
     until: float = 0.0
 
     @classmethod
-    def failed(cls, failure: errors.BridgeError) -> "Answer":
-        """None, for this reason."""
+    def failed(cls, failure: errors.BridgeError) -> "RenderedResult":
+        """Return the result of a query that failed."""
         return cls(b"[]", 0, failure.message, failure)
 
 
 class _Variant(NamedTuple):
-    """One selection's records, and the items made of them by projection."""
+    """Records of one selection, and the items made of them by projection."""
 
     fields: frozenset[str]
     records: bytes
     hits: int
-    beside: Any
+    details: Any
     until: float
     items: dict[Hashable, bytes]
 
@@ -75,52 +77,54 @@ class _Variant(NamedTuple):
 
 
 class ResponseCache:
-    """By question, as the settings say: for some seconds an answer is fresh, for some more it stands in where there is
-    no other."""
+    """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more."""
 
     def __init__(self, settings: config.CacheSettings, clock: Clock) -> None:
         self._seconds = settings.seconds
         self._clock = clock
-        self._kept: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(
+        self._entries: cachetools.TLRUCache[Hashable, tuple[_Variant, ...]] = cachetools.TLRUCache(
             settings.bytes,
             lambda _, variants, __: max(variant.until for variant in variants) + settings.stale_seconds,
             timer=clock.monotonic,
             getsizeof=lambda variants: sum(variant.size() for variant in variants),
         )
 
-    def get(self, question: Question, reading: Reading, *, stale: bool = False) -> Answer | None:
-        """The answer, fresh unless a `stale` one will do; a failure where this projection shows what cannot be
+    def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
+        """Return the result, fresh unless a `stale` one will do; a failure where this projection shows what cannot be
         translated."""
         now = self._clock.monotonic()
-        variants = self._kept.get(question.key, ())
+        variants = self._entries.get(key.key, ())
         for variant in variants:
-            if (stale or now < variant.until) and reading.part.fields <= variant.fields:
+            if (stale or now < variant.until) and renderer.part.fields <= variant.fields:
                 try:
-                    items = self._items(variant, variants, question, reading)
+                    items = self._items(variant, variants, key, renderer)
                 except errors.UpstreamUnreadable as failure:
-                    return None if stale else Answer.failed(failure)
-                return Answer(items, variant.hits, beside=variant.beside, until=0.0 if stale else variant.until)
+                    return None if stale else RenderedResult.failed(failure)
+                until = 0.0 if stale else variant.until
+                return RenderedResult(items, variant.hits, details=variant.details, until=until)
         return None
 
-    def keep(self, question: Question, reading: Reading, records: list[Any], answer: Answer) -> Answer:
-        """Keep an answer made of these records; gives it with its `until`."""
+    def store(
+        self, key: CacheKey, renderer: ItemRenderer, records: list[Any], result: RenderedResult
+    ) -> RenderedResult:
+        """Store a result made of these records; return it with its `until`."""
         until = self._clock.monotonic() + self._seconds
-        fields = reading.part.fields
+        fields = renderer.part.fields
         variant = _Variant(
-            fields, msgspec.json.encode(records), answer.hits, answer.beside, until, {reading.key: answer.items}
+            fields, msgspec.json.encode(records), result.hits, result.details, until, {renderer.key: result.items}
         )
-        others = [other for other in self._kept.get(question.key, ()) if not other.fields <= fields]
-        self._store(question, (variant, *others[: VARIANTS_MAX - 1]))
-        return answer._replace(until=until)
+        others = [other for other in self._entries.get(key.key, ()) if not other.fields <= fields]
+        self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
+        return result._replace(until=until)
 
-    def _items(self, variant: _Variant, variants: tuple[_Variant, ...], question: Question, reading: Reading) -> bytes:
-        items = variant.items.get(reading.key)
+    def _items(self, variant: _Variant, variants: tuple[_Variant, ...], key: CacheKey, renderer: ItemRenderer) -> bytes:
+        items = variant.items.get(renderer.key)
         if items is None:
-            items = variant.items[reading.key] = reading.items(reading.part.decode(variant.records), question.context)
-            self._store(question, variants)  # its size has changed; it may be too old by now
+            items = variant.items[renderer.key] = renderer.items(renderer.part.decode(variant.records), key.context)
+            self._put(key, variants)  # its size has changed; it may have expired by now
         return items
 
-    def _store(self, question: Question, variants: tuple[_Variant, ...]) -> None:
-        self._kept.pop(question.key, None)
-        if sum(variant.size() for variant in variants) <= self._kept.maxsize:
-            self._kept[question.key] = variants
+    def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
+        self._entries.pop(key.key, None)
+        if sum(variant.size() for variant in variants) <= self._entries.maxsize:
+            self._entries[key.key] = variants

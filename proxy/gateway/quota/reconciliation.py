@@ -16,7 +16,7 @@ from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota.accounts import BillingCalendar, QuotaAccount
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import EntryUsage, Store
-from proxy.upstream.supply_counts import Counts, SupplyCounts
+from proxy.upstream.supply_counts import PartCounts, SupplyCountsClient
 
 INTERVAL_SECONDS = 86_400.0  # between two reconciliations of an application
 LOOK_SECONDS = 60.0  # between two checks whether they are over
@@ -47,7 +47,7 @@ class Reconciler:
         self,
         store: Store,
         applications: Sequence[ReconciledApplication],
-        counts: SupplyCounts,
+        counts: SupplyCountsClient,
         clock: Clock,
         *,
         every: float = LOOK_SECONDS,
@@ -109,7 +109,7 @@ class Reconciler:
         account = application.account
         entry = account.entry(self._calendar.today())
         (before,) = await self._store.usage([entry])
-        counts = await self._counts.of(application.source.application_id, token)
+        counts = await self._counts.fetch(application.source.application_id, token)
         if counts is None:
             log.warning(
                 "usage reconciliation skipped",
@@ -119,7 +119,7 @@ class Reconciler:
         elif entry == account.entry(self._calendar.today()):  # else another period has begun meanwhile
             await self._adjust(account, before, counts)
 
-    async def _adjust(self, account: QuotaAccount, before: EntryUsage, counts: Counts) -> None:
+    async def _adjust(self, account: QuotaAccount, before: EntryUsage, counts: PartCounts) -> None:
         await self._store.adjust(before.entry, counts.used, before.uncertain)
         log.info(
             "usage reconciled",

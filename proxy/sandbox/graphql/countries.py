@@ -1,5 +1,4 @@
-"""Countries: the codes that a query may name (ISO 3166-1 alpha-2), and names and continents of those that sellers ship
-to, as SupCountry has them."""
+"""Country codes allowed in queries (ISO 3166-1 alpha-2), and names and continents of the countries sellers ship to."""
 
 from typing import NamedTuple
 
@@ -67,6 +66,6 @@ _KNOWN = {
 
 
 def country_of(code: str) -> SupCountry:
-    """The country with this code; one that is not known has its code for a name and no continent."""
+    """The country with this code; an unknown one has its code as name and no continent."""
     name, continent = _KNOWN.get(code, (code, ""))
     return SupCountry(name, code, continent)

@@ -1,7 +1,7 @@
-"""Design data for the resolvers of one request: what many fields ask at once is one REST call.
+"""Loaders of design data for the resolvers of one request, which batch the lookups of many fields into one REST call.
 
-A loader for each table and field gathers what is asked until nothing else can run, and keeps what came for the rest of
-the request. `forget` after a change.
+A DataLoader for each table and field batches lookups until no other task can run, and caches the results for the rest
+of the request. `clear` it after a mutation.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,10 +13,10 @@ from aiodataloader import DataLoader
 from proxy.sandbox.design import client, records
 
 R = TypeVar("R", bound=records.Record)
-# Values in one call: the address must not be too long for a server.
-AT_ONCE = 200
-# Characters; no id has more, and a longer one need not be asked for.
-LONGEST = 200
+# Values in one call, so that the URL does not become too long for a server.
+BATCH_SIZE = 200
+# Characters; no id has more, so a longer one is not looked up.
+MAX_ID_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class DesignLoaders:
 
     async def one(self, source: RecordSource[R], id_: str) -> R | None:
         """The record with this id, or None."""
-        if not 0 < len(id_) <= LONGEST:
+        if not 0 < len(id_) <= MAX_ID_LENGTH:
             return None
 
         async def load(ids: list[str]) -> list[R | None]:
@@ -61,9 +61,9 @@ class DesignLoaders:
 
         return cast(R | None, await self._loader(source, source.key, load).load(id_))
 
-    async def having(self, source: RecordSource[R], field: str, value: str) -> list[R]:
+    async def where(self, source: RecordSource[R], field: str, value: str) -> list[R]:
         """The records that have this value in the field."""
-        if not 0 < len(value) <= LONGEST:
+        if not 0 < len(value) <= MAX_ID_LENGTH:
             return []
 
         async def load(values: list[str]) -> list[list[R]]:
@@ -80,27 +80,28 @@ class DesignLoaders:
 
         return cast(list[R], await self._loader(source, "", load).load(""))
 
-    def forget(self) -> None:
-        """Something has changed."""
+    def clear(self) -> None:
+        """Discard cached records after a change."""
         self._loaders.clear()
 
     def _loader(
         self, source: RecordSource[Any], field: str, load: Callable[[list[str]], Awaitable[Any]]
     ) -> DataLoader[str, Any]:
-        place = (source.table, field)
-        if place not in self._loaders:
-            self._loaders[place] = DataLoader(load, max_batch_size=AT_ONCE)  # type: ignore[arg-type]
-        return self._loaders[place]
+        key = (source.table, field)
+        if key not in self._loaders:
+            self._loaders[key] = DataLoader(load, max_batch_size=BATCH_SIZE)  # type: ignore[arg-type]
+        return self._loaders[key]
 
 
 @dataclass(slots=True)
 class DesignSession:
-    """`user_id` is the token's subject, `origin` the address that the request came to."""
+    """Access to design data for one request with a user's token. `user_id` is the token's subject, `origin` the origin
+    of the request URL."""
 
     services: client.DesignClient
     user_id: str
     origin: str
-    lookups: DesignLoaders = field(init=False)
+    loaders: DesignLoaders = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lookups = DesignLoaders(self.services)
+        self.loaders = DesignLoaders(self.services)

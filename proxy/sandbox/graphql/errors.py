@@ -1,6 +1,6 @@
-"""What the query service says when it refuses: the shapes of contract graphql.md §2.2 and §3.2.
+"""Errors of the query service: the response formats of contract graphql.md §2.2 and §3.2.
 
-Every builder gives a dict ready for the "errors" list of a body. Texts marked "ours" are not in the contract.
+Builders return dicts for the "errors" list of a body. Messages marked "ours" are our choice: the contract has none.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ EXPIRED_TOKEN = "The access token has expired"  # noqa: S105 (a message)
 
 
 class ServiceError(Exception):
-    """The service behind the gateway refuses a field; the message is for the caller."""
+    """The service behind the gateway rejects a field; the message is for the client."""
 
     schema_name = SCHEMA_NAME
 
 
 class DesignError(ServiceError):
-    """The design services refuse a field."""
+    """The design services reject a field."""
 
     schema_name = DESIGN_NAME
 
 
 class RequestError(Exception):
-    """The whole request gets this answer: an HTTP status, "errors", and `data: null` or no data.
+    """The whole request fails with an HTTP status, "errors", and `data: null` or no data.
 
-    A `fixed` status is sent whatever media type the caller asks for; others are 200 in `application/json`.
+    A `fixed` status is sent in every media type; others become 200 in `application/json`.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class RequestError(Exception):
 def stitched(
     message: str, path: list[str | int], locations: list[dict[str, int]], schema_name: str = SCHEMA_NAME
 ) -> dict[str, Any]:
-    """An error of a field, as the gateway passes it on from the service behind it."""
+    """An error of a field, as the gateway forwards it from the service behind it."""
     remote = {"message": message, "path": path}
     extensions = {"remote": remote, "schemaName": schema_name}
     return {"message": message, "locations": locations, "path": path, "extensions": extensions}
 
 
 def part_limit(limit: int) -> dict[str, Any]:
-    """The part limit is used up: no path, no locations, no code."""
+    """The part limit is exceeded: no path, no locations, no code."""
     message = (
         f"You have exceeded your part limit of {limit}. Please upgrade your plan. "
         "Contact us at api@nexar.com for assistance."
@@ -58,13 +58,13 @@ def part_limit(limit: int) -> dict[str, Any]:
 
 
 def unauthorized(expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]) -> dict[str, Any]:
-    """The token is missing, not ours, or its time is over. `path` None: the document could not be read."""
+    """The token is missing, invalid or expired. `path` None: the document could not be parsed."""
     message, code = (EXPIRED_TOKEN, "AuthExpiredToken") if expired else (INVALID_TOKEN, "AuthInvalidToken")
     return _auth(message, code, path, locations, SCHEMA_NAME)
 
 
 def out_of_scope(path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
-    """The token lacks a scope that the operation needs. The contract is silent: message and code are those of the
+    """The token lacks a scope that the operation needs. The contract does not say: message and code are those of the
     service's software, Hot Chocolate (contract graphql.md §3.3)."""
     message = "The current user is not authorized to access this resource."
     return _auth(message, "AUTH_NOT_AUTHORIZED", path, locations, schema_name)
@@ -79,49 +79,49 @@ def _auth(
 
 
 def missing_feature(name: str, field: str) -> str:
-    """The text for a field outside the plan (ours)."""
+    """The message for a field outside the plan (ours)."""
     return f"You do not have access to {field}: your plan lacks the feature {name}. Please upgrade your plan."
 
 
 def bad_request(message: str, code: str, status: int = 400) -> RequestError:
-    """This is not a GraphQL request (codes of contract graphql.md §3.3)."""
+    """The request is not a GraphQL request (codes of contract graphql.md §3.3)."""
     return RequestError(status, [{"message": message, "extensions": {"code": code}}], fixed=True)
 
 
 def too_large(limit: int) -> RequestError:
-    """The body is longer than `limit` bytes (text ours; HC0010 is the code of the service's software)."""
+    """The body is longer than `limit` bytes (message ours; HC0010 is the code of the service's software)."""
     return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
 
 
 def unsupported(why: str) -> RequestError:
-    """The body is of another type (ours)."""
+    """The content type is not supported (ours)."""
     return bad_request(f"The content type must be application/json in UTF-8; {why}.", "HC0009", status=415)
 
 
 def not_acceptable(accept: str) -> RequestError:
-    """The caller takes no answer that there is (text ours; HC0063 is the code of the service's software)."""
+    """None of the media types in Accept is available (message ours; HC0063 is the code of the service's software)."""
     message = f"No media type in `Accept: {accept}` is one that can be sent: application/json is."
     return bad_request(message, "HC0063", status=406)
 
 
 def not_safe() -> RequestError:
-    """A GET asks for something else than a query; the text of the service's software, which has no code for it."""
+    """A GET is not a query; the message of the service's software, which has no code for it."""
     return RequestError(405, [{"message": "The specified operation kind is not allowed."}], fixed=True)
 
 
 def no_socket() -> RequestError:
-    """A subscription came by POST (ours)."""
+    """A subscription was sent by POST (ours)."""
     message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
     return RequestError(400, [{"message": message}], fixed=True)
 
 
 def not_persisted() -> RequestError:
-    """The document is to be one that the service keeps; it keeps none (contract graphql.md §3.3)."""
+    """A persisted query is requested; there are none (contract graphql.md §3.3)."""
     return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": "HC0020"}}])
 
 
 def timed_out(seconds: float) -> RequestError:
-    """The execution took longer; the time is written as .NET does."""
+    """The execution exceeded its timeout, which is formatted as in .NET."""
     whole, part = divmod(round(seconds * 1e7), 10**7)
     time = f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}" + (f".{part:07}" if part else "")
     message = f"The request exceeded the configured timeout of `{time}`."
@@ -129,7 +129,7 @@ def timed_out(seconds: float) -> RequestError:
 
 
 def too_complex(allowed: int) -> RequestError:
-    """The answer has more fields."""
+    """The response has more fields than `allowed`."""
     message = "The maximum allowed operation complexity was exceeded."
     return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": allowed, "code": "HC0047"}}])
 
@@ -142,7 +142,7 @@ def with_code(error: GraphQLError, code: str) -> dict[str, Any]:
 
 
 def execution_error(error: GraphQLError) -> dict[str, Any]:
-    """An error of an execution: refusals in the stitched shape; anything else without its text."""
+    """An error of an execution: a ServiceError in the stitched format, an unexpected one without its message."""
     original = error.original_error
     if isinstance(original, ServiceError):
         return stitched(str(original), error.path or [], locations_of(error), original.schema_name)
@@ -153,12 +153,12 @@ def execution_error(error: GraphQLError) -> dict[str, Any]:
 
 
 def locations_of(error: GraphQLError) -> list[dict[str, int]]:
-    """Where in the document."""
+    """The locations of an error in the document."""
     return [{"line": place.line, "column": place.column} for place in error.locations or ()]
 
 
 def variable_error(error: GraphQLError) -> dict[str, Any]:
-    """A value of a variable does not fit; an error without a place is about the operation and has no code."""
+    """An invalid value of a variable; an error without a location is about the operation and has no code."""
     if not error.nodes:
         return {**error.formatted}
     return with_code(error, "HC0018" if "of non-null type" in error.message else "HC0016")

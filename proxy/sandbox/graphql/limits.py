@@ -1,7 +1,7 @@
-"""The caps of the supply queries (contract graphql.md §2.1): pure, from arguments to what is wrong with them.
+"""Limits of the arguments of supply queries (contract graphql.md §2.1).
 
-`limit + start <= 1 100` needs no check of its own: both ranges at their ends give exactly that. The texts
-for too many parts, queries and ids are ours; those of the two ranges are the service's.
+`limit + start <= 1 100` needs no check of its own: both ranges at their ends give exactly that. The
+messages for too many parts, queries and ids are our choice; those of the two ranges are the service's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ SEARCHES = frozenset({"supSearch", "supSearchMpn"})
 
 
 def violations(field: str, arguments: Mapping[str, Any]) -> list[str]:
-    """One text for each cap that the arguments of a root field go over."""
+    """One message for each limit that the arguments of a root field exceed."""
     found = _of_field(field, arguments)
     return found + _market(arguments) if field.startswith("sup") else found
 

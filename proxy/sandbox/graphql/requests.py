@@ -1,5 +1,5 @@
-"""The parameters of a request, from a body or a URL, as one frozen value (GraphQL over HTTP, "GraphQLRequest"; contract
-graphql.md §3.1). Batches are not taken; `extensions` may be sent, and only a persisted query is looked for in them.
+"""GraphQL requests: parsing the parameters from a body or a URL (GraphQL over HTTP, "GraphQLRequest"; contract
+graphql.md §3.1). Batches are not supported; of `extensions` only a persisted query is read.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ CHARSETS = frozenset({"utf-8", "utf8"})
 
 @dataclass(frozen=True, slots=True)
 class GraphQLRequest:
-    """What a client asks: the document's text and the values of its variables. `safe`: it may change nothing."""
+    """A request: the document and the values of its variables. `safe`: it must not be a mutation (HTTP GET)."""
 
     query: str
     variables: dict[str, Any]
@@ -27,7 +27,7 @@ class GraphQLRequest:
 
 
 def check_type(content_type: str | None, charset: str | None) -> None:
-    """Raises RequestError (415) for a body that is not said to be JSON in UTF-8."""
+    """Raises RequestError (415) for a content type other than JSON in UTF-8."""
     given = (content_type or "").partition(";")[0].strip()
     if given.lower() != CONTENT_TYPE:
         raise errors.unsupported(f"it is `{given}`" if given else "the request has none")
@@ -36,7 +36,7 @@ def check_type(content_type: str | None, charset: str | None) -> None:
 
 
 def parse_body(body: bytes) -> GraphQLRequest:
-    """The request in `body`. Raises RequestError (400) for anything that is none."""
+    """The request in a body. Raises RequestError (400) for an invalid one."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -49,8 +49,8 @@ def parse_body(body: bytes) -> GraphQLRequest:
 
 
 def parse_url(given: MultiMapping[str]) -> GraphQLRequest:
-    """The request in the parameters of a URL: those that are objects as JSON text, one that is empty as if it were not
-    there. Raises RequestError (400)."""
+    """The request in the query string of a URL: objects are JSON text, empty parameters are ignored. Raises
+    RequestError (400)."""
     content: dict[str, Any] = {}
     for name in PARAMETERS:
         values = [value for value in given.getall(name, []) if value]

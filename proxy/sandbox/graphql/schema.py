@@ -1,7 +1,8 @@
-"""The schema of the query service with its resolvers: schema.graphql and the tables of the resolver
-modules, joined.
+"""The executable schema of the query service: schema.graphql and design.graphql joined with the resolvers.
 
-Called once at start. A resolver for a field that the schema lacks is an error there.
+A resolver for a field that the schema lacks is an error at start. A field may need a feature of the plan (contract
+graphql.md §6); the message of that error is our choice. Without the feature LIFECYCLE no field is rejected: lifecycle
+attributes are omitted from `specs` and `specAggs`. INVENTORY_HISTORY has no field in the schema.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +50,7 @@ REQUIRED_FEATURES = {
     ("SupPart", "bestDatasheet"): "DATASHEETS",
     ("SupPart", "referenceDesigns"): "DATASHEETS",
     ("SupPart", "cad"): "CAD_MODELS",
-    # Internal, but nobody is to get around the plan by it.
+    # Internal fields with the same data must not bypass the plan.
     ("SupPartExtras", "datasheetUrls"): "DATASHEETS",
     ("SupPartExtras", "parameters"): "TECH_SPECS",
     ("SupPartExtras", "technicalDetails"): "TECH_SPECS",
@@ -67,7 +68,7 @@ def needs_feature(type_name: str, field_name: str) -> bool:
 
 
 def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldResolver) -> GraphQLFieldResolver:
-    """The resolver behind its gate; itself where there is none."""
+    """The resolver with a check of the required feature; unchanged if the field needs none."""
     feature = REQUIRED_FEATURES.get((type_name, field_name))
     if feature is None:
         return resolver
@@ -91,9 +92,9 @@ DESIGN = (
     design_mutations,
 )
 TABLES = (parts, offers, companies, search, aggregations, internals, administration, *DESIGN)
-# Types whose values are views around a record.
-VIEWED = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
-# Fields that are read from an attribute of another name.
+# Types whose values are views of a record.
+VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
+# Fields that are read from an attribute with another name.
 _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
 
 
@@ -121,14 +122,14 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
 
 @lru_cache(maxsize=1)
 def _valid(sdl: str) -> DocumentNode:
-    """Read and checked once: both take longer than all else at a sandbox's start. Nobody changes a document."""
+    """The parsed and validated SDL. Cached, because this takes longer than all else at start; nobody modifies it."""
     document = parse(sdl)
     assert_valid_sdl(document)
     return document
 
 
-def places(schema: GraphQLSchema) -> frozenset[str]:
-    """Every field that could be missing, as Type.field: not the only one of its type."""
+def removable_fields(schema: GraphQLSchema) -> frozenset[str]:
+    """Every field that a fault may remove, as Type.field: all but the only field of a type."""
     return frozenset(
         f"{kind.name}.{name}"
         for kind in schema.type_map.values()
@@ -147,21 +148,21 @@ def _joined() -> dict[tuple[str, str], GraphQLFieldResolver]:
 
 
 def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQLFieldResolver]) -> None:
-    prefix = "record." if kind.name in VIEWED else ""
+    prefix = "record." if kind.name in VIEW_TYPES else ""
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
         attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake_case(name)
-        field.resolve = with_feature_check(kind.name, name, resolver or _reader(attribute))
-        _shorten(field, attribute, resolver is None and not needs_feature(kind.name, name))
+        field.resolve = with_feature_check(kind.name, name, resolver or _attribute_resolver(attribute))
+        _set_leaf_reader(field, attribute, resolver is None and not needs_feature(kind.name, name))
 
 
-def _shorten(field: GraphQLField, attribute: str, plain: bool) -> None:
-    short = executor.leaf_reader(field, attribute) if plain else None
-    if short is not None:
-        field.extensions[executor.LEAF] = short
+def _set_leaf_reader(field: GraphQLField, attribute: str, plain: bool) -> None:
+    reader = executor.leaf_reader(field, attribute) if plain else None
+    if reader is not None:
+        field.extensions[executor.LEAF] = reader
 
 
-def _reader(attribute: str) -> GraphQLFieldResolver:
+def _attribute_resolver(attribute: str) -> GraphQLFieldResolver:
     read = attrgetter(attribute)
 
     def resolve(source: Any, _info: context.Info, **_arguments: Any) -> Any:
@@ -178,26 +179,26 @@ def _open_object(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVariant:
-    """A schema, and documents as they are read by it."""
+    """A schema with a cache of documents: validity depends on the schema."""
 
     schema: GraphQLSchema
     documents: documents.DocumentCache
 
 
 class SchemaVariants:
-    """The whole one, and the last that lacked something."""
+    """The complete schema, and the last variant without some fields."""
 
     def __init__(self, built: GraphQLSchema) -> None:
         self.whole = SchemaVariant(built, documents.DocumentCache(built))
-        self._lacking: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.whole)
+        self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.whole)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
-        """The whole one, or the one without these fields."""
+        """The complete schema, or the variant without these fields."""
         return self.without(missing) if missing else self.whole
 
     def without(self, missing: frozenset[str]) -> SchemaVariant:
-        """The surface without these fields (Type.field)."""
-        if self._lacking[0] != missing:
+        """The variant without these fields (Type.field)."""
+        if self._reduced[0] != missing:
             built = build(missing)
-            self._lacking = (missing, SchemaVariant(built, documents.DocumentCache(built)))
-        return self._lacking[1]
+            self._reduced = (missing, SchemaVariant(built, documents.DocumentCache(built)))
+        return self._reduced[1]

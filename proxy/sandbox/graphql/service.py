@@ -80,7 +80,7 @@ class PreparedOperation:
             raise TypeError("an event is executed by another executor")
         prepared.budget = budget
         if self.resolver_context.design is not None:
-            self.resolver_context.design.lookups.forget()
+            self.resolver_context.design.loaders.clear()
         return replace(self, prepared=prepared)
 
 

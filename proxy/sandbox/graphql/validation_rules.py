@@ -1,7 +1,8 @@
-"""Validation: the rules of the GraphQL specification, in the words of the service (contract graphql.md §3.3).
+"""Validation rules of the GraphQL specification, with the messages of the service (contract graphql.md §3.3).
 
-One rule is looser than the specification: an object may be selected without sub-fields (the executor then
-gives it no content). Rules without an own text in the contract keep the words of graphql-core.
+One rule is looser than the specification: an object may be selected without sub-fields (it is then null). Rules without
+a message in the contract keep that of graphql-core. In literals only what is in the document is checked: the type of a
+variable is checked where it is declared, its value when the request is executed.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ from graphql.validation.rules.variables_in_allowed_position import allowed_varia
 def literal_errors(
     node: ValueNode, expected: GraphQLInputType, argument: str, specification: str
 ) -> Iterator[GraphQLError]:
-    """Everything in the literal `node` that does not fit the type `expected`."""
+    """The errors of a literal `node` for the type `expected`."""
     if isinstance(node, VariableNode):
         return
     bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
@@ -148,7 +149,7 @@ class KnownArgumentNames(KnownArgumentNamesRule):
 
 
 class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
-    """Every required argument is there."""
+    """Every required argument is given."""
 
     def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
         field = self.context.get_field_def()
@@ -160,7 +161,7 @@ class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
 
 
 class ScalarLeafs(ScalarLeafsRule):
-    """A value has no sub-fields. That an object needs some is not said here."""
+    """A scalar has no sub-fields. Unlike in the specification an object may have none, too."""
 
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
         kind = self.context.get_type()
@@ -182,7 +183,7 @@ class ScalarLeafs(ScalarLeafsRule):
 
 
 class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
-    """Literals fit their places; variables are the business of others."""
+    """Literals fit the types of their arguments. Variables are checked by other rules."""
 
     def enter_argument(self, node: ArgumentNode, *_args: Any) -> VisitorAction:
         argument = self.context.get_argument()
@@ -212,10 +213,10 @@ class NoUnusedVariables(NoUnusedVariablesRule):
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
         used = {usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation)}
         declared = (node.variable.name.value for node in operation.variable_definitions or ())
-        idle = [name for name in declared if name not in used]
-        if idle:
+        unused = [name for name in declared if name not in used]
+        if unused:
             extensions = {"specifiedBy": SPECIFICATION + "All-Variables-Used"}
-            message = f"The following variables were not used: {', '.join(idle)}."
+            message = f"The following variables were not used: {', '.join(unused)}."
             self.report_error(GraphQLError(message, operation, extensions=extensions))
 
 
@@ -242,7 +243,7 @@ class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
             self.report_error(GraphQLError(message, [definition, usage.node], extensions=extensions))
 
 
-OWN = (
+SERVICE_RULES = (
     FieldsOnCorrectType,
     KnownArgumentNames,
     ProvidedRequiredArguments,
@@ -253,6 +254,6 @@ OWN = (
     VariablesInAllowedPosition,
 )
 RULES = (
-    *(next((own for own in OWN if issubclass(own, rule)), rule) for rule in specified_rules),
+    *(next((own for own in SERVICE_RULES if issubclass(own, rule)), rule) for rule in specified_rules),
     *recommended_rules,
 )

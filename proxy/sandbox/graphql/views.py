@@ -1,21 +1,19 @@
-"""Records of the catalog as one request sees them: with its country and currency, and the links that the
-site adds.
+"""Catalog records in the market of one request: with its country and currency.
 
-Fields that a view does not have itself are read from its `record`. Made by resolvers, never kept.
+Fields that a view does not have itself are read from its `record`.
 """
 
 import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import records
-from proxy.sandbox.catalog import search_hits as ranking
+from proxy.sandbox.catalog import records, search_hits
 from proxy.sandbox.graphql import distributors
 
 
 class Market(NamedTuple):
-    """Whose offers are shown (ISO 3166 alpha-2) and what prices are converted to (ISO 4217). `live`: sellers are asked
-    for data of this moment."""
+    """Country whose offers are shown (ISO 3166 alpha-2) and currency of converted prices (ISO 4217). `live`: a request
+    for live data of sellers."""
 
     country: str
     currency: str
@@ -23,18 +21,18 @@ class Market(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from other markets, whatever the time."""
+        """Identifies the market in cache ids, independent of the time."""
         return (self.country, self.currency, *(self.live.customer_of if self.live else ()))
 
 
 def cache_id(*parts: object) -> str:
-    """An opaque key, the same for the same object."""
+    """An opaque id that is the same for the same object."""
     return hashlib.blake2b(":".join(map(str, parts)).encode(), digest_size=12).hexdigest()
 
 
 @dataclass(slots=True, eq=False)
 class PartView:
-    """A part in a market. Two views of one part are two part objects of an answer."""
+    """A part in a market. Two views of one part are two part objects of a response, and billed twice."""
 
     record: records.Part
     market: Market
@@ -42,7 +40,7 @@ class PartView:
 
 @dataclass(slots=True, eq=False)
 class SellerView:
-    """What a seller lists of a part."""
+    """A seller's offers of a part."""
 
     record: records.SellerOffers
     part: PartView
@@ -50,7 +48,7 @@ class SellerView:
 
 @dataclass(slots=True, eq=False)
 class OfferView:
-    """One offer of a seller. `breaks` are the price breaks to show; `is_custom_pricing`: they are the caller's own."""
+    """One offer of a seller. `breaks` are the price breaks to show; `is_custom_pricing`: they are the client's own."""
 
     record: records.Offer
     seller: SellerView
@@ -59,7 +57,7 @@ class OfferView:
 
 
 class PriceView(NamedTuple):
-    """A price break with its conversion; `key` tells it from all others."""
+    """A price break with its converted price; `key` identifies it in cache ids."""
 
     key: tuple[object, ...]
     quantity: int
@@ -72,7 +70,7 @@ class PriceView(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SupPartMatch:
-    """The answer to one query of supMultiMatch."""
+    """The result of one query of supMultiMatch."""
 
     reference: str | None
     hits: int
@@ -91,9 +89,9 @@ class SupPartResult:
 
 @dataclass(slots=True, eq=False)
 class SupPartResultSet:
-    """The answer to a search: all hits ranked, the page of them, and what was asked."""
+    """The result of a search: all hits, a page of them, query and conditions."""
 
-    ranked: ranking.SearchHits
+    hits: search_hits.SearchHits
     page: tuple[SupPartResult, ...]
     query: str
     conditions: records.SearchConditions

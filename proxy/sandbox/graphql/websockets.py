@@ -1,8 +1,8 @@
-"""GraphQL over a WebSocket: the protocol graphql-transport-ws, which subscriptions need and other operations may use
+"""GraphQL over WebSocket: the protocol graphql-transport-ws, which subscriptions need and other operations may use
 (https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md).
 
-The token comes in the payload of `connection_init`, as `Authorization` or `token`, or in the headers of the request, as
-with HTTP. It is looked at with each operation, so that one that has expired meanwhile is refused.
+The token is in the payload of `connection_init`, as `Authorization` or `token`, or in the headers of the request, as
+with HTTP. It is checked for each operation, so that one that has expired meanwhile is rejected.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from proxy.sandbox.graphql import errors, requests, service
 from proxy.sandbox.injection import exchanges
 
 PROTOCOL = "graphql-transport-ws"
-# Seconds until `connection_init`, and bytes of a message; ours.
-PATIENCE = 10.0
+# Seconds until `connection_init`, and bytes of a message; our choice.
+INIT_TIMEOUT_SECONDS = 10.0
 MAX_MESSAGE = 2**20
-BAD_REQUEST, UNAUTHORIZED, INIT_TIMEOUT, TAKEN, INIT_TWICE = 4400, 4401, 4408, 4409, 4429
+BAD_REQUEST, UNAUTHORIZED, INIT_TIMEOUT, DUPLICATE_ID, INIT_TWICE = 4400, 4401, 4408, 4409, 4429
 NO_PROTOCOL = 4406
 GOING_AWAY = 1001
 # Bytes of the reason in a close frame.
-LONGEST_REASON = 123
+MAX_REASON = 123
 
 
 class CloseError(Exception):
-    """The caller has broken the protocol: the socket is closed with this code."""
+    """The client violated the protocol: the socket is closed with this code."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -35,42 +35,42 @@ class CloseError(Exception):
 
 
 def is_upgrade(request: web.Request) -> bool:
-    """Whether a GET wants a socket."""
+    """Whether a GET requests a WebSocket."""
     return request.headers.get("Upgrade", "").lower() == "websocket"
 
 
 class WebSocketTransport:
-    """The handler."""
+    """The request handler, with all open sockets."""
 
     def __init__(self, queries: service.QueryService, watch: exchanges.ExchangeMiddleware) -> None:
         self._queries, self._watch = queries, watch
         self._open: set[web.WebSocketResponse] = set()
 
     async def close(self, _app: web.Application) -> None:
-        """End all of them: the service stops."""
+        """Close all sockets when the service stops."""
         for socket in tuple(self._open):
             await socket.close(code=GOING_AWAY, message=b"The service stops")
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """One socket, until either side closes it."""
+        """Serve one socket until either side closes it."""
         socket = web.WebSocketResponse(protocols=(PROTOCOL,), max_msg_size=MAX_MESSAGE)
         await socket.prepare(request)
         self._open.add(socket)
-        talk = _Talk(self._queries, self._watch, socket, request)
+        connection = _Connection(self._queries, self._watch, socket, request)
         try:
-            await talk.go()
+            await connection.run()
         except ConnectionError:
             return socket
         except CloseError as broken:
-            await socket.close(code=broken.code, message=_short(broken.reason))
+            await socket.close(code=broken.code, message=_close_reason(broken.reason))
         finally:
             self._open.discard(socket)
-            await talk.end()
+            await connection.cancel()
         return socket
 
 
-class _Talk:
-    """One socket's conversation: its operations run side by side, each in a task."""
+class _Connection:
+    """One socket with its operations, which run concurrently, each in a task."""
 
     def __init__(
         self,
@@ -82,39 +82,39 @@ class _Talk:
         self._queries, self._watch, self._socket = queries, watch, socket
         self._request, self._token = request, access_token(request.headers)
         self._running: dict[str, asyncio.Task[None]] = {}
-        # All of them, also those that are saying their last word.
+        # Includes tasks whose operation has finished but which are still sending the last message.
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def go(self) -> None:
-        """Listen, until the caller closes. Raises CloseError."""
+    async def run(self) -> None:
+        """Handle messages until the client closes. Raises CloseError."""
         if self._socket.ws_protocol != PROTOCOL:
             raise CloseError(NO_PROTOCOL, "Subprotocol not acceptable")
         try:
-            async with asyncio.timeout(PATIENCE):
-                begun = await self._begin()
+            async with asyncio.timeout(INIT_TIMEOUT_SECONDS):
+                is_open = await self._wait_for_init()
         except TimeoutError:
             raise CloseError(INIT_TIMEOUT, "Connection initialisation timeout") from None
-        if begun:
+        if is_open:
             async for message in self._socket:
-                await self._heed(_read(message))
+                await self._handle(_read(message))
 
-    async def end(self) -> None:
-        """Stop what is running."""
+    async def cancel(self) -> None:
+        """Cancel all running operations."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _begin(self) -> bool:
-        """Wait for `connection_init`, before which there may be pings; whether it came before the caller closed."""
+    async def _wait_for_init(self) -> bool:
+        """Wait for `connection_init`, responseing pings; return False if the client closed before."""
         async for message in self._socket:
-            said = _read(message)
-            match said["type"]:
+            parsed = _read(message)
+            match parsed["type"]:
                 case "connection_init":
-                    await self._init(said)
+                    await self._init(parsed)
                     return True
                 case "ping" | "pong":
-                    await self._heed(said)
+                    await self._handle(parsed)
                 case "subscribe":
                     raise CloseError(UNAUTHORIZED, "Unauthorized")
                 case _:
@@ -132,7 +132,7 @@ class _Talk:
             )
         await self._send({"type": "connection_ack"})
 
-    async def _heed(self, message: dict[str, Any]) -> None:
+    async def _handle(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "ping":
                 await self._send({"type": "pong"})
@@ -152,12 +152,12 @@ class _Talk:
         if not isinstance(id_, str) or not id_:
             raise CloseError(BAD_REQUEST, "A subscribe message must have an id")
         if id_ in self._running:
-            raise CloseError(TAKEN, f"Subscriber for {id_[:50]} already exists")
+            raise CloseError(DUPLICATE_ID, f"Subscriber for {id_[:50]} already exists")
         try:
-            asked = requests.parse_body(orjson.dumps(message.get("payload")))
-        except errors.RequestError as refused:
-            raise CloseError(BAD_REQUEST, refused.errors[0]["message"]) from None
-        task = asyncio.create_task(self._run(id_, asked), name="GraphQL operation on a socket")
+            graphql_request = requests.parse_body(orjson.dumps(message.get("payload")))
+        except errors.RequestError as error:
+            raise CloseError(BAD_REQUEST, error.errors[0]["message"]) from None
+        task = asyncio.create_task(self._run(id_, graphql_request), name="GraphQL operation on a socket")
         self._running[id_] = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -169,18 +169,18 @@ class _Talk:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _run(self, id_: str, asked: requests.GraphQLRequest) -> None:
-        """Send what comes of an operation, until it is over."""
+    async def _run(self, id_: str, graphql_request: requests.GraphQLRequest) -> None:
+        """Send the responses of an operation until it is finished."""
         try:
             with self._watch.record("graphql", self._request) as exchange:
-                answers = self._queries.stream(asked, self._token, exchange)
-                async with contextlib.aclosing(answers):
-                    async for answer in answers:
-                        exchange.entry.status = answer.status
-                        if "data" not in answer.body:
-                            await self._finish({"id": id_, "type": "error", "payload": answer.body["errors"]})
+                responses = self._queries.stream(graphql_request, self._token, exchange)
+                async with contextlib.aclosing(responses):
+                    async for response in responses:
+                        exchange.entry.status = response.status
+                        if "data" not in response.body:
+                            await self._finish({"id": id_, "type": "error", "payload": response.body["errors"]})
                             return
-                        await self._send({"id": id_, "type": "next", "payload": answer.body})
+                        await self._send({"id": id_, "type": "next", "payload": response.body})
             await self._finish({"id": id_, "type": "complete"})
         except ConnectionError:
             return
@@ -189,7 +189,7 @@ class _Talk:
                 del self._running[id_]
 
     async def _finish(self, message: dict[str, Any]) -> None:
-        """The last message of an operation. Its id is free when the caller reads that, not some time after."""
+        """Send the last message of an operation. Its id can be reused as soon as the client has received that."""
         self._running.pop(message["id"], None)
         await self._send(message)
 
@@ -197,13 +197,13 @@ class _Talk:
         await self._socket.send_str(orjson.dumps(message).decode())
 
 
-def _short(reason: str) -> bytes:
-    """As much as a close frame holds (RFC 6455 §5.5), cut between characters."""
-    return reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
+def _close_reason(reason: str) -> bytes:
+    """The reason, cut between characters to the maximum of a close frame (RFC 6455 §5.5)."""
+    return reason.encode()[:MAX_REASON].decode(errors="ignore").encode()
 
 
 def access_token(headers: Any) -> str | None:
-    """From `Authorization: Bearer` or from `token`, which some clients of the service use."""
+    """The access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
     kind, _, value = headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return str(value).strip()
@@ -212,7 +212,7 @@ def access_token(headers: Any) -> str | None:
 
 
 def _read(message: Any) -> dict[str, Any]:
-    """Raises CloseError for what is no message of the protocol."""
+    """Parse a message. Raises CloseError for an invalid one."""
     try:
         content = orjson.loads(message.data if message.type is WSMsgType.TEXT else b"")
     except orjson.JSONDecodeError:

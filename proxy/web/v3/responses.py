@@ -10,7 +10,7 @@ from multidict import istr
 
 from proxy import errors
 from proxy.gateway.quota.reservations import QuotaStatus
-from proxy.gateway.receipt import Receipt
+from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit import encoding
 from proxy.kit.aiohttp_internals.response import PreparedResponse
 from proxy.web.v3.parameters import ResponseFormat
@@ -68,12 +68,12 @@ def response(body: EncodedBody, status: int = 200) -> web.Response:
     return PreparedResponse(body=body.body, status=status, headers=body.headers)
 
 
-def add_usage_headers(response: web.Response, receipt: Receipt, status: QuotaStatus) -> web.Response:
+def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status: QuotaStatus) -> web.Response:
     """Add the request's cache status and cost, and the client's quota: in parts, and seconds to its reset."""
     headers = response.headers
-    if receipt.source is not None:
-        headers[X_CACHE] = receipt.source
-    headers[X_COST] = str(receipt.cost)
+    if metadata.source is not None:
+        headers[X_CACHE] = metadata.source
+    headers[X_COST] = str(metadata.cost)
     headers[X_USED] = str(status.used)
     if status.limit is not None:
         headers[X_LIMIT] = str(status.limit)

@@ -10,10 +10,11 @@ from aiohttp import web
 from proxy import bounds, errors, model
 from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import Answer
-from proxy.gateway.pipeline import Caller, Pipeline
+from proxy.gateway.cache.entries import RenderedResult
+from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.quota.reservations import QuotaStatus
-from proxy.gateway.receipt import HIT, Receipt
+from proxy.gateway.response_metadata import HIT, ResponseMetadata
 from proxy.kit.encoding import RawJson
 from proxy.mapping.loader import Mappings
 from proxy.planning import match_queries
@@ -28,8 +29,8 @@ log = structlog.get_logger()
 
 # For the log line, the error response and the shadow, which see the request after its handler.
 CLIENT = web.RequestKey("client", Client)
-RECEIPT = web.RequestKey("receipt", Receipt)
-USAGE = web.RequestKey("usage", tuple[Receipt, QuotaStatus])  # of a failed request that has used parts
+METADATA = web.RequestKey("metadata", ResponseMetadata)
+USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ActionHandler = Callable[[Endpoint, "AuthenticatedRequest"], Awaitable[Any]]
@@ -41,7 +42,7 @@ class AuthenticatedRequest(NamedTuple):
     request: web.Request
     parameters: Parameters
     client: Client
-    receipt: Receipt
+    metadata: ResponseMetadata
     started: float
 
 
@@ -97,53 +98,55 @@ class V3Routes:
             request[CLIENT] = client
             await self._pipeline.admit(client)
             response_format = parameters.response_format()
-            request[RECEIPT] = receipt = Receipt(started)
+            request[METADATA] = metadata = ResponseMetadata(started)
             try:
-                result = await action(endpoint, AuthenticatedRequest(request, parameters, client, receipt, started))
+                result = await action(endpoint, AuthenticatedRequest(request, parameters, client, metadata, started))
             except errors.BridgeError as error:
-                if receipt.cost or isinstance(error, errors.QuotaExhausted):
-                    request[USAGE] = receipt, self._pipeline.standing(client)
+                if metadata.cost or isinstance(error, errors.QuotaExhausted):
+                    request[USAGE] = metadata, self._pipeline.quota_status(client)
                 raise
             executed = self._clock.monotonic()
             body = responses.encode_body(responses.encode_json(result, response_format), response_format, gzip)
-            if receipt.unsupported:
-                body = body._replace(headers=body.headers | unsupported.header(receipt.unsupported))
-            self._store(request.raw_path, gzip, EncodedResponse(body, receipt.answers, client, receipt.until), receipt)
-            response = self._response(body, client, receipt)
+            if metadata.unsupported:
+                body = body._replace(headers=body.headers | unsupported.header(metadata.unsupported))
+            self._store(
+                request.raw_path, gzip, EncodedResponse(body, metadata.results, client, metadata.until), metadata
+            )
+            response = self._response(body, client, metadata)
             self._metrics.observe_stage("reply", executed)
             return response
 
         return handle
 
-    def _store(self, target: str, gzip: bool, response: EncodedResponse, receipt: Receipt) -> None:
+    def _store(self, target: str, gzip: bool, response: EncodedResponse, metadata: ResponseMetadata) -> None:
         """Cache a response of which nothing was sent upstream, and remember any with cacheable results."""
-        if receipt.source == "hit":
+        if metadata.source == "hit":
             self._cache.store(target, gzip, response)
-        if receipt.until and receipt.source not in (None, "stale"):
-            self._cache.mark_answered(target, receipt.until)
+        if metadata.until and metadata.source not in (None, "stale"):
+            self._cache.mark_answered(target, metadata.until)
 
     async def _from_cache(self, cached: EncodedResponse, request: web.Request) -> web.Response:
         """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""
         self._authenticator.check(request, cached.client)
-        request[CLIENT], request[RECEIPT] = cached.client, HIT
+        request[CLIENT], request[METADATA] = cached.client, HIT
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
         self._metrics.queries["hit",] += cached.results
         return self._response(cached.body, cached.client, HIT)
 
-    def _response(self, body: EncodedBody, client: Client, receipt: Receipt) -> web.Response:
+    def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
         """A 200, with the headers of usage where parts were requested."""
         response = responses.response(body)
         if unsupported.HEADER in body.headers:
             log.warning("parameters ignored", parameters=body.headers[unsupported.HEADER])
-        if receipt.source is not None:
-            return responses.add_usage_headers(response, receipt, self._pipeline.standing(client))
+        if metadata.source is not None:
+            return responses.add_usage_headers(response, metadata, self._pipeline.quota_status(client))
         return response
 
     async def _match(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
         raws = match_queries.decode(received.parameters.text("queries"))
-        received.receipt.unsupported = tuple(match_queries.unknown_keys(raws))
+        received.metadata.unsupported = tuple(match_queries.unknown_keys(raws))
         request = model.PartsMatchRequest(tuple(map(match_queries.parse, raws)), received.parameters.flag("exact_only"))
         answers = await self._pipeline.match_parts(self._caller(endpoint, received), request)
         return match_response(raws, request, answers, self._msec(received))
@@ -187,7 +190,7 @@ class V3Routes:
             return {uid: RawJson(part) for uid, part in found.items()}
         return await self._pipeline.listed(caller, endpoint.object, uids)
 
-    def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> Caller:
+    def _caller(self, endpoint: Endpoint, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
         application = received.client.application
         projection = received.parameters.projection(application.features, self._mappings, endpoint.object)
@@ -195,14 +198,14 @@ class V3Routes:
         if projection.slices:
             context = msgspec.structs.replace(context, cuts=projection.slices)
         self._metrics.observe_stage("parse", received.started)
-        return Caller(received.client, projection.projection, context, received.receipt)
+        return GatewayRequest(received.client, projection.projection, context, received.metadata)
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)
 
 
 def match_response(
-    raws: list[Any], request: model.PartsMatchRequest, answers: list[Answer], msec: int
+    raws: list[Any], request: model.PartsMatchRequest, answers: list[RenderedResult], msec: int
 ) -> dict[str, Any]:
     """Body of /parts/match (contract v3-rest.md §3.6). `answers` are the results of the queries, in their order."""
     return {

@@ -10,7 +10,7 @@ REFUSED = "HTTP 403: Forbidden request"  # the words of v3 (contract v3-rest.md 
 CONFIG = """
 upstream: sandbox
 store: "memory:"
-applications: {{demo: {{apikeys: ["EXAMPLE_KEY"], shadow: {{share: 1, answer: old}}}}}}
+applications: {{demo: {{apikeys: ["EXAMPLE_KEY"], shadow: {{share: 1, response: old}}}}}}
 shadow: {{old_url: "{old}", rate: 0}}
 """
 

@@ -34,7 +34,7 @@ store: {store}
 applications:
   limited: {{client_id: limited, client_secret: secret-1, apikeys: [KEY-limited], parts: {LIMIT}, period: lifetime}}
   unlimited: {{client_id: unlimited, client_secret: secret-1, apikeys: [KEY-unlimited]}}
-answers: {{seconds: 0}}
+cache: {{seconds: 0}}
 log: {{level: error}}
 """)
     return file

@@ -37,7 +37,7 @@ def test_nothing_but_addresses_and_credentials_is_changed() -> None:
 def test_what_a_row_changes_is_in_its_name() -> None:
     made = processes.configuration(9, Path("/state"), processes.ALONE)
     assert _changed(made) == {**ADDRESSES, **processes.ALONE}
-    assert processes.written(processes.ALONE) == "sharing.enabled: false, answers.seconds: 0"
+    assert processes.written(processes.ALONE) == "coalescing.enabled: false, cache.seconds: 0"
     assert processes.written({}) == "as shipped"
 
 

@@ -1,6 +1,7 @@
 """What a configuration file becomes, and what is said of the mistakes in one."""
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from proxy import config, errors
+from proxy.config import mistakes
 
 SANDBOX = """\
 applications:
@@ -109,9 +111,9 @@ def test_an_empty_block_is_all_defaults(load: Any) -> None:
     assert load("listen:\n" + SANDBOX).listen == config.ListenSettings()
 
 
-@pytest.mark.parametrize("answers, kept", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
-def test_answers_are_kept_unless_either_number_is_zero(load: Any, answers: str, kept: bool) -> None:
-    assert load(f"answers: {{{answers}}}\n{SANDBOX}").answers.kept is kept
+@pytest.mark.parametrize("cache, enabled", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
+def test_the_cache_is_disabled_by_zero_seconds_or_bytes(load: Any, cache: str, enabled: bool) -> None:
+    assert load(f"cache: {{{cache}}}\n{SANDBOX}").cache.enabled is enabled
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_answers_are_kept_unless_either_number_is_zero(load: Any, answers: str, 
             "config.yaml:1:10: listen.host: nothing is not accepted; it accepts a host name",
         ),
         ("listen: 8080", "config.yaml:1:1: listen: is a block of settings: host, port"),
-        ("answers: {seconds: -1}", "config.yaml:1:11: answers.seconds: -1 is not accepted"),
+        ("cache: {seconds: -1}", "config.yaml:1:9: cache.seconds: -1 is not accepted"),
         ("log: {level: loud}", "config.yaml:1:7: log.level: 'loud' is not accepted; it accepts debug, info"),
         (
             "translation: {single_query: supSearch}",
@@ -169,7 +171,7 @@ def test_a_mistake_names_place_key_and_what_is_accepted(load: Any, block: str, m
         ("timeouts.total_seconds", 0, "0 is not accepted; it accepts seconds"),
         ("timeouts.totl_seconds", 1, "unknown key; did you mean total_seconds? Known here: connect_seconds, "),
         ("timeouts", 30, "is a block of settings: connect_seconds, first_byte_seconds, total_seconds"),
-        ("retries", 11, "11 is not accepted; it accepts repetitions of one request, 0 (off) to 10"),
+        ("retries", 11, "11 is not accepted; it accepts retries of one request, 0 (off) to 10"),
         ("breaker.failures", -1, "-1 is not accepted; it accepts failures in a row"),
         ("proxy", "me:hidden@proxy.example", "is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT"),
         ("proxy", "https://proxy.example", "is not http://HOST:PORT or"),
@@ -250,10 +252,10 @@ def test_a_mistake_in_apikeys_never_shows_one(load: Any, apikeys: str, message: 
 @pytest.mark.parametrize(
     "shadow, message",
     [
-        ("{share: 2}", "share: 2 is not accepted; it accepts a share of all calls, 0 (off) to 1"),
+        ("{share: 2}", "share: 2 is not accepted; it accepts a share of all requests, 0 (off) to 1"),
         ("{shar: 1}", "shar: unknown key; did you mean share?"),
         ("{share: 0.1}", "share: needs the old service's address in shadow.old_url"),
-        ("{answer: old}", "answer: needs the old service's address in shadow.old_url"),
+        ("{response: old}", "response: needs the old service's address in shadow.old_url"),
     ],
 )
 def test_a_mistake_in_an_applications_shadow_names_it(load: Any, shadow: str, message: str) -> None:
@@ -263,8 +265,8 @@ def test_a_mistake_in_an_applications_shadow_names_it(load: Any, shadow: str, me
 
 
 def test_a_shadow_with_an_address_is_what_is_written(load: Any) -> None:
-    loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
-    assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, answer="old")
+    loaded = load(f"shadow: {{old_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, response: old}}\n")
+    assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, response="old")
     assert loaded.shadow == config.ShadowSettings(old_url="http://old.example/v3")
 
 
@@ -307,3 +309,35 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_an_apikey_with_broken_text_has_a_digest_too() -> None:
     assert config.digest("\udcff") != config.digest("x")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("answers: {seconds: 1}", "config.yaml:1:1: answers: 'answers' is now called 'cache'"),
+        ("sharing: {enabled: true}", "config.yaml:1:1: sharing: 'sharing' is now called 'coalescing'"),
+        (
+            "coalescing: {wait_seconds: 0}",
+            "config.yaml:1:14: coalescing.wait_seconds: 'wait_seconds' is now called 'batch_wait_seconds'",
+        ),
+        (
+            "shadow: {breaker: {pause_seconds: 1}}",
+            "config.yaml:1:20: shadow.breaker.pause_seconds: 'pause_seconds' is now called 'cooldown_seconds'",
+        ),
+    ],
+)
+def test_a_renamed_key_is_refused_with_its_new_name(load: Any, text: str, message: str) -> None:
+    with pytest.raises(errors.ConfigError, match=re.escape(message)):
+        load(f"{text}\n{SANDBOX}")
+
+
+def test_a_renamed_key_of_an_application_is_refused_with_its_new_name(load: Any) -> None:
+    message = r"applications\.demo\.shadow\.answer: 'answer' is now called 'response'"
+    with pytest.raises(errors.ConfigError, match=message):
+        load(f"{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
+
+
+def test_renamed_keys_lead_to_keys_that_exist() -> None:
+    for kind, keys in mistakes.RENAMED.items():
+        assert set(keys.values()) <= set(kind.__struct_fields__)
+        assert not set(keys) & set(kind.__struct_fields__)

@@ -16,7 +16,7 @@ BLOCKS = {
     "overload": config.OverloadSettings,
     "upstream": config.UpstreamSettings,
     "translation": config.TranslationSettings,
-    "answers": config.CacheSettings,
+    "cache": config.CacheSettings,
     "log": config.LogSettings,
     "tracing": config.TracingSettings,
     "shadow": config.ShadowSettings,

@@ -9,7 +9,7 @@ import pytest
 from support import log_lines
 
 from proxy import errors, model
-from proxy.gateway.cache.entries import Reading
+from proxy.gateway.cache.entries import ItemRenderer
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota import reservations
 from proxy.kit import clock, shipped
@@ -88,15 +88,15 @@ def quotas(store: Moody, time: clock.ManualClock, counted: metrics.Metrics) -> C
 
 
 @pytest.fixture(scope="session")
-def reading() -> Callable[..., Reading]:
+def renderer() -> Callable[..., ItemRenderer]:
     """How parts are read in a projection of these top fields."""
     book = loader.load(shipped.path("mappings"))
-    known: dict[tuple[str, ...], Reading] = {}
+    known: dict[tuple[str, ...], ItemRenderer] = {}
 
-    def read(*fields: str) -> Reading:
+    def read(*fields: str) -> ItemRenderer:
         if fields not in known:
             projection = model.Projection(show=frozenset((field,) for field in fields))
-            known[fields] = Reading(projection, compiler.compile_object(book, "Part", projection))
+            known[fields] = ItemRenderer(projection, compiler.compile_object(book, "Part", projection))
         return known[fields]
 
     return read

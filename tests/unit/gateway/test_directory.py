@@ -14,11 +14,11 @@ from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
-from proxy.upstream import tokens
+from proxy.upstream.auth import identity
 
 DAY = 86_400.0
 WHOLE = 30.0  # seconds that a caller has
-WHO = tokens.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
+WHO = identity.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
 LIST_DEFINITIONS = projection_cache.ProjectionCache(
     loader.load(shipped.path("mappings"), "octopart")
 ).list_definitions()
@@ -36,14 +36,14 @@ class Upstream:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def ask(self, operation: Any, credentials: tokens.Credentials, *, beside: list[Any]) -> Any:
+    async def execute(self, operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
         assert credentials is WHO
         assert operation.parts_max == 0
         self.asked.append(operation.name)
         await self.gate.wait()
         if self.error is not None:
             raise self.error
-        beside += [model.GraphQLError("a field failed")] * self.failures
+        partial_errors += [model.GraphQLError("a field failed")] * self.failures
         return SimpleNamespace(supManufacturers=[maker(f"{self.ids}{n}", name) for n, name in enumerate(self.names)])
 
 
@@ -184,10 +184,10 @@ async def test_a_list_that_cannot_be_translated_does_not_replace_a_good_one(
 async def test_one_record_that_cannot_be_translated_is_left_out_and_the_others_are_there(
     kept: directory.Directory, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def ask(operation: Any, credentials: tokens.Credentials, *, beside: list[Any]) -> Any:
+    async def execute(operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
         return SimpleNamespace(supManufacturers=[maker("1", "Yageo"), maker("none", "Odd"), maker("2", "Vishay")])
 
-    monkeypatch.setattr(upstream, "ask", ask)
+    monkeypatch.setattr(upstream, "execute", execute)
     listing = await kept.listing("Brand", WHO, kept._clock.monotonic())
     assert (len(listing), listing.skipped) == (2, 1)
 

@@ -23,8 +23,9 @@ from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.stores import memory
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
-from proxy.upstream import acquisition, http_post, policies, tokens
+from proxy.upstream import http_post, policies
 from proxy.upstream import session as sessions
+from proxy.upstream.auth import identity, token_cache, token_requests
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
 
@@ -55,17 +56,19 @@ def metrics() -> metering.Metrics:
 def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
     """A breaker of the GraphQL service; its pauses are as short as they can be."""
 
-    def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.Breaker:
-        settings = config.BreakerSettings(failures=failures, pause_seconds=pause)
+    def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.CircuitBreaker:
+        settings = config.BreakerSettings(failures=failures, cooldown_seconds=pause)
         rng = rng or SimpleNamespace(random=lambda: 0.0)
-        return policies.Breaker("graphql", "the GraphQL service", settings, clock=clock, rng=rng, metrics=metrics)
+        return policies.CircuitBreaker(
+            "graphql", "the GraphQL service", settings, clock=clock, rng=rng, metrics=metrics
+        )
 
     return make
 
 
 @pytest.fixture
-def credentials() -> tokens.Credentials:
-    return tokens.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
+def credentials() -> identity.Credentials:
+    return identity.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
 
 
 @pytest.fixture
@@ -145,9 +148,9 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, kept: Any,
 
     async with aiohttp.ClientSession() as session:
 
-        def started(scope: str = "supply.domain", breaker: Any = None) -> tokens.Tokens:
+        def started(scope: str = "supply.domain", breaker: Any = None) -> token_cache.TokenCache:
             rng = random.Random(len(workers) + 1)
-            source = acquisition.Acquisition(
+            source = token_requests.TokenRequester(
                 session,
                 identity_service.URL,
                 scope,
@@ -158,7 +161,7 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, kept: Any,
                 metrics=metrics,
                 sleep=sleep,
             )
-            workers.append(tokens.Tokens(source, clock=clock, rng=rng, metrics=metrics))
+            workers.append(token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics))
             return workers[-1]
 
         yield started

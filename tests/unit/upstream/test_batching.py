@@ -10,7 +10,7 @@ import pytest
 from proxy import errors
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import batching
-from proxy.upstream.tokens import Credentials
+from proxy.upstream.auth.identity import Credentials
 
 ME, OTHER = Credentials("demo", "id", None), Credentials("other", "id-2", None)
 
@@ -20,7 +20,7 @@ class Words:
     """An ask for words, answered in capitals."""
 
     words: tuple[str, ...]
-    batch_key: str | None = "batch_key"
+    batch_key: str | None = "key"
     each: int = 3
 
     @property
@@ -54,7 +54,7 @@ class Service:
         self.held = True
         self.ended = 0
 
-    async def ask(self, words: tuple[str, ...], credentials: Credentials, since: float) -> list[str]:
+    async def execute(self, words: tuple[str, ...], credentials: Credentials, since: float) -> list[str]:
         self.asked.append(words)
         self.since.append(since)
         if self.held:
@@ -82,12 +82,12 @@ def service() -> Service:
     return Service()
 
 
-def lanes(service: Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batching:
-    return batching.Batching(service, enabled, seconds, metrics)  # type: ignore[arg-type]
+def lanes(service: Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batcher:
+    return batching.Batcher(service, enabled, seconds, metrics)  # type: ignore[arg-type]
 
 
-async def ask(calls: batching.Batching, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
-    tasks = [asyncio.create_task(calls.ask(each, who, 0.0)) for each in asks]
+async def ask(calls: batching.Batcher, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
+    tasks = [asyncio.create_task(calls.execute(each, who, 0.0)) for each in asks]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
@@ -100,7 +100,7 @@ def of(*letters: str) -> list[Words]:
 async def test_a_lone_query_never_waits(service: Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     service.let_go()
-    assert [await calls.ask(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
+    assert [await calls.execute(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
     assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
 
 
@@ -116,7 +116,7 @@ async def test_what_comes_while_one_is_under_way_goes_out_together(service: Serv
 async def test_what_goes_out_together_has_the_time_of_who_came_last(service: Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     began = {"a": 1.0, "b": 3.0, "c": 2.0}
-    tasks = [asyncio.create_task(calls.ask(Words((word,)), ME, since)) for word, since in began.items()]
+    tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in began.items()]
     for _ in range(3):
         await asyncio.sleep(0)
     service.let_go()
@@ -162,12 +162,12 @@ async def test_what_is_full_by_itself_does_not_wait(service: Service, metrics: M
     await asyncio.gather(*tasks)
 
 
-@pytest.mark.parametrize("apart", ["application", "batch_key", "no batch_key", "switched off"])
+@pytest.mark.parametrize("apart", ["application", "batch key", "no batch key", "switched off"])
 async def test_what_is_not_of_one_kind_goes_alone(service: Service, metrics: Metrics, apart: str) -> None:
     calls = lanes(service, metrics, enabled=apart != "switched off")
-    batch_key = {"batch_key": "another", "no batch_key": None}.get(apart, "batch_key")
-    first = await ask(calls, Words(("a",), None if apart == "no batch_key" else "batch_key"))
-    second = await ask(calls, Words(("b",), batch_key), who=OTHER if apart == "application" else ME)
+    key = {"batch key": "another", "no batch key": None}.get(apart, "key")
+    first = await ask(calls, Words(("a",), None if apart == "no batch key" else "key"))
+    second = await ask(calls, Words(("b",), key), who=OTHER if apart == "application" else ME)
     assert service.asked == [("a",), ("b",)]
     service.let_go()
     assert await asyncio.gather(*first, *second) == [["A"], ["B"]]
@@ -195,7 +195,7 @@ async def test_a_failure_is_that_of_its_request_and_no_other(service: Service, m
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [type(each) for each in found] == [errors.UpstreamUnreachable] * 2
     service.error = None
-    assert await calls.ask(Words(("d",)), ME, 0.0) == ["D"]
+    assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
 async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Service, metrics: Metrics) -> None:
@@ -222,13 +222,13 @@ async def test_a_request_that_all_of_its_callers_have_left_ends(service: Service
     assert (service.asked, service.ended) == ([("a",), ("b", "c")], 1)
     service.let_go()
     assert await tasks[0] == ["A"]
-    assert await calls.ask(Words(("d",)), ME, 0.0) == ["D"]
+    assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
 async def test_an_answer_that_is_too_short_is_nobodys(service: Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
-    service.ask = lambda words, who, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
+    service.execute = lambda words, who, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
     service.let_go()
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2

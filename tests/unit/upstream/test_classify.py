@@ -13,7 +13,7 @@ TO_THE_FIRST = 1_388_800
 
 
 def judged(answer: http_post.HttpResponse) -> Data:
-    return classify.data(answer, classify.read(Operation(), answer), NOW)
+    return classify.data(answer, classify.decode(Operation(), answer), NOW)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_data_is_used_whatever_came_with_it(status: int, body: Any) -> None:
 )
 def test_a_refused_token_is_recognised(status: int, body: Any, refusal: str | None) -> None:
     answer = reply(status, body)
-    assert classify.token_refusal(answer, classify.read(Operation(), answer)) == refusal
+    assert classify.token_refusal(answer, classify.decode(Operation(), answer)) == refusal
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 429, 500])

@@ -16,10 +16,11 @@ from unit.upstream import answers
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.upstream import graphql, http_post, policies, tokens
+from proxy.upstream import graphql, http_post, policies
+from proxy.upstream.auth import identity, token_cache
 
 
-class Store(tokens.Tokens):
+class Store(token_cache.TokenCache):
     """Tokens without an identity service: t1, t2, …"""
 
     def __init__(self, clock: Any) -> None:
@@ -38,14 +39,14 @@ class Store(tokens.Tokens):
             self.current = f"t{self.handed}"
         return self.current
 
-    async def rejected(self, credentials: Any, token: Any) -> None:
+    async def invalidate(self, credentials: Any, token: Any) -> None:
         if token == self.current:
             self.current = None
 
-    def taken(self, credentials: Any, token: Any) -> None:
+    def mark_accepted(self, credentials: Any, token: Any) -> None:
         self.good.append(token)
 
-    async def refused(self, credentials: Any, token: Any, error: Any) -> None:
+    async def mark_refused(self, credentials: Any, token: Any, error: Any) -> None:
         self.refusals.append(error.message)
 
 
@@ -83,17 +84,17 @@ def ask(
     clock: clocks.ManualClock,
     metrics: metering.Metrics,
     make_breaker: Any,
-    credentials: tokens.Credentials,
+    credentials: identity.Credentials,
 ) -> Any:
     """Ask one operation of an upstream."""
 
     async def asking(
-        handler: Any, retries: int = 0, breaker: policies.Breaker | None = None, since: float | None = None
+        handler: Any, retries: int = 0, breaker: policies.CircuitBreaker | None = None, since: float | None = None
     ) -> answers.Data:
         async def sleep(seconds: float) -> None:
             clock.advance(seconds)
 
-        retry = policies.Retry(retries, 30.0, policies.Budget(), random.Random(1))
+        retry = policies.RetryPolicy(retries, 30.0, policies.RetryBudget(), random.Random(1))
         async with serve(handler) as url, open_session() as session:
             client = graphql.GraphQLClient(
                 session,
@@ -105,7 +106,7 @@ def ask(
                 clock=clock,
                 sleep=sleep,
             )
-            return await client.ask(OPERATION, credentials, since)
+            return await client.execute(OPERATION, credentials, since)
 
     return asking
 

@@ -16,10 +16,10 @@ NEVER_SENT = errors.UpstreamUnreachable("no connection")
 LOST = errors.UpstreamUnreachable("no answer", may_be_billed=True)
 
 
-def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> policies.Retry:
+def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> policies.RetryPolicy:
     """`chance` is what the random source says each time; 1.0 makes every wait the longest there is."""
     rng = SimpleNamespace(random=lambda: chance)
-    return policies.Retry(retries, seconds, policies.Budget(), rng)  # type: ignore[arg-type]
+    return policies.RetryPolicy(retries, seconds, policies.RetryBudget(), rng)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,28 @@ def retry(retries: int = 2, seconds: float = 30.0, chance: float = 1.0) -> polic
     ],
 )
 def test_only_what_cannot_have_been_billed_is_sent_again(error: Any, safe: bool) -> None:
-    assert (retry().wait(error, 0, 0.0) is not None) is safe
+    assert (retry().delay(error, 0, 0.0) is not None) is safe
 
 
 def test_waits_grow_and_are_never_longer_than_the_longest() -> None:
-    assert [retry(10).wait(NEVER_SENT, n, 0.0) for n in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    assert [retry(10).delay(NEVER_SENT, n, 0.0) for n in range(6)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
 
 
 def test_a_crowd_does_not_come_back_together() -> None:
     rng = random.Random(1)
-    waits = [policies.Retry(1, 30.0, policies.Budget(), rng).wait(NEVER_SENT, 0, 0.0) or 0.0 for _ in range(1_000)]
+    waits = [
+        policies.RetryPolicy(1, 30.0, policies.RetryBudget(), rng).delay(NEVER_SENT, 0, 0.0) or 0.0
+        for _ in range(1_000)
+    ]
     assert min(waits) < 0.005
     assert max(waits) > 0.095
     assert len(set(waits)) > 990
 
 
 def test_no_more_than_so_many_repetitions() -> None:
-    assert retry(2).wait(NEVER_SENT, 1, 0.0) is not None
-    assert retry(2).wait(NEVER_SENT, 2, 0.0) is None
-    assert retry(0).wait(NEVER_SENT, 0, 0.0) is None
+    assert retry(2).delay(NEVER_SENT, 1, 0.0) is not None
+    assert retry(2).delay(NEVER_SENT, 2, 0.0) is None
+    assert retry(0).delay(NEVER_SENT, 0, 0.0) is None
 
 
 @pytest.mark.parametrize("told, elapsed, wait", [(4, 0.0, 4.05), (4, 25.0, 4.05), (4, 26.0, None), (60, 0.0, None)])
@@ -69,20 +72,20 @@ def test_what_the_service_asks_for_is_waited_if_the_caller_has_the_time(
     told: int, elapsed: float, wait: float | None
 ) -> None:
     error = errors.TooManyRequests("slow down", retry_after=told)
-    assert retry(chance=0.5).wait(error, 0, elapsed) == wait
+    assert retry(chance=0.5).delay(error, 0, elapsed) == wait
 
 
 def test_what_does_not_fit_into_the_callers_time_costs_no_repetition() -> None:
     policy = retry()
     for _ in range(50):
-        assert policy.wait(NEVER_SENT, 0, 29.99) is None
-    assert policy.wait(NEVER_SENT, 0, 0.0) is not None
+        assert policy.delay(NEVER_SENT, 0, 29.99) is None
+    assert policy.delay(NEVER_SENT, 0, 0.0) is not None
 
 
 def test_what_is_left_of_the_callers_time() -> None:
-    assert retry(seconds=30).left(12) == 18
-    assert retry(seconds=30).left(31) <= 0
-    assert retry().wait(NEVER_SENT, 0, 31) is None
+    assert retry(seconds=30).remaining(12) == 18
+    assert retry(seconds=30).remaining(31) <= 0
+    assert retry().delay(NEVER_SENT, 0, 31) is None
 
 
 def test_when_everything_fails_a_fifth_more_is_sent() -> None:
@@ -90,18 +93,18 @@ def test_when_everything_fails_a_fifth_more_is_sent() -> None:
     repeated = 0
     for _ in range(10_000):
         policy.budget.deposit()
-        repeated += policy.wait(NEVER_SENT, 0, 0.0) is not None
-    assert repeated == pytest.approx(10_000 * policies.SHARE + policies.RESERVE, abs=1)
+        repeated += policy.delay(NEVER_SENT, 0, 0.0) is not None
+    assert repeated == pytest.approx(10_000 * policies.RETRY_SHARE + policies.BUDGET_START, abs=1)
 
 
 def test_good_times_save_up_only_so_much() -> None:
-    budget = policies.Budget()
+    budget = policies.RetryBudget()
     for _ in range(10_000):
         budget.deposit()
-    assert sum(budget.withdraw() for _ in range(10_000)) == pytest.approx(policies.SAVED_MAX, abs=1)
+    assert sum(budget.withdraw() for _ in range(10_000)) == pytest.approx(policies.BUDGET_MAX, abs=1)
 
 
-def is_open(breaker: policies.Breaker) -> bool:
+def is_open(breaker: policies.CircuitBreaker) -> bool:
     try:
         breaker.admit()
     except errors.CircuitBreakerOpen:

@@ -20,9 +20,9 @@ class Watcher:
     """Remembers what it was told."""
 
     def __init__(self) -> None:
-        self.told: list[stalls.Sending] = []
+        self.told: list[stalls.ActiveRequest] = []
 
-    def watch(self, sending: stalls.Sending) -> None:
+    def watch(self, sending: stalls.ActiveRequest) -> None:
         self.told.append(sending)
 
 
@@ -32,69 +32,69 @@ def watcher() -> Watcher:
 
 
 @pytest.fixture
-async def requests(metrics: metering.Metrics) -> stalls.Stalls:
+async def requests(metrics: metering.Metrics) -> stalls.StallDetector:
     """A request may take a second."""
-    return stalls.Stalls(1.0, policies.Budget(), metrics)
+    return stalls.StallDetector(1.0, policies.RetryBudget(), metrics)
 
 
-def begin(requests: stalls.Stalls, *watchers: Watcher) -> stalls.Sending:
+def begin(requests: stalls.StallDetector, *watchers: Watcher) -> stalls.ActiveRequest:
     """A request that was just sent and has no response yet."""
     context = contextvars.copy_context()
-    context.run(stalls.WATCHES.set, tuple(each.watch for each in watchers))
+    context.run(stalls.STALL_LISTENERS.set, tuple(each.watch for each in watchers))
     sending = context.run(requests.begin, "op")
     assert sending is not None
     sending.attempt = connector.Attempt(0.0)
     return sending
 
 
-def receive(sending: stalls.Sending, received: int) -> None:
+def receive(sending: stalls.ActiveRequest, received: int) -> None:
     attempt: Any = sending.attempt
     attempt.answered = True
     attempt.content = SimpleNamespace(total_bytes=received)
 
 
 async def test_a_request_without_a_response_stalls_after_the_setting_and_is_told_once(
-    requests: stalls.Stalls, watcher: Watcher, metrics: metering.Metrics
+    requests: stalls.StallDetector, watcher: Watcher, metrics: metering.Metrics
 ) -> None:
     sending = begin(requests, watcher)
-    requests.look(0.9)
+    requests.check(0.9)
     assert watcher.told == []
-    requests.look(0.1)
-    requests.look(5.0)
+    requests.check(0.1)
+    requests.check(5.0)
     assert watcher.told == [sending]
     assert metrics.stalls["op",] == 1
 
 
-async def test_who_has_not_asked_to_watch_costs_nothing(requests: stalls.Stalls) -> None:
+async def test_who_has_not_asked_to_watch_costs_nothing(requests: stalls.StallDetector) -> None:
     assert requests.begin("op") is None
     requests.end("op", 0.1, None)
 
 
-async def test_what_has_ended_never_stalls(requests: stalls.Stalls, watcher: Watcher) -> None:
+async def test_what_has_ended_never_stalls(requests: stalls.StallDetector, watcher: Watcher) -> None:
     sending = begin(requests, watcher)
     requests.end("op", 0.5, sending)
-    requests.look(5.0)
+    requests.check(5.0)
     assert watcher.told == []
 
 
 async def test_a_response_that_stops_has_stalled_where_the_operation_may_take_longer(
-    requests: stalls.Stalls, watcher: Watcher
+    requests: stalls.StallDetector, watcher: Watcher
 ) -> None:
     for _ in range(50):
         requests.end("op", 3.0, None)
     sending = begin(requests, watcher)
-    requests.look(2.0)
+    requests.check(2.0)
     for received in (0, 10, 20):
         receive(sending, received)
-        requests.look(0.5)
+        requests.check(0.5)
     assert watcher.told == []
-    requests.look(0.5)
-    requests.look(0.5)
+    requests.check(0.5)
+    requests.check(0.5)
     assert watcher.told == [sending]
 
 
 async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usual(
-    requests: stalls.Stalls, watcher: Watcher
+    requests: stalls.StallDetector, watcher: Watcher
 ) -> None:
     for _ in range(50):
         requests.end("op", 3.0, None)
@@ -104,12 +104,14 @@ async def test_a_response_that_comes_byte_by_byte_stalls_far_beyond_what_is_usua
     for received in range(1, 14):
         assert watcher.told == []
         receive(sending, received)
-        requests.look(0.5)
-    requests.look(0.5)
+        requests.check(0.5)
+    requests.check(0.5)
     assert watcher.told == [sending]
 
 
-async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_moment(requests: stalls.Stalls) -> None:
+async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_moment(
+    requests: stalls.StallDetector,
+) -> None:
     for _ in range(50):
         requests.end("op", 0.1, None)
     assert requests.limit("op") == 1.0
@@ -120,60 +122,62 @@ async def test_one_long_request_among_many_changes_what_is_usual_only_for_a_mome
     assert requests.limit("op") == 1.0
 
 
-async def test_where_most_requests_take_long_none_has_stalled(requests: stalls.Stalls, watcher: Watcher) -> None:
+async def test_where_most_requests_take_long_none_has_stalled(requests: stalls.StallDetector, watcher: Watcher) -> None:
     sent = [begin(requests, watcher) for _ in range(5)]
-    requests.look(1.5)
+    requests.check(1.5)
     assert watcher.told == []
     for sending in sent[2:]:
         requests.end("op", 0.1, sending)
-    requests.look(0.1)
+    requests.check(0.1)
     assert set(watcher.told) == set(sent[:2])
 
 
-async def test_a_request_that_waits_for_a_connection_has_not_stalled(requests: stalls.Stalls, watcher: Watcher) -> None:
+async def test_a_request_that_waits_for_a_connection_has_not_stalled(
+    requests: stalls.StallDetector, watcher: Watcher
+) -> None:
     sending = begin(requests, watcher)
     sending.attempt.sent = False
-    requests.look(30.0)
+    requests.check(30.0)
     sending.attempt.sent = True
-    requests.look(0.9)
+    requests.check(0.9)
     assert watcher.told == []
-    requests.look(0.2)
+    requests.check(0.2)
     assert watcher.told == [sending]
 
 
 async def test_a_repetition_is_taken_from_the_budget_once_for_each_stalled_request(
     metrics: metering.Metrics, watcher: Watcher
 ) -> None:
-    budget = policies.Budget()
+    budget = policies.RetryBudget()
     while budget.withdraw():
         pass
-    requests = stalls.Stalls(1.0, budget, metrics)
+    requests = stalls.StallDetector(1.0, budget, metrics)
     sending = begin(requests, watcher, Watcher())
-    assert sending.several
-    assert not sending.repeat()
+    assert sending.is_batch
+    assert not sending.allow_retry()
     for _ in range(6):
         budget.deposit()
-    assert sending.repeat()
-    assert sending.repeat()
-    assert not begin(requests, watcher).repeat()
+    assert sending.allow_retry()
+    assert sending.allow_retry()
+    assert not begin(requests, watcher).allow_retry()
     assert metrics.retries["op", "Stalled"] == 1
 
 
-class Looks(stalls.Stalls):
-    """Counts its looks."""
+class CountingDetector(stalls.StallDetector):
+    """Counts its checks."""
 
     count = 0
 
-    def look(self, passed: float) -> None:
+    def check(self, passed: float) -> None:
         self.count += 1
-        super().look(passed)
+        super().check(passed)
 
 
 async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
     metrics: metering.Metrics, watcher: Watcher
 ) -> None:
     """The responses may be there and unread."""
-    requests = Looks(0.4, policies.Budget(), metrics)
+    requests = CountingDetector(0.4, policies.RetryBudget(), metrics)
     begin(requests, watcher)
     time.sleep(0.5)
     while not requests.count:
@@ -186,7 +190,7 @@ async def test_time_in_which_the_event_loop_did_not_run_does_not_count(
 
 
 async def test_the_timer_runs_only_while_there_are_requests(metrics: metering.Metrics, watcher: Watcher) -> None:
-    requests = Looks(0.04, policies.Budget(), metrics)
+    requests = CountingDetector(0.04, policies.RetryBudget(), metrics)
     first, second = begin(requests, watcher), begin(requests, watcher)
     requests.end("op", 0.01, first)
     async with asyncio.timeout(10):
@@ -214,7 +218,7 @@ async def test_it_is_seen_how_much_of_a_response_has_come(
         await response.write(b"more")
         return response
 
-    sending = stalls.Sending("op", (), lambda _: True, 0.0)
+    sending = stalls.ActiveRequest("op", (), lambda _: True, 0.0)
     async with serve(answer) as url, open_session() as session:
         request = http_post.HttpRequest(url, "the service", b"{}", {}, True)
         task = asyncio.create_task(http_post.post(through(session, url), request, sending))

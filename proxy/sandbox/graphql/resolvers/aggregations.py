@@ -122,19 +122,19 @@ def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[reco
 
 def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by maker."""
-    found = info.context.catalog.manufacturer_counts(result.ranked)
+    found = info.context.catalog.manufacturer_counts(result.hits)
     return [SupCompanyBucket(*pair) for pair in first(found, size)]
 
 
 def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by seller; a part counts for each of its sellers."""
-    found = info.context.catalog.distributor_counts(result.ranked)
+    found = info.context.catalog.distributor_counts(result.hits)
     return [SupCompanyBucket(*pair) for pair in first(found, size)]
 
 
 def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
     """Hits by the category that they are in."""
-    found = info.context.catalog.category_counts(result.ranked)
+    found = info.context.catalog.category_counts(result.hits)
     return [SupCategoryBucket(*pair) for pair in first(found, size)]
 
 
@@ -150,34 +150,34 @@ def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> 
 
 def cad(result: views.SupPartResultSet, info: context.Info) -> list[SupCadBucket]:
     """Hits by state of CAD models."""
-    return [SupCadBucket(*pair) for pair in info.context.catalog.cad_counts(result.ranked)]
+    return [SupCadBucket(*pair) for pair in info.context.catalog.cad_counts(result.hits)]
 
 
 def cad_levels(result: views.SupPartResultSet, info: context.Info) -> list[SupLevelBucket]:
     """The same as numbers: the contract names the fields and not the levels."""
-    found = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.ranked))
+    found = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
     return [SupLevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(found)]
 
 
 def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInStockBucket]:
     """Hits in stock and not."""
-    return [SupInStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.ranked)]
+    return [SupInStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.hits)]
 
 
 def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
     """The attributes that most of the best hits have."""
-    return attributes_of(result.ranked, info)[:SUGGESTED]
+    return attributes_of(result.hits, info)[:SUGGESTED]
 
 
 def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
     """All attributes of the best hits."""
-    return attributes_of(result.ranked, info)
+    return attributes_of(result.hits, info)
 
 
 def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> list[SupAttributeGroup]:
     """The same by group."""
     groups: dict[str, list[records.CatalogAttribute]] = {}
-    for attribute in attributes_of(result.ranked, info):
+    for attribute in attributes_of(result.hits, info):
         groups.setdefault(attribute.group, []).append(attribute)
     return [SupAttributeGroup(name, attributes) for name, attributes in groups.items()]
 
@@ -194,7 +194,7 @@ def specs(
     more = [attribute.shortname for attribute in added(result, info)] if added else []
     try:
         found = [
-            info.context.catalog.spec_counts(result.ranked, name)
+            info.context.catalog.spec_counts(result.hits, name)
             for name in dict.fromkeys([*attributeNames, *more])
             if parts.may_see(name, info)
         ]

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from proxy.sandbox.design import records
 from proxy.sandbox.graphql import context, design_loaders, errors
-from proxy.sandbox.graphql import design_loaders as looking
 
 R = TypeVar("R", bound=records.Record)
 
@@ -25,19 +24,19 @@ def session(info: context.Info) -> design_loaders.DesignSession:
 async def user(info: context.Info) -> records.DesignUser:
     """Who asks. Raises DesignError for a user whom no workspace knows."""
     asking = session(info)
-    found = await asking.lookups.one(looking.USERS, asking.user_id)
+    found = await asking.loaders.one(design_loaders.USERS, asking.user_id)
     if found is None:
         raise errors.DesignError(f"the user {asking.user_id} is in no workspace")
     return found
 
 
-async def visible(info: context.Info, source: looking.RecordSource[R], id_: str) -> R | None:
+async def visible(info: context.Info, source: design_loaders.RecordSource[R], id_: str) -> R | None:
     """The record with this id, if the user may see it."""
-    found = await session(info).lookups.one(source, id_)
+    found = await session(info).loaders.one(source, id_)
     return found if found is not None and await _may_see(info, found) else None
 
 
-async def require(info: context.Info, source: looking.RecordSource[R], id_: str, what: str) -> R:
+async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, what: str) -> R:
     """The same, where there must be one. Raises DesignError."""
     found = await visible(info, source, id_)
     if found is None:
@@ -48,13 +47,13 @@ async def require(info: context.Info, source: looking.RecordSource[R], id_: str,
 async def workspaces(info: context.Info) -> list[records.Workspace]:
     """The user's."""
     mine = (await user(info)).workspace_ids
-    return [one for one in await session(info).lookups.all(looking.WORKSPACES) if one.id in mine]
+    return [one for one in await session(info).loaders.all(design_loaders.WORKSPACES) if one.id in mine]
 
 
 async def workspace_at(info: context.Info, url: str) -> records.Workspace | None:
     """The workspace with this address, if the user is in it."""
     mine = (await user(info)).workspace_ids
-    found = await session(info).lookups.having(looking.WORKSPACES, "url", url.rstrip("/"))
+    found = await session(info).loaders.where(design_loaders.WORKSPACES, "url", url.rstrip("/"))
     return next((one for one in found if one.id in mine), None)
 
 
@@ -66,14 +65,16 @@ async def require_workspace(info: context.Info, url: str) -> records.Workspace:
     return found
 
 
-def record_resolver(source: looking.RecordSource[Any], attribute: str) -> Callable[[Any, context.Info], Awaitable[Any]]:
+def record_resolver(
+    source: design_loaders.RecordSource[Any], attribute: str
+) -> Callable[[Any, context.Info], Awaitable[Any]]:
     """The resolver of a field that is another record: `attribute` has its id, or None."""
 
     read = attrgetter(attribute)
 
     async def resolve(record: Any, info: context.Info) -> Any:
         id_ = read(record)
-        return None if id_ is None else await session(info).lookups.one(source, id_)
+        return None if id_ is None else await session(info).loaders.one(source, id_)
 
     return resolve
 
@@ -89,6 +90,6 @@ async def _may_see(info: context.Info, record: Any) -> bool:
     elif hasattr(record, "workspace_id"):
         place = record.workspace_id
     else:
-        project = await session(info).lookups.one(looking.PROJECTS, record.project_id)
+        project = await session(info).loaders.one(design_loaders.PROJECTS, record.project_id)
         place = project.workspace_id if project else None
     return place in (await user(info)).workspace_ids

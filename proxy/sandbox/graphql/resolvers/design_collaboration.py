@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import inputs, records
-from proxy.sandbox.graphql import connections, context, errors
-from proxy.sandbox.graphql import design_loaders as looking
+from proxy.sandbox.graphql import connections, context, design_loaders, errors
 from proxy.sandbox.graphql.resolvers import design_access as access
 from proxy.sandbox.graphql.resolvers import design_mutations
 
@@ -48,8 +47,8 @@ async def threads(
     projectId: str,  # noqa: N803 (the schema's argument name)
 ) -> list[records.CommentThread]:
     """All of a project."""
-    project = await access.require(info, looking.PROJECTS, projectId, "project")
-    return await access.session(info).lookups.having(looking.THREADS, "project_id", project.id)
+    project = await access.require(info, design_loaders.PROJECTS, projectId, "project")
+    return await access.session(info).loaders.where(design_loaders.THREADS, "project_id", project.id)
 
 
 async def thread(
@@ -59,7 +58,7 @@ async def thread(
     threadId: str,  # noqa: N803
 ) -> records.CommentThread | None:
     """One of a project."""
-    found = await access.visible(info, looking.THREADS, threadId)
+    found = await access.visible(info, design_loaders.THREADS, threadId)
     return found if found is not None and found.project_id == projectId else None
 
 
@@ -71,8 +70,8 @@ async def project_tasks(
     **asked: Any,
 ) -> connections.Connection:
     """A page of a project's."""
-    project = await access.require(info, looking.PROJECTS, projectId, "project")
-    found = await access.session(info).lookups.having(looking.TASKS, "project_id", project.id)
+    project = await access.require(info, design_loaders.PROJECTS, projectId, "project")
+    found = await access.session(info).loaders.where(design_loaders.TASKS, "project_id", project.id)
     return connections.page(found, asked, lambda one: one.id)
 
 
@@ -85,7 +84,7 @@ async def workspace_tasks(
 ) -> connections.Connection:
     """A page of all tasks in a workspace."""
     workspace = await access.require_workspace(info, workspaceUrl)
-    found = await access.session(info).lookups.having(looking.TASKS, "workspace_id", workspace.id)
+    found = await access.session(info).loaders.where(design_loaders.TASKS, "workspace_id", workspace.id)
     return connections.page(found, asked, lambda one: one.id)
 
 
@@ -123,7 +122,7 @@ async def _notifications(
 
 async def _notice(event: records.CommentEvent, info: context.Info) -> DesCommentNotificationData:
     thread, comment = event.thread, event.comment
-    author = await access.session(info).lookups.one(looking.USERS, comment.modified_by_id)
+    author = await access.session(info).loaders.one(design_loaders.USERS, comment.modified_by_id)
     return DesCommentNotificationData(
         author.user_name if author else None,
         comment.modified_at,
@@ -141,8 +140,8 @@ async def _notice(event: records.CommentEvent, info: context.Info) -> DesComment
 
 async def _thread_path(info: context.Info, asked: design_mutations.Input) -> str:
     """The path of a thread of a project. Raises DesignError."""
-    project = await access.require(info, looking.PROJECTS, asked["entityId"], "project")
-    thread = await access.require(info, looking.THREADS, asked["commentThreadId"], "comment thread")
+    project = await access.require(info, design_loaders.PROJECTS, asked["entityId"], "project")
+    thread = await access.require(info, design_loaders.THREADS, asked["commentThreadId"], "comment thread")
     if thread.project_id != project.id:
         raise errors.DesignError(f"the project has no comment thread {thread.id}")
     return f"/threads/{thread.id}"
@@ -191,7 +190,7 @@ async def delete_comment(info: context.Info, asked: design_mutations.Input) -> A
 
 async def create_thread(info: context.Info, asked: design_mutations.Input) -> Any:
     """A thread about a place of a document."""
-    project = await access.require(info, looking.PROJECTS, asked["entityId"], "project")
+    project = await access.require(info, design_loaders.PROJECTS, asked["entityId"], "project")
     known = {one.document_id: one.document_name for one in project.documents}
     if asked["documentId"] not in known:
         raise errors.DesignError(f"the project has no document {asked['documentId']}")
@@ -238,7 +237,7 @@ async def _create_task(
 
 async def create_project_task(info: context.Info, asked: design_mutations.Input) -> Any:
     """A task of a project."""
-    project = await access.require(info, looking.PROJECTS, asked["projectId"], "project")
+    project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
     return await _create_task(info, asked["task"], project.workspace_id, project.id)
 
 
@@ -249,7 +248,7 @@ async def create_workspace_task(info: context.Info, asked: design_mutations.Inpu
 
 
 async def _task_path(info: context.Info, asked: design_mutations.Input) -> str:
-    return f"/tasks/{(await access.require(info, looking.TASKS, asked['taskId'], 'task')).id}"
+    return f"/tasks/{(await access.require(info, design_loaders.TASKS, asked['taskId'], 'task')).id}"
 
 
 async def update_task(info: context.Info, asked: design_mutations.Input) -> Any:
@@ -317,16 +316,16 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desCommentThread": thread,
     "Query.desProjectTasks": project_tasks,
     "Query.desWorkspaceTasks": workspace_tasks,
-    "DesCommentThread.assignedTo": access.record_resolver(looking.USERS, "assigned_to_id"),
+    "DesCommentThread.assignedTo": access.record_resolver(design_loaders.USERS, "assigned_to_id"),
     "DesCommentThread.originalStateScreenshotUrl": no_screenshot,
-    "DesTask.assignee": access.record_resolver(looking.USERS, "assignee_id"),
+    "DesTask.assignee": access.record_resolver(design_loaders.USERS, "assignee_id"),
     **{
-        f"{kind}.{name}": access.record_resolver(looking.USERS, attribute)
+        f"{kind}.{name}": access.record_resolver(design_loaders.USERS, attribute)
         for kind in ("DesCommentThread", "DesComment", "DesTask")
         for name, attribute in (("createdBy", "created_by_id"), ("modifiedBy", "modified_by_id"))
     },
     "DesComment.mentions": mentions,
-    "DesMention.user": access.record_resolver(looking.USERS, "user_id"),
+    "DesMention.user": access.record_resolver(design_loaders.USERS, "user_id"),
     "Subscription.desOnCommentUpdated": access.same_record,
     **{f"Mutation.{name}": design_mutations.mutation(change) for name, change in MUTATIONS.items()},
     "DesCreateCommentPayload.commentId": design_mutations.created_id("comment_id"),

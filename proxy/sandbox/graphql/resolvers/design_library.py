@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import records
-from proxy.sandbox.graphql import connections, context
-from proxy.sandbox.graphql import design_filters as filters
-from proxy.sandbox.graphql import design_loaders as looking
+from proxy.sandbox.graphql import connections, context, design_filters, design_loaders
 from proxy.sandbox.graphql.resolvers import design_access as access
 
 # By the unit of a value, with or without a prefix.
@@ -49,39 +47,39 @@ async def library(
 
 async def component(_root: None, info: context.Info, id: str) -> records.Component | None:
     """By id."""
-    return await access.visible(info, looking.COMPONENTS, id)
+    return await access.visible(info, design_loaders.COMPONENTS, id)
 
 
 async def components_by_ids(
     _root: None, info: context.Info, ids: list[str]
 ) -> list[records.Component | DesErrorPayload]:
     """One for each id, or why there is none."""
-    found = await asyncio.gather(*(access.visible(info, looking.COMPONENTS, id_) for id_ in ids))
+    found = await asyncio.gather(*(access.visible(info, design_loaders.COMPONENTS, id_) for id_ in ids))
     return [one or DesErrorPayload(f"there is no component {id_}") for id_, one in zip(ids, found, strict=True)]
 
 
 async def revision(_root: None, info: context.Info, id: str) -> records.Component | None:
     """A component by the id of its revision."""
-    found = await access.session(info).lookups.having(looking.COMPONENTS, "revision_id", id)
-    return await access.visible(info, looking.COMPONENTS, found[0].id) if found else None
+    found = await access.session(info).loaders.where(design_loaders.COMPONENTS, "revision_id", id)
+    return await access.visible(info, design_loaders.COMPONENTS, found[0].id) if found else None
 
 
 async def folder(_root: None, info: context.Info, id: str) -> records.Folder | None:
     """By id."""
-    return await access.visible(info, looking.FOLDERS, id)
+    return await access.visible(info, design_loaders.FOLDERS, id)
 
 
 async def folders(workspace: records.Workspace, info: context.Info) -> list[records.Folder]:
     """All of a library."""
-    return await access.session(info).lookups.having(looking.FOLDERS, "workspace_id", workspace.id)
+    return await access.session(info).loaders.where(design_loaders.FOLDERS, "workspace_id", workspace.id)
 
 
 async def components(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
 ) -> connections.Connection:
     """A page of those that pass the filter."""
-    held = await access.session(info).lookups.having(looking.COMPONENTS, "workspace_id", workspace.id)
-    return connections.page(filters.matching_records(held, where), asked, lambda one: one.id)
+    held = await access.session(info).loaders.where(design_loaders.COMPONENTS, "workspace_id", workspace.id)
+    return connections.page(design_filters.matching_records(held, where), asked, lambda one: one.id)
 
 
 def parameter_type(parameter: records.DesignParameter, _info: context.Info) -> str:
@@ -117,14 +115,14 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desComponentsByIds": components_by_ids,
     "Query.desRevisionDetailsById": revision,
     "Query.desFolderById": folder,
-    "DesLibrary.createdBy": access.record_resolver(looking.USERS, "library.created_by_id"),
-    "DesLibrary.updatedBy": access.record_resolver(looking.USERS, "library.updated_by_id"),
+    "DesLibrary.createdBy": access.record_resolver(design_loaders.USERS, "library.created_by_id"),
+    "DesLibrary.updatedBy": access.record_resolver(design_loaders.USERS, "library.updated_by_id"),
     "DesLibrary.folders": folders,
     "DesLibrary.components": components,
-    "DesFolder.parent": access.record_resolver(looking.FOLDERS, "parent_id"),
-    "DesFolder.createdBy": access.record_resolver(looking.USERS, "created_by_id"),
-    "DesFolder.updatedBy": access.record_resolver(looking.USERS, "updated_by_id"),
-    "DesComponent.folder": access.record_resolver(looking.FOLDERS, "folder_id"),
+    "DesFolder.parent": access.record_resolver(design_loaders.FOLDERS, "parent_id"),
+    "DesFolder.createdBy": access.record_resolver(design_loaders.USERS, "created_by_id"),
+    "DesFolder.updatedBy": access.record_resolver(design_loaders.USERS, "updated_by_id"),
+    "DesComponent.folder": access.record_resolver(design_loaders.FOLDERS, "folder_id"),
     "DesComponent.details": access.same_record,
     "DesComponentParameter.type": parameter_type,
     "DesComponent.revision": access.same_record,

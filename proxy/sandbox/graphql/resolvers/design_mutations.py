@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import client, inputs, records
-from proxy.sandbox.graphql import context, errors
-from proxy.sandbox.graphql import design_loaders as looking
+from proxy.sandbox.graphql import context, design_loaders, errors
 from proxy.sandbox.graphql.resolvers import design_access as access
 
 Input: TypeAlias = dict[str, Any]
@@ -45,7 +44,7 @@ def mutation(change: Mutation) -> GraphQLFieldResolver:
         except (client.DesignServiceError, errors.DesignError) as refused:
             return MutationPayload(errors=(DesPayloadError(str(refused)),))
         finally:
-            access.session(info).lookups.forget()
+            access.session(info).loaders.clear()
 
     return resolve
 
@@ -81,7 +80,7 @@ EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf":
 
 async def update_parameters(info: context.Info, asked: Input) -> Any:
     """Added to those of a project, or in their place."""
-    project = await access.require(info, looking.PROJECTS, asked["projectId"], "project")
+    project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
     draft = inputs.ProjectParametersInput(
         by=author_id(info),
         parameters=parameter_records(asked["parameters"]),
@@ -105,7 +104,7 @@ async def upload_project(info: context.Info, asked: Input) -> Any:
 
 
 async def _workspace(info: context.Info, asked: Input) -> records.Workspace:
-    folder = await access.require(info, looking.FOLDERS, asked["parentFolderId"], "folder")
+    folder = await access.require(info, design_loaders.FOLDERS, asked["parentFolderId"], "folder")
     workspace = await access.require_workspace(info, asked["workspaceUrl"])
     if folder.workspace_id != workspace.id:
         raise errors.DesignError(f"the workspace has no folder {folder.id}")
@@ -117,7 +116,7 @@ async def release_component(info: context.Info, asked: Input) -> Any:
     workspace = await access.require_workspace(info, asked["workspaceUrl"])
     folder_id = asked.get("componentParentFolderId")
     if folder_id is not None:
-        await access.require(info, looking.FOLDERS, folder_id, "folder")
+        await access.require(info, design_loaders.FOLDERS, folder_id, "folder")
     draft = inputs.ComponentInput(
         by=author_id(info),
         workspace_id=workspace.id,
@@ -146,7 +145,7 @@ async def remove_choices(info: context.Info, asked: Input) -> Any:
 
 
 async def _choose(info: context.Info, asked: Input, draft: inputs.PartChoicesInput) -> Any:
-    component = await access.require(info, looking.COMPONENTS, asked["componentId"], "component")
+    component = await access.require(info, design_loaders.COMPONENTS, asked["componentId"], "component")
     return await call_service(info, f"PATCH library /components/{component.id}", records.Component, draft)
 
 
@@ -184,7 +183,7 @@ async def create_package(info: context.Info, asked: Input) -> Any:
 
 
 async def _make(info: context.Info, asked: Input, name: str, kind: str, *, is_package: bool) -> Any:
-    project = await access.require(info, looking.PROJECTS, asked["projectId"], "project")
+    project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
     known = [one.revision_id for one in project.revisions]
     if asked.get("vcsRevisionId") not in (None, *known):
         raise errors.DesignError(f"the project has no revision {asked['vcsRevisionId']}")

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import files, records
-from proxy.sandbox.graphql import connections, context
-from proxy.sandbox.graphql import design_filters as filters
-from proxy.sandbox.graphql import design_loaders as looking
+from proxy.sandbox.graphql import connections, context, design_filters, design_loaders
 from proxy.sandbox.graphql.resolvers import design_access as access
 from proxy.sandbox.graphql.resolvers import design_workspaces
 
@@ -49,28 +47,28 @@ async def projects(
 ) -> connections.Connection:
     """A page of those of a workspace that pass the filter."""
     workspace = await access.require_workspace(info, workspaceUrl)
-    held = await access.session(info).lookups.having(looking.PROJECTS, "workspace_id", workspace.id)
-    return connections.page(filters.matching_records(held, where), asked, lambda one: one.id)
+    held = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
+    return connections.page(design_filters.matching_records(held, where), asked, lambda one: one.id)
 
 
 async def project(_root: None, info: context.Info, id: str) -> records.Project | None:
     """By id."""
-    return await access.visible(info, looking.PROJECTS, id)
+    return await access.visible(info, design_loaders.PROJECTS, id)
 
 
 async def design_item(_root: None, info: context.Info, id: str) -> records.DesignItem | None:
     """By id."""
-    return await access.visible(info, looking.ITEMS, id)
+    return await access.visible(info, design_loaders.ITEMS, id)
 
 
 async def release(_root: None, info: context.Info, id: str) -> records.Release | None:
     """By id."""
-    return await access.visible(info, looking.RELEASES, id)
+    return await access.visible(info, design_loaders.RELEASES, id)
 
 
 async def bom(_root: None, info: context.Info, id: str) -> records.Bom | None:
     """By id."""
-    return await access.visible(info, looking.BOMS, id)
+    return await access.visible(info, design_loaders.BOMS, id)
 
 
 def parameters(
@@ -97,35 +95,35 @@ def revisions(held: records.Project, _info: context.Info, **asked: Any) -> conne
 
 async def tasks(held: records.Project, info: context.Info) -> list[records.Task]:
     """What is to be done."""
-    return await access.session(info).lookups.having(looking.TASKS, "project_id", held.id)
+    return await access.session(info).loaders.where(design_loaders.TASKS, "project_id", held.id)
 
 
 async def workflows(
     held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
 ) -> list[records.Workflow]:
     """Processes of this project that pass the filters: those under way, or those that have ended."""
-    found = await access.session(info).lookups.having(looking.WORKFLOWS, "project_id", held.id)
+    found = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "project_id", held.id)
     after = asked.get("modifiedAfter")
     return [
         one
-        for one in filters.matching_records(found, where)
+        for one in design_filters.matching_records(found, where)
         if (one.ended_at is not None) == asked["isClosed"]
-        and (after is None or filters.is_later(one.modified_at, after))
+        and (after is None or design_filters.is_later(one.modified_at, after))
         and design_workspaces.has_variable(one, asked.get("withVariable"))
     ]
 
 
 def variants(held: records.Project, _info: context.Info, where: dict[str, Any] | None = None) -> list[VariantView]:
     """Those that are worked on."""
-    return [VariantView(held.id, one.name, one.bom_id) for one in filters.matching_records(held.variants, where)]
+    return [VariantView(held.id, one.name, one.bom_id) for one in design_filters.matching_records(held.variants, where)]
 
 
 async def releases(
     held: records.Project, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
 ) -> connections.Connection:
     """A page of the published versions."""
-    found = await access.session(info).lookups.having(looking.RELEASES, "project_id", held.id)
-    return connections.page(filters.matching_records(found, where), asked, lambda one: one.id)
+    found = await access.session(info).loaders.where(design_loaders.RELEASES, "project_id", held.id)
+    return connections.page(design_filters.matching_records(found, where), asked, lambda one: one.id)
 
 
 def release_variants(
@@ -133,12 +131,13 @@ def release_variants(
 ) -> list[VariantView]:
     """What was published."""
     return [
-        VariantView(held.project_id, one.name, one.bom_id) for one in filters.matching_records(held.variants, where)
+        VariantView(held.project_id, one.name, one.bom_id)
+        for one in design_filters.matching_records(held.variants, where)
     ]
 
 
 async def _documents(variant: VariantView, info: context.Info, *, pcb: bool) -> list[DocumentView]:
-    held = await access.session(info).lookups.one(looking.PROJECTS, variant.project_id)
+    held = await access.session(info).loaders.one(design_loaders.PROJECTS, variant.project_id)
     documents = held.documents if held else ()
     return [
         DocumentView(variant.project_id, one.document_id, one.document_name, one.is_pcb)
@@ -156,7 +155,7 @@ async def schematics(
     variant: VariantView, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[DocumentView]:
     """The sheets that pass the filter."""
-    return filters.matching_records(await _documents(variant, info, pcb=False), where)
+    return design_filters.matching_records(await _documents(variant, info, pcb=False), where)
 
 
 async def design_items(
@@ -168,25 +167,25 @@ async def design_items(
     **asked: Any,
 ) -> connections.Connection:
     """A page of what is placed on a document: everything on the board, its own on a sheet."""
-    found = await access.session(info).lookups.having(looking.ITEMS, "project_id", document.project_id)
+    found = await access.session(info).loaders.where(design_loaders.ITEMS, "project_id", document.project_id)
     placed = [
         one
         for one in found
         if (document.is_pcb or one.sheet_id == document.document_id)
         and (designators is None or one.designator in designators)
     ]
-    return connections.page(filters.matching_records(placed, where), asked, lambda one: one.id)
+    return connections.page(design_filters.matching_records(placed, where), asked, lambda one: one.id)
 
 
 async def document_threads(document: DocumentView, info: context.Info) -> list[records.CommentThread]:
     """What is said of a document."""
-    found = await access.session(info).lookups.having(looking.THREADS, "project_id", document.project_id)
+    found = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", document.project_id)
     return [one for one in found if one.context.document_id == document.document_id]
 
 
 async def item_threads(item: records.DesignItem, info: context.Info) -> list[records.CommentThread]:
     """What is said of a design item."""
-    found = await access.session(info).lookups.having(looking.THREADS, "project_id", item.project_id)
+    found = await access.session(info).loaders.where(design_loaders.THREADS, "project_id", item.project_id)
     return [one for one in found if one.context.object_id == item.id]
 
 
@@ -197,19 +196,19 @@ def bom_items(held: records.Bom, _info: context.Info, **asked: Any) -> connectio
 
 async def packages(_root: None, info: context.Info) -> list[records.ProjectJob]:
     """Every package of the user's projects."""
-    made = await access.session(info).lookups.all(looking.JOBS)
-    return [one for one in made if one.is_package and await access.visible(info, looking.JOBS, one.id)]
+    made = await access.session(info).loaders.all(design_loaders.JOBS)
+    return [one for one in made if one.is_package and await access.visible(info, design_loaders.JOBS, one.id)]
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.ProjectJob | None:
     """By id."""
-    found = await access.visible(info, looking.JOBS, id)
+    found = await access.visible(info, design_loaders.JOBS, id)
     return found if found is not None and found.is_package else None
 
 
 async def project_packages(held: records.Release, info: context.Info) -> list[records.ProjectJob]:
     """The packages that were made of a release's project."""
-    made = await access.session(info).lookups.having(looking.JOBS, "project_id", held.project_id)
+    made = await access.session(info).loaders.where(design_loaders.JOBS, "project_id", held.project_id)
     return [one for one in made if one.is_package]
 
 
@@ -219,7 +218,7 @@ async def export_job(
     projectExportJobId: str,  # noqa: N803
 ) -> records.ProjectJob:
     """By id."""
-    return await access.require(info, looking.JOBS, projectExportJobId, "export job")
+    return await access.require(info, design_loaders.JOBS, projectExportJobId, "export job")
 
 
 def download_url(job: records.ProjectJob, info: context.Info) -> str:
@@ -252,8 +251,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desManufacturePackageById": package,
     "Query.desManufacturePackageCreationJob": package,
     "Query.desProjectExportJob": export_job,
-    "DesProject.createdBy": access.record_resolver(looking.USERS, "created_by_id"),
-    "DesProject.updatedBy": access.record_resolver(looking.USERS, "updated_by_id"),
+    "DesProject.createdBy": access.record_resolver(design_loaders.USERS, "created_by_id"),
+    "DesProject.updatedBy": access.record_resolver(design_loaders.USERS, "updated_by_id"),
     "DesProject.parameters": parameters,
     "DesProject.previewUrl": preview_url,
     "DesProject.latestRevision": latest_revision,
@@ -271,7 +270,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
         f"{kind}.{name}": resolver
         for kind in ("DesWipVariant", "DesReleaseVariant")
         for name, resolver in (
-            ("bom", access.record_resolver(looking.BOMS, "bom_id")),
+            ("bom", access.record_resolver(design_loaders.BOMS, "bom_id")),
             ("pcb", board),
             ("schematics", schematics),
         )
@@ -282,9 +281,11 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
         for name, resolver in (("designItems", design_items), ("commentThreads", document_threads))
     },
     "DesBom.items": bom_items,
-    "DesBomItem.component": access.record_resolver(looking.COMPONENTS, "component_id"),
-    "DesBomItemInstance.alternateComponent": access.record_resolver(looking.COMPONENTS, "alternate_component_id"),
-    "DesDesignItem.component": access.record_resolver(looking.COMPONENTS, "component_id"),
+    "DesBomItem.component": access.record_resolver(design_loaders.COMPONENTS, "component_id"),
+    "DesBomItemInstance.alternateComponent": access.record_resolver(
+        design_loaders.COMPONENTS, "alternate_component_id"
+    ),
+    "DesDesignItem.component": access.record_resolver(design_loaders.COMPONENTS, "component_id"),
     "DesDesignItem.commentThreads": item_threads,
     "DesManufacturePackage.downloadUrl": download_url,
     "DesManufacturePackageCreationJob.payload": creation,

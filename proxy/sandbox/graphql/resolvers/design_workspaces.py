@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from proxy.sandbox.design import records
-from proxy.sandbox.graphql import context
-from proxy.sandbox.graphql import design_filters as filters
-from proxy.sandbox.graphql import design_loaders as looking
+from proxy.sandbox.graphql import context, design_filters, design_loaders
 from proxy.sandbox.graphql.resolvers import design_access as access
 
 API_PATH = "/graphql"
@@ -36,12 +34,12 @@ async def all_workspaces(
     _root: None, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Workspace]:
     """The user's that pass the filter."""
-    return filters.matching_records(await access.workspaces(info), where)
+    return design_filters.matching_records(await access.workspaces(info), where)
 
 
 async def workspace_by_id(_root: None, info: context.Info, id: str) -> records.Workspace | None:
     """By id."""
-    return await access.visible(info, looking.WORKSPACES, id)
+    return await access.visible(info, design_loaders.WORKSPACES, id)
 
 
 async def workspace_by_url(
@@ -87,7 +85,7 @@ async def user_by_auth(_root: None, info: context.Info) -> records.DesignUser:
 
 async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.DesignUser | None:
     """A user who shares a workspace with whoever asks."""
-    found = await access.session(info).lookups.one(looking.USERS, id)
+    found = await access.session(info).loaders.one(design_loaders.USERS, id)
     mine = set((await access.user(info)).workspace_ids)
     return found if found is not None and mine & set(found.workspace_ids) else None
 
@@ -99,7 +97,7 @@ def location(workspace: records.Workspace, info: context.Info) -> DesWorkspaceLo
 
 async def members(workspace: records.Workspace, info: context.Info) -> list[records.DesignUser]:
     """Who is in it."""
-    return await access.session(info).lookups.having(looking.USERS, "workspace_ids", workspace.id)
+    return await access.session(info).loaders.where(design_loaders.USERS, "workspace_ids", workspace.id)
 
 
 async def groups(member: records.DesignUser, info: context.Info) -> list[records.UserGroup]:
@@ -111,29 +109,29 @@ async def projects(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Project]:
     """The projects that pass the filter."""
-    held = await access.session(info).lookups.having(looking.PROJECTS, "workspace_id", workspace.id)
-    return filters.matching_records(held, where)
+    held = await access.session(info).loaders.where(design_loaders.PROJECTS, "workspace_id", workspace.id)
+    return design_filters.matching_records(held, where)
 
 
 async def tasks(workspace: records.Workspace, info: context.Info) -> list[records.Task]:
     """All tasks in it."""
-    return await access.session(info).lookups.having(looking.TASKS, "workspace_id", workspace.id)
+    return await access.session(info).loaders.where(design_loaders.TASKS, "workspace_id", workspace.id)
 
 
 async def definitions(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.WorkflowDefinition]:
     """Processes that can be started and pass the filter."""
-    held = await access.session(info).lookups.having(looking.DEFINITIONS, "workspace_id", workspace.id)
-    return filters.matching_records(held, where)
+    held = await access.session(info).loaders.where(design_loaders.DEFINITIONS, "workspace_id", workspace.id)
+    return design_filters.matching_records(held, where)
 
 
 async def workflows(
     workspace: records.Workspace, info: context.Info, where: dict[str, Any] | None = None, **asked: Any
 ) -> list[records.Workflow]:
     """Processes that were started and pass the filters."""
-    held = await access.session(info).lookups.having(looking.WORKFLOWS, "workspace_id", workspace.id)
-    return [one for one in filters.matching_records(held, where) if has_variable(one, asked.get("withVariable"))]
+    held = await access.session(info).loaders.where(design_loaders.WORKFLOWS, "workspace_id", workspace.id)
+    return [one for one in design_filters.matching_records(held, where) if has_variable(one, asked.get("withVariable"))]
 
 
 def has_variable(workflow: records.Workflow, asked: Mapping[str, Any] | None) -> bool:

@@ -108,7 +108,7 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
 
 def hits(result: views.SupPartResultSet, _info: context.Info) -> int:
     """All hits, not the page."""
-    return result.ranked.hits
+    return result.hits.hits
 
 
 def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:

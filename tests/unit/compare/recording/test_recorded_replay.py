@@ -11,10 +11,10 @@ from proxy.compare.recording.recorded import Recording, ReplayedSide
 from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
 from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
-from proxy.upstream.taped import Noted, Player
+from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
 
 REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")
-NOTE = Noted("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
+NOTE = RecordedGraphQLResponse("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
 RESPONSE = SideResponse(200, b"{}", 0.1, parts=7)
 
 
@@ -45,7 +45,7 @@ def replay(tmp_path: Path) -> Any:
         recorder.close()
         recorded = Recording(file)
         opened.append(recorded)
-        player = Player()
+        player = ResponseReplayer()
         service = Service(player, lacks)
         return ReplayedSide(recorded, service, player, applications), service
 

@@ -15,7 +15,7 @@ from proxy.compare.recording.recorded import RecordedSide, Recording
 from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
 from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
-from proxy.upstream.taped import Noted
+from proxy.upstream.replay import RecordedGraphQLResponse
 
 KEY = "c4n4ry-key-of-a-client"
 HEADER = RecordingHeader(made=1.0, baseline="http://old/v3", candidate="own.yaml", source="access.log")
@@ -25,7 +25,7 @@ DOCUMENT = "query supMultiMatch { supMultiMatch { hits } }"
 def note(
     variables: str = '{"q":1}', body: bytes = b'{"data":{"n":1.10}}', status: int = 200, document: Any = DOCUMENT
 ) -> Any:
-    return Noted("supMultiMatch", variables, document, status, body)
+    return RecordedGraphQLResponse("supMultiMatch", variables, document, status, body)
 
 
 def answers(n: Any, **fields: Any) -> Any:

@@ -11,7 +11,7 @@ from proxy import config
 from proxy.compare.responses import SideResponse
 from proxy.compare.shadow import queue as shadowing
 from proxy.compare.shadow.job import ComparisonJob
-from proxy.upstream.policies import Breaker
+from proxy.upstream.policies import CircuitBreaker
 
 
 class Errands:
@@ -44,7 +44,7 @@ async def made(clock: Any, metrics: Any, errands: Any) -> Any:
 
     async def make(shares: Any = None, on: bool = True, failures: int = 0, **settings: Any) -> Any:
         rng = random.Random(7)
-        breaker = Breaker(
+        breaker = CircuitBreaker(
             "shadow", "it", config.BreakerSettings(failures=failures), clock=clock, rng=rng, metrics=metrics
         )
         shares = {"demo": 1.0} if shares is None else shares

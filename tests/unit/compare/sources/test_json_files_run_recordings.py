@@ -9,16 +9,16 @@ from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
 from proxy.compare.sources.clients import Clients
 from proxy.compare.sources.source import open_source
-from proxy.upstream.taped import Noted
+from proxy.upstream.replay import RecordedGraphQLResponse
 
 
 def test_every_request_of_a_recording_is_read_and_nothing_else_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
     recorder = Recorder(file, RecordingHeader(made=1.0, baseline="a", candidate="b", source="c"), Redaction([]))
     requests = [request_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
-    shared = Noted("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
+    shared = RecordedGraphQLResponse("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
     for request in requests:
-        notes = (Noted("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)
+        notes = (RecordedGraphQLResponse("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)
         recorder.keep(RecordedExchange(request, SideResponse(200, b"{}", 0.1), None, notes), [shared])
     recorder.close()
     source = open_source(file, Clients())

@@ -1,11 +1,11 @@
 """Pieces of work that several callers want: each is done once, by whoever came first, and once more where it stalls."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from proxy.gateway.cache.coalescing import SharedWork, Stall
+from proxy.gateway.cache.coalescing import Claim, Coalescing, SecondAttempt, Stall
 
 REFUSED, FAILED = "refused", "failed"
 
@@ -14,18 +14,19 @@ class Stalled:
     """Allows repetitions or does not."""
 
     def __init__(self, several: bool = False, allowed: bool = True) -> None:
-        self.several = several
+        self.is_batch = several
         self.allowed = allowed
 
-    def repeat(self) -> bool:
+    def allow_retry(self) -> bool:
         return self.allowed
 
 
 class Worker:
-    """Does pieces when it is let go, and notes each. Attempts are numbered from 0; one may be told its outcome."""
+    """Does work when it is let go, as the pipeline does. Attempts are numbered from 0; one may be told its result."""
 
     def __init__(self) -> None:
-        self.shared: SharedWork[str, str] = SharedWork()
+        self.coalescing: Coalescing[str, str] = Coalescing()
+        self.tasks: set[asyncio.Task[None]] = set()
         self.done: list[list[str]] = []
         self.told: list[asyncio.Future[str | None]] = []
         self.stalls: list[Callable[[Stall], None] | None] = []
@@ -35,7 +36,53 @@ class Worker:
         self.substitutes: dict[str, str] = {}
 
     async def want(self, *keys: str) -> tuple[list[str], int]:
-        return await self.shared.run(keys, Wish(self, keys))
+        """The result for every key, and for how many of them it was somebody else's."""
+        job, results = Job(self, keys), {}
+        left, joined = list(range(len(keys))), 0
+        while left:
+            share = self.coalescing.join({n: keys[n] for n in left}, job)
+            self.start_attempts(share.second_attempts)
+            with share:
+                if share.claim is not None:
+                    share.finish(await self.work(job, share.claim.positions, self.notice(share.claim)))
+            found, abandoned = await share.wait()
+            results |= found
+            joined += len(left) - len(share.claim.positions if share.claim else ()) - len(abandoned)
+            left = abandoned
+        return [results[n] for n in range(len(keys))], joined
+
+    def notice(self, claim: Claim[str, str]) -> Callable[[Stall], None]:
+        return lambda stall: self.start_attempts(claim.stalled(stall))
+
+    def start_attempts(self, attempts: Sequence[SecondAttempt[str, str]]) -> None:
+        for attempt in attempts:
+            task = asyncio.create_task(self.repeat(attempt), context=attempt.context)
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def repeat(self, attempt: SecondAttempt[str, str]) -> None:
+        assert isinstance(attempt.job, Job)
+        try:
+            results = await self.work(attempt.job, attempt.positions, None)
+        except Exception as error:
+            attempt.fail(error)
+        else:
+            self.start_attempts(attempt.finish(results))
+
+    async def work(self, job: "Job", positions: list[int], notice: Callable[[Stall], None] | None) -> list[str]:
+        keys = [job.keys[n] for n in positions]
+        self.done.append(keys)
+        self.stalls.append(notice)
+        self.told.append(asyncio.get_running_loop().create_future())
+        told = await self.told[-1] if not self.gate.is_set() else None
+        if self.error:
+            raise self.error
+        return [told or key.upper() for key in keys]
+
+    async def close(self) -> None:
+        """Wait for second attempts."""
+        while self.tasks:
+            await asyncio.wait(self.tasks)
 
     async def start(self, *keys: str) -> "asyncio.Task[tuple[list[str], int]]":
         """A caller that is on its way."""
@@ -50,39 +97,28 @@ class Worker:
         notice(stall or Stalled())
         await asyncio.sleep(0)
 
-    async def tell(self, attempt: int, outcome: str | None = None) -> None:
-        """An attempt comes to this outcome for all of its pieces; without one, to the usual."""
-        self.told[attempt].set_result(outcome)
+    async def tell(self, attempt: int, result: str | None = None) -> None:
+        """An attempt has this result for all of its keys; without one, the usual."""
+        self.told[attempt].set_result(result)
         for _ in range(4):
             await asyncio.sleep(0)
 
 
-class Wish:
+class Job:
     """What one caller wants done."""
 
     def __init__(self, worker: Worker, keys: tuple[str, ...]) -> None:
         self._worker = worker
-        self._keys = keys
-
-    async def work(self, positions: list[int], stalled: Callable[[Stall], None] | None) -> list[str]:
-        worker = self._worker
-        keys = [self._keys[n] for n in positions]
-        worker.done.append(keys)
-        worker.stalls.append(stalled)
-        worker.told.append(asyncio.get_running_loop().create_future())
-        told = await worker.told[-1] if not worker.gate.is_set() else None
-        if worker.error:
-            raise worker.error
-        return [told or key.upper() for key in keys]
+        self.keys = keys
 
     def substitute(self, position: int) -> str | None:
-        return self._worker.substitutes.get(self._keys[position])
+        return self._worker.substitutes.get(self.keys[position])
 
-    def has_failed(self, outcome: str) -> bool:
-        return outcome in (REFUSED, FAILED)
+    def has_failed(self, result: str) -> bool:
+        return result in (REFUSED, FAILED)
 
-    def was_refused(self, outcome: str) -> bool:
-        return outcome == REFUSED
+    def was_refused(self, result: str) -> bool:
+        return result == REFUSED
 
 
 @pytest.fixture
@@ -163,7 +199,7 @@ async def test_who_waits_for_stalled_work_and_who_leads_get_the_outcome_of_one_s
     assert [outcome for outcome, _ in await asyncio.gather(*callers)] == [["A", "B"], ["B", "A"], ["A"], ["A"]]
     assert not [task for task in callers if task.cancelling()]
     assert len(held.done) == 2
-    await held.shared.close()
+    await held.close()
 
 
 async def test_nobody_waits_and_nothing_is_done_a_second_time(held: Worker) -> None:
@@ -213,7 +249,7 @@ async def test_stalled_work_that_ends_first_is_everybodys(held: Worker) -> None:
     await held.tell(0, "first")
     assert [await first, await second] == [(["first"], 0), (["first"], 1)]
     await held.tell(1, "second")
-    await held.shared.close()
+    await held.close()
     assert len(held.done) == 2
 
 

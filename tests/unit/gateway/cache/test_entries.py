@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from proxy import config, model
-from proxy.gateway.cache.entries import Answer, Question, Reading, ResponseCache
+from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.kit import clock
 
-Readings = Callable[..., Reading]
-QUESTION = Question(("demo", "SN74S74N"), model.MappingContext("US", "USD"))
-OTHER = Question(("other", "SN74S74N"), model.MappingContext("US", "USD"))
+Renderers = Callable[..., ItemRenderer]
+QUESTION = CacheKey(("demo", "SN74S74N"), model.MappingContext("US", "USD"))
+OTHER = CacheKey(("other", "SN74S74N"), model.MappingContext("US", "USD"))
 PART = {"v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "octopartUrl": "https://octopart.com/x"}
 
 
@@ -21,107 +21,109 @@ def memory(time: clock.ManualClock, **settings: Any) -> ResponseCache:
     return ResponseCache(config.CacheSettings(**{"seconds": 60, "stale_seconds": 600, **settings}), time)
 
 
-def keep(kept: ResponseCache, reading: Reading, question: Question = QUESTION, beside: Any = None) -> Answer:
-    records = msgspec.convert([PART], list[reading.part.record])  # type: ignore[name-defined]
-    answer = Answer(reading.items(records, question.context), 7, beside=beside)
-    return kept.keep(question, reading, records, answer)
+def keep(
+    kept: ResponseCache, renderer: ItemRenderer, question: CacheKey = QUESTION, details: Any = None
+) -> RenderedResult:
+    records = msgspec.convert([PART], list[renderer.part.record])  # type: ignore[name-defined]
+    answer = RenderedResult(renderer.items(records, question.context), 7, details=details)
+    return kept.store(question, renderer, records, answer)
 
 
-def shown(answer: Answer | None) -> Any:
+def shown(answer: RenderedResult | None) -> Any:
     return answer and json.loads(answer.items)
 
 
 def test_an_answer_is_fresh_for_its_seconds_and_stands_in_for_some_more(
-    time: clock.ManualClock, reading: Readings
+    time: clock.ManualClock, renderer: Renderers
 ) -> None:
     kept = memory(time)
-    assert kept.get(QUESTION, reading("mpn")) is None
-    first = keep(kept, reading("mpn"), beside="counts")
+    assert kept.get(QUESTION, renderer("mpn")) is None
+    first = keep(kept, renderer("mpn"), details="counts")
     assert first.until == time.monotonic() + 60
     time.advance(59.9)
-    assert kept.get(QUESTION, reading("mpn")) == first
+    assert kept.get(QUESTION, renderer("mpn")) == first
     time.advance(0.1)
-    assert kept.get(QUESTION, reading("mpn")) is None
-    assert kept.get(QUESTION, reading("mpn"), stale=True) == first._replace(until=0.0)
+    assert kept.get(QUESTION, renderer("mpn")) is None
+    assert kept.get(QUESTION, renderer("mpn"), stale=True) == first._replace(until=0.0)
     time.advance(600)
-    assert kept.get(QUESTION, reading("mpn"), stale=True) is None
+    assert kept.get(QUESTION, renderer("mpn"), stale=True) is None
 
 
-def test_a_view_that_shows_less_is_read_from_what_is_kept(time: clock.ManualClock, reading: Readings) -> None:
+def test_a_view_that_shows_less_is_read_from_what_is_kept(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
-    keep(kept, reading("mpn", "octopart_url", "uid"))
-    poorer = kept.get(QUESTION, reading("octopart_url"))
+    keep(kept, renderer("mpn", "octopart_url", "uid"))
+    poorer = kept.get(QUESTION, renderer("octopart_url"))
     assert poorer is not None
     assert (shown(poorer), poorer.hits) == ([{"octopart_url": "https://octopart.com/x"}], 7)
-    assert kept.get(QUESTION, reading("octopart_url")) == poorer
+    assert kept.get(QUESTION, renderer("octopart_url")) == poorer
 
 
-def test_a_view_that_shows_more_is_not(time: clock.ManualClock, reading: Readings) -> None:
+def test_a_view_that_shows_more_is_not(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
-    keep(kept, reading("mpn"))
-    assert kept.get(QUESTION, reading("mpn", "octopart_url")) is None
+    keep(kept, renderer("mpn"))
+    assert kept.get(QUESTION, renderer("mpn", "octopart_url")) is None
 
 
-def test_of_two_views_neither_takes_the_others_answer_away(time: clock.ManualClock, reading: Readings) -> None:
+def test_of_two_views_neither_takes_the_others_answer_away(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
-    keep(kept, reading("mpn"))
-    keep(kept, reading("octopart_url"))
-    assert shown(kept.get(QUESTION, reading("mpn"))) == [{"mpn": "SN74S74N"}]
-    assert shown(kept.get(QUESTION, reading("octopart_url"))) == [{"octopart_url": "https://octopart.com/x"}]
-    assert kept.get(QUESTION, reading("mpn", "octopart_url")) is None
+    keep(kept, renderer("mpn"))
+    keep(kept, renderer("octopart_url"))
+    assert shown(kept.get(QUESTION, renderer("mpn"))) == [{"mpn": "SN74S74N"}]
+    assert shown(kept.get(QUESTION, renderer("octopart_url"))) == [{"octopart_url": "https://octopart.com/x"}]
+    assert kept.get(QUESTION, renderer("mpn", "octopart_url")) is None
 
 
-def test_a_richer_answer_takes_the_place_of_a_poorer(time: clock.ManualClock, reading: Readings) -> None:
+def test_a_richer_answer_takes_the_place_of_a_poorer(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
-    keep(kept, reading("mpn"))
+    keep(kept, renderer("mpn"))
     time.advance(30)
-    keep(kept, reading("mpn", "octopart_url"))
+    keep(kept, renderer("mpn", "octopart_url"))
     time.advance(59)
-    assert shown(kept.get(QUESTION, reading("mpn"))) == [{"mpn": "SN74S74N"}]
+    assert shown(kept.get(QUESTION, renderer("mpn"))) == [{"mpn": "SN74S74N"}]
 
 
-def test_applications_do_not_see_each_others_answers(time: clock.ManualClock, reading: Readings) -> None:
+def test_applications_do_not_see_each_others_answers(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time)
-    keep(kept, reading("mpn"))
-    assert kept.get(OTHER, reading("mpn")) is None
+    keep(kept, renderer("mpn"))
+    assert kept.get(OTHER, renderer("mpn")) is None
 
 
-def test_the_oldest_goes_where_there_is_no_room(time: clock.ManualClock, reading: Readings) -> None:
+def test_the_oldest_goes_where_there_is_no_room(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time, bytes=1_500)
-    questions = [Question(("demo", number), QUESTION.context) for number in range(6)]
+    questions = [CacheKey(("demo", number), QUESTION.context) for number in range(6)]
     for question in questions:
-        keep(kept, reading("mpn"), question)
-    left = [question.key[1] for question in questions if kept.get(question, reading("mpn"))]  # type: ignore[index]
+        keep(kept, renderer("mpn"), question)
+    left = [question.key[1] for question in questions if kept.get(question, renderer("mpn"))]  # type: ignore[index]
     assert left == [3, 4, 5]
 
 
-def test_what_is_larger_than_all_the_room_is_not_kept(time: clock.ManualClock, reading: Readings) -> None:
+def test_what_is_larger_than_all_the_room_is_not_kept(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time, bytes=300)
-    keep(kept, reading("mpn"))
-    assert kept.get(QUESTION, reading("mpn")) is None
+    keep(kept, renderer("mpn"))
+    assert kept.get(QUESTION, renderer("mpn")) is None
 
 
-def test_the_items_of_every_view_count(time: clock.ManualClock, reading: Readings) -> None:
+def test_the_items_of_every_view_count(time: clock.ManualClock, renderer: Renderers) -> None:
     kept = memory(time, bytes=700)
-    keep(kept, reading("mpn", "octopart_url", "uid"))
-    keep(kept, reading("mpn"), OTHER)
-    assert kept.get(QUESTION, reading("mpn", "octopart_url", "uid")) is None
-    assert kept.get(OTHER, reading("mpn")) is not None
+    keep(kept, renderer("mpn", "octopart_url", "uid"))
+    keep(kept, renderer("mpn"), OTHER)
+    assert kept.get(QUESTION, renderer("mpn", "octopart_url", "uid")) is None
+    assert kept.get(OTHER, renderer("mpn")) is not None
 
 
 @pytest.mark.parametrize("projections", [("mpn",), ("mpn", "uid")])
 def test_a_repeated_answer_is_the_very_bytes(
-    time: clock.ManualClock, reading: Readings, projections: tuple[str, ...]
+    time: clock.ManualClock, renderer: Renderers, projections: tuple[str, ...]
 ) -> None:
     kept = memory(time)
-    keep(kept, reading("mpn", "octopart_url", "uid"))
-    first, second = (kept.get(QUESTION, reading(*projections)) for _ in range(2))
+    keep(kept, renderer("mpn", "octopart_url", "uid"))
+    first, second = (kept.get(QUESTION, renderer(*projections)) for _ in range(2))
     assert first is not None
     assert second is not None
     assert first.items is second.items
 
 
-def test_an_answer_that_grows_too_old_while_it_is_read_is_an_answer(reading: Readings) -> None:
+def test_an_answer_that_grows_too_old_while_it_is_read_is_an_answer(renderer: Renderers) -> None:
     class Running(clock.ManualClock):
         """Every look takes a second."""
 
@@ -130,11 +132,11 @@ def test_an_answer_that_grows_too_old_while_it_is_read_is_an_answer(reading: Rea
             return super().monotonic()
 
     kept = memory(Running(), seconds=6, stale_seconds=0)
-    keep(kept, reading("mpn", "uid"))
+    keep(kept, renderer("mpn", "uid"))
     found = []
-    while (answer := kept.get(QUESTION, reading("mpn"))) is not None:
+    while (answer := kept.get(QUESTION, renderer("mpn"))) is not None:
         found.append(shown(answer))
         kept = memory(Running(), seconds=6 - len(found), stale_seconds=0)
-        keep(kept, reading("mpn", "uid"))
+        keep(kept, renderer("mpn", "uid"))
     assert found
     assert all(each == [{"mpn": "SN74S74N"}] for each in found)

@@ -15,7 +15,8 @@ from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import policies, taped, tokens
+from proxy.upstream import policies, replay
+from proxy.upstream.auth import identity
 
 DOCUMENT = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits results { part { mpn } } } }"
 RICHER = "query supSearchMpn($q: String!) { supSearchMpn(q: $q) { hits results { part { mpn sku: id(of: $q) } } } }"
@@ -28,10 +29,10 @@ class Tokens:
     async def get(self, credentials: Any, seconds: Any) -> Any:
         return "a-token"
 
-    async def rejected(self, credentials: Any, token: Any) -> None:
+    async def invalidate(self, credentials: Any, token: Any) -> None:
         pass
 
-    def taken(self, credentials: Any, token: Any) -> None:
+    def mark_accepted(self, credentials: Any, token: Any) -> None:
         pass
 
 
@@ -63,7 +64,7 @@ def client_of(clock: clocks.ManualClock, metrics: metering.Metrics, make_breaker
     """A client of some kind, and what it needs; closed with the test."""
 
     def make(kind: Any, url: str = "", session: Any = None, **named: Any) -> Any:
-        retry = policies.Retry(0, 30.0, policies.Budget(), random.Random(1))
+        retry = policies.RetryPolicy(0, 30.0, policies.RetryBudget(), random.Random(1))
         return kind(session, url, Tokens(), retry=retry, breaker=make_breaker(), metrics=metrics, clock=clock, **named)
 
     return make
@@ -74,18 +75,18 @@ async def noted(
     client_of: Any,
     open_session: Callable[..., aiohttp.ClientSession],
     serve: Any,
-    credentials: tokens.Credentials,
+    credentials: identity.Credentials,
     request_id: Any,
 ) -> Any:
     """Asks a service and gives the tape."""
 
     async def ask(service: Any, *operations: Any) -> Any:
-        tape = taped.Tape()
+        tape = replay.ResponseRecorder()
         async with serve(service.answer) as url, open_session() as session:
-            client = client_of(taped.NotingGraphQLClient, url, session, tape=tape)
+            client = client_of(replay.RecordingGraphQLClient, url, session, recorder=tape)
             for operation in operations:
                 with contextlib.suppress(errors.BridgeError):
-                    await client.ask(operation, credentials)
+                    await client.execute(operation, credentials)
         return tape
 
     return ask
@@ -129,24 +130,24 @@ def note(
     body: bytes = b'{"data": {"supSearchMpn": {"hits": 1}}}',
     status: int = 200,
 ) -> Any:
-    return taped.Noted("supSearchMpn", variables, document, status, body)
+    return replay.RecordedGraphQLResponse("supSearchMpn", variables, document, status, body)
 
 
 async def play(client_of: Any, credentials: Any, operation: Any, *notes: Any, shared: Any = ()) -> Any:
-    player = taped.Player()
+    player = replay.ResponseReplayer()
     for each in shared:
-        player.share(each)
+        player.add_shared(each)
     player.load("call-1", notes)
-    client = client_of(taped.PlayedGraphQLClient, player=player)
+    client = client_of(replay.ReplayingGraphQLClient, replayer=player)
     try:
-        return await client.ask(operation, credentials), player.unload("call-1")
+        return await client.execute(operation, credentials), player.unload("call-1")
     except errors.BridgeError as error:
         return error, player.unload("call-1")
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, POORER])
 async def test_a_recorded_answer_is_played_to_whoever_asks_for_no_more(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any, document: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any, document: Any
 ) -> None:
     data, lacking = await play(client_of, credentials, asking(document, q="a"), note())
     assert data.supSearchMpn == {"hits": 1}
@@ -154,7 +155,7 @@ async def test_a_recorded_answer_is_played_to_whoever_asks_for_no_more(
 
 
 async def test_a_field_that_was_not_recorded_is_named(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     error, lacking = await play(client_of, credentials, asking(RICHER, q="a"), note())
     assert isinstance(error, errors.UpstreamUnreadable)
@@ -165,14 +166,14 @@ async def test_a_field_that_was_not_recorded_is_named(
 
 
 async def test_another_question_than_was_recorded_is_named(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     _, lacking = await play(client_of, credentials, asking(q="b"), note())
     assert lacking == "the mappings ask for more than was recorded (supSearchMpn): record again"
 
 
 async def test_of_two_notes_the_one_that_suffices_is_played(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     richer = note(RICHER, body=b'{"data": {"supSearchMpn": {"hits": 2}}}')
     data, _ = await play(client_of, credentials, asking(RICHER, q="a"), richer, note())
@@ -180,24 +181,24 @@ async def test_of_two_notes_the_one_that_suffices_is_played(
 
 
 async def test_what_is_for_everybody_is_played_to_everybody(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     data, _ = await play(client_of, credentials, asking(), shared=[note(variables="{}")])
     assert data.supSearchMpn == {"hits": 1}
 
 
 async def test_another_requests_notes_are_not_played(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
-    player = taped.Player()
+    player = replay.ResponseReplayer()
     player.load("call-2", (note(),))
-    client = client_of(taped.PlayedGraphQLClient, player=player)
+    client = client_of(replay.ReplayingGraphQLClient, replayer=player)
     with pytest.raises(errors.UpstreamUnreadable):
-        await client.ask(asking(q="a"), credentials)
+        await client.execute(asking(q="a"), credentials)
 
 
 async def test_a_part_limit_of_then_locks_nobody_out_now(
-    client_of: Any, credentials: tokens.Credentials, request_id: Any
+    client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     body = json.dumps({"errors": [answers.fault(answers.PART_LIMIT)], "data": None}).encode()
     error, _ = await play(client_of, credentials, asking(q="a"), note(body=body))
@@ -208,7 +209,7 @@ def test_fields_know_aliases_arguments_and_fragments() -> None:
     document = (
         """query x($c: String) { a(n: 1) { b: c(currency: $c) { d } ... on E { f } ...G } } fragment G on E { h }"""
     )
-    assert taped.fields(document) == {
+    assert replay.fields(document) == {
         "a(n: 1)",
         "a(n: 1).b: c(currency: $c)",
         "a(n: 1).b: c(currency: $c).d",

@@ -11,11 +11,11 @@ from unit.upstream.identity_service import DAY, URL, background
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.upstream import pauses, tokens
+from proxy.upstream.auth import backoff, identity
 
 
 async def test_the_client_credentials_are_sent_as_a_form(
-    store: Any, service: Any, credentials: tokens.Credentials
+    store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     await store.get(credentials)
@@ -29,7 +29,7 @@ async def test_the_client_credentials_are_sent_as_a_form(
     ]
 
 
-async def test_a_token_is_asked_for_once_by_many(store: Any, service: Any, credentials: tokens.Credentials) -> None:
+async def test_a_token_is_asked_for_once_by_many(store: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant()
     found = await asyncio.gather(*(store.get(credentials) for _ in range(20)))
     assert len(set(found)) == 1
@@ -37,7 +37,7 @@ async def test_a_token_is_asked_for_once_by_many(store: Any, service: Any, crede
 
 
 async def test_a_token_is_kept_until_its_renewal_is_due(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant()
     first = await store.get(credentials)
@@ -48,7 +48,7 @@ async def test_a_token_is_kept_until_its_renewal_is_due(
 
 
 async def test_it_is_renewed_in_the_background_before_it_ends(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
@@ -60,9 +60,9 @@ async def test_it_is_renewed_in_the_background_before_it_ends(
 
 
 async def test_renewals_of_several_applications_are_spread(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
-    others = [tokens.Credentials(f"a{n}", f"id{n}", credentials.client_secret) for n in range(20)]
+    others = [identity.Credentials(f"a{n}", f"id{n}", credentials.client_secret) for n in range(20)]
     service.grant(times=40)
     for other in others:
         await store.get(other)
@@ -74,7 +74,7 @@ async def test_renewals_of_several_applications_are_spread(
 
 
 async def test_a_short_life_has_a_short_lead(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(life=40, times=2)
     await store.get(credentials)
@@ -89,7 +89,7 @@ async def test_a_short_life_has_a_short_lead(
 
 
 async def test_a_token_is_never_used_after_its_end(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant()
     first = await store.get(credentials)
@@ -99,7 +99,7 @@ async def test_a_token_is_never_used_after_its_end(
 
 
 async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant()
     first = await store.get(credentials)
@@ -110,32 +110,32 @@ async def test_a_failed_renewal_leaves_the_token_and_is_tried_again_later(
     assert await store.get(credentials) == first
     await background()
     assert len(service.asked) == 2
-    clock.advance(pauses.REFUSED)
+    clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     assert await store.get(credentials) == first
     await background()
     assert await store.get(credentials) != first
 
 
-async def test_a_rejected_token_is_forgotten(store: Any, service: Any, credentials: tokens.Credentials) -> None:
+async def test_a_rejected_token_is_forgotten(store: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
-    await store.rejected(credentials, first)
+    await store.invalidate(credentials, first)
     assert await store.get(credentials) != first
 
 
-async def test_only_the_exact_token_is_forgotten(store: Any, service: Any, credentials: tokens.Credentials) -> None:
+async def test_only_the_exact_token_is_forgotten(store: Any, service: Any, credentials: identity.Credentials) -> None:
     service.grant(times=2)
     first = await store.get(credentials)
-    await store.rejected(credentials, first)
+    await store.invalidate(credentials, first)
     second = await store.get(credentials)
-    await store.rejected(credentials, first)
+    await store.invalidate(credentials, first)
     assert await store.get(credentials) == second
     assert len(service.asked) == 2
 
 
 async def test_refused_credentials_are_named_without_the_secret(
-    store: Any, service: Any, credentials: tokens.Credentials
+    store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret is wrong"})
     with pytest.raises(errors.CredentialsRefused) as found:
@@ -144,14 +144,14 @@ async def test_refused_credentials_are_named_without_the_secret(
 
 
 async def test_refused_credentials_are_not_tried_again_for_a_while(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials, metrics: metering.Metrics
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, metrics: metering.Metrics
 ) -> None:
     service.refuse(400, {"error": "invalid_client"})
     for _ in range(5):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
             await store.get(credentials)
     assert len(service.asked) == 1
-    clock.advance(pauses.REFUSED)
+    clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     await store.get(credentials)
     text = metrics.text().decode()
@@ -160,7 +160,7 @@ async def test_refused_credentials_are_not_tried_again_for_a_while(
 
 
 async def test_a_clock_that_is_put_back_makes_no_pause_longer(
-    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.refuse(400, {"error": "invalid_client"})
     with pytest.raises(errors.CredentialsRefused):
@@ -171,12 +171,12 @@ async def test_a_clock_that_is_put_back_makes_no_pause_longer(
 
 
 async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(
-    store: Any, service: Any, credentials: tokens.Credentials
+    store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     token = await store.get(credentials)
-    await store.rejected(credentials, token)
-    await store.refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
+    await store.invalidate(credentials, token)
+    await store.mark_refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
         await store.get(credentials)
     assert found.value.retry_after == 30
@@ -184,42 +184,42 @@ async def test_tokens_that_nothing_takes_are_not_asked_for_again_for_a_while(
 
 
 async def test_that_nothing_is_taken_is_known_until_something_is(
-    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     other = start()
     service.grant()
     assert store.refusal(credentials) is None
     token = await store.get(credentials)
-    await store.rejected(credentials, token)
+    await store.invalidate(credentials, token)
     error = errors.CredentialsRefused("no token of demo is taken")
-    await store.refused(credentials, token, error)
+    await store.mark_refused(credentials, token, error)
     with pytest.raises(errors.CredentialsRefused):
         await other.get(credentials)
-    clock.advance(pauses.REFUSED)
+    clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     token = await store.get(credentials)
     for worker in (store, other):
         assert str(worker.refusal(credentials)) == error.message
-        worker.taken(credentials, token)
+        worker.mark_accepted(credentials, token)
         assert worker.refusal(credentials) is None
 
 
 async def test_a_token_that_was_taken_before_it_was_refused_is_replaced_at_once(
-    store: Any, service: Any, credentials: tokens.Credentials
+    store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     service.grant()
     token = await store.get(credentials)
-    store.taken(credentials, token)
-    await store.rejected(credentials, token)
-    await store.refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
+    store.mark_accepted(credentials, token)
+    await store.invalidate(credentials, token)
+    await store.mark_refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
     assert await store.get(credentials) != token
     assert store.refusal(credentials) is None
     assert len(service.asked) == 2
 
 
 async def test_a_429_is_believed_and_its_retry_after_counts_down(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
     with pytest.raises(errors.TokenLimit) as first:
@@ -242,7 +242,7 @@ async def test_a_429_is_believed_and_its_retry_after_counts_down(
     ],
 )
 async def test_any_other_answer_is_an_error_of_its_own(
-    store: Any, service: Any, credentials: tokens.Credentials, status: int, body: str | None, error: Any
+    store: Any, service: Any, credentials: identity.Credentials, status: int, body: str | None, error: Any
 ) -> None:
     service.refuse(status, body)
     with pytest.raises(error, match="the identity service"):
@@ -258,7 +258,7 @@ async def test_any_other_answer_is_an_error_of_its_own(
     ],
 )
 async def test_no_connection_is_unreachable(
-    store: Any, service: Any, credentials: tokens.Credentials, exception: Any, message: str
+    store: Any, service: Any, credentials: identity.Credentials, exception: Any, message: str
 ) -> None:
     service.fail(exception)
     with pytest.raises(errors.UpstreamUnreachable, match=message):
@@ -266,7 +266,7 @@ async def test_no_connection_is_unreachable(
 
 
 async def test_an_outage_of_hours_uses_up_no_window(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     """Else the service would be back and the windows on this side still full."""
     service.mock.post(URL, exception=TimeoutError(), repeat=True)
@@ -281,22 +281,22 @@ async def test_an_outage_of_hours_uses_up_no_window(
 
 
 async def test_a_third_request_within_a_second_waits(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=3)
     started = clock.now()
     for _ in range(3):
-        await store.rejected(credentials, await store.get(credentials))
+        await store.invalidate(credentials, await store.get(credentials))
     assert len(service.asked) == 3
     assert clock.now() - started == pytest.approx(1.0)
 
 
 async def test_a_long_wait_for_a_window_is_an_error(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
     for _ in range(200):
-        await store.rejected(credentials, await store.get(credentials))
+        await store.invalidate(credentials, await store.get(credentials))
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens") as found:
         await store.get(credentials)
     assert found.value.retry_after is not None
@@ -305,12 +305,12 @@ async def test_a_long_wait_for_a_window_is_an_error(
 
 
 async def test_windows_are_those_of_the_client_id(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
-    other = tokens.Credentials("other", "other-id", credentials.client_secret)
+    other = identity.Credentials("other", "other-id", credentials.client_secret)
     service.grant(times=3)
     started = clock.now()
-    await store.rejected(credentials, await store.get(credentials))
+    await store.invalidate(credentials, await store.get(credentials))
     await store.get(credentials)
     await store.get(other)
     assert clock.now() == started
@@ -318,12 +318,12 @@ async def test_windows_are_those_of_the_client_id(
 
 async def test_an_application_without_credentials_cannot_ask(store: Any, service: Any) -> None:
     with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
-        await store.get(tokens.Credentials("bare", None, None))
+        await store.get(identity.Credentials("bare", None, None))
     assert not service.asked
 
 
 async def test_a_caller_that_leaves_does_not_take_the_token_along(
-    store: Any, service: Any, credentials: tokens.Credentials
+    store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     leaving = asyncio.create_task(store.get(credentials))
@@ -335,7 +335,7 @@ async def test_a_caller_that_leaves_does_not_take_the_token_along(
 
 
 async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(
-    store: Any, service: Any, credentials: tokens.Credentials
+    store: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     go = asyncio.Event()
     service.grant_when(go)
@@ -349,7 +349,7 @@ async def test_a_caller_waits_for_a_token_no_longer_than_it_has_time(
 
 
 async def test_nothing_secret_is_logged(
-    store: Any, service: Any, credentials: tokens.Credentials, logged: io.StringIO
+    store: Any, service: Any, credentials: identity.Credentials, logged: io.StringIO
 ) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
     with pytest.raises(errors.CredentialsRefused):

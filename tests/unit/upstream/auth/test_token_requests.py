@@ -13,11 +13,12 @@ from unit.upstream.identity_service import DAY, URL, background, until
 
 from proxy import config, errors
 from proxy.kit import clock as clocks
-from proxy.upstream import acquisition, http_post, pauses, token_store, tokens
+from proxy.upstream import http_post
+from proxy.upstream.auth import backoff, identity, token_requests, token_store
 
 
 async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     first, second = start(), start()
@@ -27,7 +28,7 @@ async def test_a_thousand_cold_calls_on_two_workers_are_one_token_request(
 
 
 async def test_a_worker_that_starts_finds_the_token_of_the_one_before(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     before = start()
@@ -39,7 +40,7 @@ async def test_a_worker_that_starts_finds_the_token_of_the_one_before(
 
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
 async def test_other_credentials_lead_to_no_token_that_is_kept(
-    start: Any, service: Any, credentials: tokens.Credentials, change: Any
+    start: Any, service: Any, credentials: identity.Credentials, change: Any
 ) -> None:
     service.grant(times=2)
     token = await start().get(credentials)
@@ -47,14 +48,14 @@ async def test_other_credentials_lead_to_no_token_that_is_kept(
 
 
 async def test_another_scope_leads_to_no_token_that_is_kept(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     token = await start().get(credentials)
     assert await start(scope="design.domain").get(credentials) != token
 
 
-def test_nothing_can_be_read_from_the_keys_of_the_store(credentials: tokens.Credentials) -> None:
+def test_nothing_can_be_read_from_the_keys_of_the_store(credentials: identity.Credentials) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
     assert len(set(keys)) == 4
     for key in keys:
@@ -62,7 +63,7 @@ def test_nothing_can_be_read_from_the_keys_of_the_store(credentials: tokens.Cred
 
 
 async def test_one_worker_renews_and_the_others_pick_it_up(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
@@ -77,7 +78,7 @@ async def test_one_worker_renews_and_the_others_pick_it_up(
 
 
 async def test_a_token_in_the_store_is_not_used_after_its_end(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     old = await start().get(credentials)
@@ -86,14 +87,14 @@ async def test_a_token_in_the_store_is_not_used_after_its_end(
 
 
 async def test_a_rejected_token_is_replaced_once_for_all_workers(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
     (old,) = {await worker.get(credentials) for worker in workers}
     new = set()
     for worker in workers:
-        await worker.rejected(credentials, old)
+        await worker.invalidate(credentials, old)
         new.add(await worker.get(credentials))
     assert len(new) == 1
     assert old not in new
@@ -101,14 +102,14 @@ async def test_a_rejected_token_is_replaced_once_for_all_workers(
 
 
 async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     workers = [start(), start()]
     (old,) = {await worker.get(credentials) for worker in workers}
 
     async def meet(worker: Any) -> str:
-        await worker.rejected(credentials, old)
+        await worker.invalidate(credentials, old)
         return await worker.get(credentials)
 
     new = set(await asyncio.gather(*(meet(worker) for worker in workers for _ in range(50))))
@@ -118,19 +119,19 @@ async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(
 
 
 async def test_a_rejected_token_is_not_taken_again_from_a_store_that_still_has_it(
-    start: Any, service: Any, kept: Any, credentials: tokens.Credentials
+    start: Any, service: Any, kept: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=2)
     worker = start()
     old = await worker.get(credentials)
     kept.away = True
-    await worker.rejected(credentials, old)
+    await worker.invalidate(credentials, old)
     kept.away = False
     assert await worker.get(credentials) != old
 
 
 async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.refuse(500)
     workers = [start() for _ in range(5)]
@@ -143,7 +144,7 @@ async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(
 
 
 async def test_pauses_grow_whichever_worker_asks(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     workers = [start() for _ in range(3)]
     waits = []
@@ -158,55 +159,55 @@ async def test_pauses_grow_whichever_worker_asks(
 
 
 async def test_refused_credentials_are_not_tried_by_every_worker(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     service.refuse(400, {"error": "invalid_client"})
     for _ in range(3):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
             await start().get(credentials)
     assert len(service.asked) == 1
-    clock.advance(pauses.REFUSED)
+    clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     assert await start().get(credentials)
 
 
 async def test_tokens_that_nothing_takes_are_no_workers_business_for_a_while(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant()
     first, second = start(), start()
-    await first.rejected(credentials, await first.get(credentials))
-    await first.refused(credentials, "a token", errors.CredentialsRefused("no token of demo is taken"))
+    await first.invalidate(credentials, await first.get(credentials))
+    await first.mark_refused(credentials, "a token", errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken"):
         await second.get(credentials)
     assert len(service.asked) == 1
 
 
 async def test_the_turn_of_a_dead_worker_is_taken_over(
-    start: Any, service: Any, kept: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, kept: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
-    assert await kept.lock(keys.turn, "a worker that was killed", acquisition.LEASE)
+    assert await kept.lock(keys.lock, "a worker that was killed", token_requests.LOCK_SECONDS)
     service.grant()
     started = clock.now()
     assert await start().get(credentials)
-    assert clock.now() - started == pytest.approx(acquisition.LEASE, abs=2 * acquisition.POLL)
+    assert clock.now() - started == pytest.approx(token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL)
 
 
 async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(
-    start: Any, service: Any, kept: Any, credentials: tokens.Credentials
+    start: Any, service: Any, kept: Any, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
-    assert await kept.lock(keys.turn, "a worker that hangs", 10 * acquisition.TURN_MAX)
+    assert await kept.lock(keys.lock, "a worker that hangs", 10 * token_requests.TURN_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
         await start().get(credentials)
     assert not service.asked
 
 
 async def test_a_turn_is_held_for_as_long_as_its_holder_asks(
-    start: Any, service: Any, kept: Any, monkeypatch: pytest.MonkeyPatch, credentials: tokens.Credentials
+    start: Any, service: Any, kept: Any, monkeypatch: pytest.MonkeyPatch, credentials: identity.Credentials
 ) -> None:
-    monkeypatch.setattr(acquisition, "LEASE", 0.03)
+    monkeypatch.setattr(token_requests, "LOCK_SECONDS", 0.03)
     locks = []
     answering = asyncio.Event()
     service.grant_when(answering)
@@ -225,7 +226,7 @@ async def test_a_turn_is_held_for_as_long_as_its_holder_asks(
 
 
 async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     answering = asyncio.Event()
     service.grant_when(answering)
@@ -242,7 +243,7 @@ async def test_a_worker_that_stops_while_it_asks_gives_its_turn_back(
 
 
 async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     answering = asyncio.Event()
     service.grant_when(answering)
@@ -258,12 +259,12 @@ async def test_callers_that_leave_while_another_worker_asks_take_nothing_along(
 
 
 async def test_the_windows_are_those_of_all_workers_and_outlive_them(
-    start: Any, service: Any, credentials: tokens.Credentials
+    start: Any, service: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
     for _ in range(200):
         worker = start()
-        await worker.rejected(credentials, await worker.get(credentials))
+        await worker.invalidate(credentials, await worker.get(credentials))
         await worker.close()
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens"):
         await start().get(replace(credentials, client_secret=config.Secret("a new secret")))
@@ -271,9 +272,9 @@ async def test_the_windows_are_those_of_all_workers_and_outlive_them(
 
 
 async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_has_not(
-    start: Any, service: Any, kept: Any, credentials: tokens.Credentials, logged: io.StringIO
+    start: Any, service: Any, kept: Any, credentials: identity.Credentials, logged: io.StringIO
 ) -> None:
-    other = tokens.Credentials("other", "other-id", credentials.client_secret)
+    other = identity.Credentials("other", "other-id", credentials.client_secret)
     service.grant(times=2)
     worker = start()
     token = await worker.get(credentials)
@@ -286,29 +287,29 @@ async def test_without_its_store_a_worker_uses_what_it_has_and_asks_for_what_it_
 
 
 async def test_without_its_store_a_worker_keeps_to_the_windows_that_it_knows(
-    start: Any, service: Any, clock: clocks.ManualClock, kept: Any, credentials: tokens.Credentials
+    start: Any, service: Any, clock: clocks.ManualClock, kept: Any, credentials: identity.Credentials
 ) -> None:
     service.grant(times=200)
     worker = start()
     for n in range(200):
         kept.away = n >= 100
-        await worker.rejected(credentials, await worker.get(credentials))
+        await worker.invalidate(credentials, await worker.get(credentials))
     with pytest.raises(errors.TokenLimit):
         await worker.get(credentials)
 
 
 async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
-    start: Any, service: Any, make_breaker: Any, clock: clocks.ManualClock, credentials: tokens.Credentials
+    start: Any, service: Any, make_breaker: Any, clock: clocks.ManualClock, credentials: identity.Credentials
 ) -> None:
     breaker = make_breaker(failures=1)
-    other = tokens.Credentials("other", "other-id", credentials.client_secret)
+    other = identity.Credentials("other", "other-id", credentials.client_secret)
     service.grant()
     worker = start(breaker=breaker)
     token = await worker.get(credentials)
     service.refuse(500)
     with pytest.raises(errors.UpstreamFault):
         await worker.get(other)
-    third = tokens.Credentials("third", "third-id", credentials.client_secret)
+    third = identity.Credentials("third", "third-id", credentials.client_secret)
     with pytest.raises(errors.CircuitBreakerOpen):
         await worker.get(third)
     assert await worker.get(credentials) == token
@@ -331,7 +332,7 @@ async def test_an_open_breaker_asks_for_no_token_and_stops_none_that_is_good(
     ],
 )
 async def test_what_opens_the_breaker_is_about_the_service_as_a_whole(
-    start: Any, service: Any, make_breaker: Any, credentials: tokens.Credentials, status: int, body: Any, opened: bool
+    start: Any, service: Any, make_breaker: Any, credentials: identity.Credentials, status: int, body: Any, opened: bool
 ) -> None:
     breaker = make_breaker(failures=1)
     service.refuse(status, body)
@@ -345,7 +346,7 @@ async def test_a_connection_that_this_side_did_not_have_opens_no_breaker(
     make_breaker: Any,
     monkeypatch: pytest.MonkeyPatch,
     clock: clocks.ManualClock,
-    credentials: tokens.Credentials,
+    credentials: identity.Credentials,
 ) -> None:
     async def crowded(*_: Any) -> None:
         raise errors.DeadlineExceeded("the identity service did not answer in time")
@@ -365,7 +366,7 @@ async def test_a_clock_that_is_off_is_told_with_its_seconds(
     clock: clocks.ManualClock,
     make_jwt: Callable[..., str],
     logged: io.StringIO,
-    credentials: tokens.Credentials,
+    credentials: identity.Credentials,
 ) -> None:
     now = clock.now()
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
@@ -378,7 +379,7 @@ async def test_a_clock_that_is_off_is_told_with_its_seconds(
 
 
 async def test_what_goes_wrong_inside_is_logged_although_nobody_waits(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: tokens.Credentials, logged: io.StringIO
+    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, logged: io.StringIO
 ) -> None:
     service.grant()
     await store.get(credentials)

@@ -5,30 +5,30 @@ from typing import Any
 
 import pytest
 
-from proxy.upstream import lifetimes
-from proxy.upstream.lifetimes import Times
+from proxy.upstream.auth import lifetimes
+from proxy.upstream.auth.lifetimes import TokenTimes
 
 NOW = 1_700_000_000.0
 DAY = 86_400.0
 
 
-def seen(start: float | None, end: float | None) -> Times:
+def seen(start: float | None, end: float | None) -> TokenTimes:
     """Times as seconds from NOW by this machine's clock."""
-    return Times(None if start is None else NOW + start, None if end is None else NOW + end)
+    return TokenTimes(None if start is None else NOW + start, None if end is None else NOW + end)
 
 
 @pytest.mark.parametrize("claim", [None, "soon", True, 10**400, [1], float("nan")])
 def test_a_claim_that_is_no_time_is_passed_over(make_jwt: Callable[..., str], claim: Any) -> None:
-    assert lifetimes.read(make_jwt(exp=claim)) == (None, None)
+    assert lifetimes.claimed(make_jwt(exp=claim)) == (None, None)
 
 
 def test_a_token_that_is_no_jwt_has_no_times() -> None:
-    assert lifetimes.read("opaque") == (None, None)
+    assert lifetimes.claimed("opaque") == (None, None)
 
 
 def test_without_iat_a_token_begins_with_nbf(make_jwt: Callable[..., str]) -> None:
-    assert lifetimes.read(make_jwt(nbf=1, exp=2)) == (1.0, 2.0)
-    assert lifetimes.read(make_jwt(nbf=1, iat=0, exp=2)) == (0.0, 2.0)
+    assert lifetimes.claimed(make_jwt(nbf=1, exp=2)) == (1.0, 2.0)
+    assert lifetimes.claimed(make_jwt(nbf=1, iat=0, exp=2)) == (0.0, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_without_iat_a_token_begins_with_nbf(make_jwt: Callable[..., str]) -> No
     ],
 )
 def test_the_end_is_where_both_sides_would_still_call_it_good(times: Any, told: Any, end: Any) -> None:
-    assert lifetimes.end(times, told, NOW) == (None if end is None else NOW + end)
+    assert lifetimes.expiry(times, told, NOW) == (None if end is None else NOW + end)
 
 
 @pytest.mark.parametrize(
-    "times, told, doubts",
+    "times, told, mismatches",
     [
         (seen(0, DAY), DAY, []),
         (seen(60, DAY + 60), DAY, []),
@@ -80,5 +80,5 @@ def test_the_end_is_where_both_sides_would_still_call_it_good(times: Any, told: 
         (seen(None, -600), DAY, [("expiry", 87_000)]),
     ],
 )
-def test_the_operator_is_told_by_how_many_seconds_it_does_not_fit(times: Any, told: Any, doubts: Any) -> None:
-    assert list(lifetimes.doubts(times, told, NOW)) == doubts
+def test_the_operator_is_told_by_how_many_seconds_it_does_not_fit(times: Any, told: Any, mismatches: Any) -> None:
+    assert list(lifetimes.mismatches(times, told, NOW)) == mismatches

@@ -1,4 +1,4 @@
-"""The question that tries a token: the service understands it, and whatever it says is read."""
+"""The probe operation: valid by the schema, and its response shows whether the token was accepted."""
 
 import json
 
@@ -6,14 +6,14 @@ import graphql
 import pytest
 
 from proxy.kit import shipped
-from proxy.upstream.trial import TRIAL
+from proxy.upstream.graphql import PROBE
 
 
-def test_it_is_a_question_of_the_schema_and_returns_no_part() -> None:
+def test_probe_is_valid_by_the_schema_and_returns_no_part() -> None:
     text = shipped.path("mappings/schema.graphql").read_text(encoding="utf-8")
     schema = graphql.build_schema(text.replace("{site}", "octopart"))
-    body = json.loads(TRIAL.payload)
-    assert body["operationName"] == TRIAL.name
+    body = json.loads(PROBE.payload)
+    assert body["operationName"] == PROBE.name
     assert graphql.validate(schema, graphql.parse(body["query"])) == []
     assert "part" not in body["query"].lower()
 
@@ -21,5 +21,5 @@ def test_it_is_a_question_of_the_schema_and_returns_no_part() -> None:
 @pytest.mark.parametrize(
     "body, taken", [(b'{"data":{"supCategories":[{"id":"4161"}]}}', True), (b'{"data":null,"errors":[]}', False)]
 )
-def test_data_is_told_from_none(body: bytes, taken: bool) -> None:
-    assert (TRIAL.decode(body).data is not None) is taken
+def test_probe_response_shows_whether_there_is_data(body: bytes, taken: bool) -> None:
+    assert (PROBE.decode(body).data is not None) is taken

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.upstream import http_post, identity
+from proxy.upstream import http_post
+from proxy.upstream.auth import identity
 
 NOW = 1_700_000_000.0
 
@@ -17,16 +18,16 @@ def ok(token: str, rest: str = "") -> http_post.HttpResponse:
 
 def test_the_end_is_the_tokens_own(make_jwt: Callable[..., str]) -> None:
     reply = ok(make_jwt(exp=NOW + 50), ',"expires_in":86400')
-    assert identity.understand(reply, "demo", NOW).expires == NOW + 50
+    assert identity.parse(reply, "demo", NOW).expires == NOW + 50
 
 
 @pytest.mark.parametrize("rest", ["100", '"100"', "100.0"])
 def test_a_token_that_is_no_jwt_lives_as_long_as_expires_in_says(rest: str) -> None:
-    assert identity.understand(ok("opaque", f',"expires_in":{rest}'), "demo", NOW).expires == NOW + 100
+    assert identity.parse(ok("opaque", f',"expires_in":{rest}'), "demo", NOW).expires == NOW + 100
 
 
 def test_a_grant_does_not_show_its_token() -> None:
-    assert "hidden" not in repr(identity.Grant("hidden", NOW))
+    assert "hidden" not in repr(identity.AccessToken("hidden", NOW))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_grant_does_not_show_its_token() -> None:
 )
 def test_a_200_without_a_usable_token_is_unreadable(body: bytes, message: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=message):
-        identity.understand(http_post.HttpResponse(200, body), "demo", NOW)
+        identity.parse(http_post.HttpResponse(200, body), "demo", NOW)
 
 
 @pytest.mark.parametrize(
@@ -73,18 +74,18 @@ def test_a_200_without_a_usable_token_is_unreadable(body: bytes, message: str) -
 )
 def test_a_refusal_is_told_apart(status: int, body: bytes, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
-        identity.understand(http_post.HttpResponse(status, body), "demo", NOW)
+        identity.parse(http_post.HttpResponse(status, body), "demo", NOW)
 
 
 @pytest.mark.parametrize("header, seconds", [("7", 7), ("0", 1), (None, 60), ("soon", 60)])
 def test_how_long_to_wait_after_a_429(header: str | None, seconds: int) -> None:
     with pytest.raises(errors.TokenLimit) as found:
-        identity.understand(http_post.HttpResponse(429, b"", header), "demo", NOW)
+        identity.parse(http_post.HttpResponse(429, b"", header), "demo", NOW)
     assert found.value.retry_after == seconds
 
 
 def test_a_clock_that_is_off_spoils_no_token_and_is_in_doubt(make_jwt: Callable[..., str]) -> None:
     reply = ok(make_jwt(iat=NOW - 90_000, exp=NOW - 3_600), ',"expires_in":86400')
-    grant = identity.understand(reply, "demo", NOW)
+    grant = identity.parse(reply, "demo", NOW)
     assert grant.expires == NOW + 86_400
-    assert grant.doubts == (("clock", -90_000),)
+    assert grant.mismatches == (("clock", -90_000),)

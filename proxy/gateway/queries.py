@@ -1,0 +1,180 @@
+"""Queries of one request for parts: their cache keys, their renderer, and their execution plans. Pure."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from proxy import errors, model
+from proxy.gateway.applications import Client
+from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.mapping.compiler import CompiledObject
+from proxy.planning import match, parts, search
+from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.planning.projection_cache import CompiledParts, ProjectionCache
+
+BATCH_OPERATION: match.SingleQuery = "supMultiMatch"  # of a request's queries, however few of them are misses
+
+Found = Mapping[int, OperationResult]
+
+
+class GatewayRequest(NamedTuple):
+    """Request of an authenticated client: its projection, the context of the mapping, and the response's metadata."""
+
+    client: Client
+    projection: model.Projection
+    context: model.MappingContext
+    metadata: ResponseMetadata
+
+    def key(self, *query: Hashable) -> CacheKey:
+        """Return the cache key of a query. Applications share no entries: each pays for its own."""
+        return CacheKey((self.client.application.name, *query), self.context)
+
+    def renderer(self, part: CompiledObject) -> ItemRenderer:
+        """Return the renderer of this request's projection."""
+        cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
+        return ItemRenderer((self.projection, cuts), part)
+
+
+class ExecutionPlan(Protocol):
+    """Operations of some queries: `operations` first, then those that count what they leave open."""
+
+    @property
+    def operations(self) -> list[PlannedOperation]:
+        """Operations that can be executed at once."""
+
+    def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
+        """Return the operations that count hits which the results leave open."""
+
+    def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
+        """Return a result for each query."""
+
+
+class QuerySet(Protocol):
+    """Queries of one request; a position is the number of a query."""
+
+    @property
+    def keys(self) -> Sequence[CacheKey]:
+        """Cache key of each query."""
+
+    @property
+    def renderer(self) -> ItemRenderer:
+        """Renderer of their results."""
+
+    def plan(self, positions: list[int]) -> ExecutionPlan:
+        """Plan the execution of the queries at these positions."""
+
+
+class MatchQueries:
+    """Queries of parts/match; those with an error of their own are left out."""
+
+    def __init__(
+        self,
+        request: GatewayRequest,
+        parameters: model.PartsMatchRequest,
+        projections: ProjectionCache,
+        single_query: match.SingleQuery,
+    ) -> None:
+        uses_skus = parameters.exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
+        compiled = projections.match(request.projection, uses_skus)
+        self._parameters = parameters
+        self._documents = compiled.documents
+        self._context = request.context
+        self._queries = [query for query in parameters.queries if query.error is None]
+        self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
+        self.keys = [request.key("match", parameters.exact_only, *query.asked) for query in self._queries]
+        self.renderer = request.renderer(compiled.part)
+
+    def plan(self, positions: list[int]) -> match.MatchPlan:
+        is_whole = len(positions) == len(self._parameters.queries)
+        queries = tuple(self._queries[n] for n in positions)
+        some = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
+        return match.MatchPlan(some, self._documents, self._context, self._single_query)
+
+
+class UidQueries:
+    """Parts by uid, each a query of its own."""
+
+    def __init__(self, request: GatewayRequest, uids: list[str], projections: ProjectionCache) -> None:
+        self._compiled = projections.parts(request.projection)
+        self._context = request.context
+        self.uids = parts.valid_uids(uids)
+        self.keys = [
+            CacheKey(request.key("part", uid).key, msgspec.structs.replace(request.context, asked=uid))
+            for uid in self.uids
+        ]
+        self.renderer = request.renderer(self._compiled.part)
+
+    def plan(self, positions: list[int]) -> ExecutionPlan:
+        uids = [self.uids[n] for n in positions]
+        return _UidPlan(parts.operations(uids, self._compiled.document, self._context), len(uids))
+
+
+class _UidPlan(NamedTuple):
+    operations: list[PlannedOperation]
+    number: int
+
+    def count_operations(self, _: Found) -> list[PlannedOperation]:
+        return []
+
+    def results(self, found: Found, _: Found) -> list[QueryResult]:
+        return [parts.query_result(found[n]) for n in range(self.number)]
+
+
+class SearchQuery:
+    """The one query of parts/search."""
+
+    def __init__(
+        self,
+        request: GatewayRequest,
+        parameters: model.SearchRequest,
+        plan: search.Plan,
+        projections: ProjectionCache,
+    ) -> None:
+        self._plan = plan
+        self._projections = projections
+        self._context = request.context
+        self._compiled: CompiledParts = plan.page(projections, request.projection)
+        self.keys = [request.key(parameters)]
+        self.renderer = request.renderer(self._compiled.part)
+
+    def plan(self, _: list[int]) -> ExecutionPlan:
+        operations = self._plan.operations(self._projections, self._compiled.document, self._context)
+        return _SearchPlan(operations, self._plan)
+
+
+class _SearchPlan(NamedTuple):
+    operations: list[PlannedOperation]
+    plan: search.Plan
+
+    def count_operations(self, _: Found) -> list[PlannedOperation]:
+        return []
+
+    def results(self, found: Found, _: Found) -> list[QueryResult]:
+        """Raises BadRequest for a refused search: its words are the client's own, such as the name of a spec."""
+        for each in found.values():
+            if each.error is not None and each.failure is None:
+                raise errors.BadRequest(f"the service refuses this search: {each.error}")
+        try:
+            return [self.plan.result(dict(found))]
+        except (ValueError, OverflowError) as error:  # what fits the schema can still hold an id that is none
+            raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
+
+
+def some(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
+    """Return results of which each stands by itself. Raises their failure where all have failed."""
+    failures = [result.failure for result in results if result.failure is not None]
+    if failures and len(failures) == len(results):
+        raise failures[0]
+    return results
+
+
+def every(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:
+    """Return results that are of use together only. Raises the first failure or error."""
+    for result in results:
+        if result.failure is not None:
+            raise result.failure
+        if result.error is not None:
+            raise errors.QueryRefused(result.error)
+    return results

@@ -1,0 +1,35 @@
+"""What the headers and the log line of a response say about it."""
+
+from math import inf
+
+_RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
+
+
+class ResponseMetadata:
+    """Metadata of one response: made when the request arrives, filled in by the pipeline.
+
+    `since` is when the request's time began, `until` how long its response may be reused, both in the clock's monotonic
+    seconds. `cost` is parts used or uncertain. `source` is where the results came from (`hit`, `shared`, `miss` or
+    `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were, a
+    stale one counted twice. `unsupported` are the parameters that the response ignores.
+    """
+
+    __slots__ = ("cost", "results", "since", "source", "unsupported", "until")
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.cost = 0
+        self.results = 0
+        self.source: str | None = None
+        self.unsupported: tuple[str, ...] = ()
+        self.until = inf
+
+    def add_results(self, source: str, number: int = 1) -> None:
+        """Count results from a source."""
+        self.results += number
+        if self.source is None or _RANK[source] > _RANK[self.source]:
+            self.source = source
+
+
+HIT = ResponseMetadata(0.0)  # of a response that is reused as a whole
+HIT.add_results("hit")

@@ -1,0 +1,145 @@
+"""Cache of access tokens, one per application; callers report a token that the upstream refused.
+
+A token is renewed in the background before it expires, and never used after that. token_requests.py requests one, once
+for all tasks, workers and machines (contract graphql.md §4.1).
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass, replace
+
+import cachetools
+import structlog
+
+from proxy import errors
+from proxy.kit import clock as clocks
+from proxy.kit import single_flight
+from proxy.telemetry import metrics as metering
+from proxy.upstream.auth import backoff, identity, token_requests
+from proxy.upstream.auth.identity import Credentials
+
+RENEWAL_LEAD = 300.0  # seconds before expiry that a token is renewed, as the vendor's client does; plus jitter
+
+_APPLICATIONS_MAX = 10_000
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedToken:
+    """Token and when to renew it, in seconds since 1970."""
+
+    token: identity.AccessToken
+    renew_at: float
+
+
+class TokenCache:
+    """Access tokens of all applications."""
+
+    def __init__(
+        self,
+        source: token_requests.TokenRequester,
+        *,
+        clock: clocks.Clock,
+        rng: random.Random,
+        metrics: metering.Metrics,
+    ) -> None:
+        self._source = source
+        self._metrics = metrics
+        self._clock = clock
+        self._rng = rng
+        self._cached: cachetools.TLRUCache[Credentials, _CachedToken] = cachetools.TLRUCache(
+            _APPLICATIONS_MAX, lambda _, cached, __: cached.token.expires, timer=clock.now
+        )
+        self._invalid: dict[Credentials, str] = {}
+        self._accepted: dict[Credentials, str] = {}
+        self._refused: dict[Credentials, errors.CredentialsRefused] = {}
+        self._flights: single_flight.SingleFlight[Credentials, identity.AccessToken] = single_flight.SingleFlight(
+            "token"
+        )
+
+    async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
+        """Return a valid token, requested if necessary; waits at most `seconds` for it.
+
+        Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, CircuitBreakerOpen, UpstreamUnreadable or
+        UpstreamFault.
+        """
+        try:
+            cached = self._cached[credentials]  # quicker than get() of this cache, which looks twice
+        except KeyError:
+            return (await self._requested(credentials, seconds)).token
+        if self._clock.now() >= cached.renew_at:
+            self._flights.start(credentials, lambda: self._fetch(credentials))
+        return cached.token.token
+
+    async def invalidate(self, credentials: Credentials, token: str) -> None:
+        """Remove a token that the upstream refused, in this and all other workers. A newer one stays."""
+        cached = self._cached.get(credentials)
+        if cached is None or cached.token.token != token:
+            return
+        del self._cached[credentials]
+        self._invalid[credentials] = token  # not to be taken from the store again, until it is deleted there
+        await self._source.forget(credentials, token)
+
+    def mark_accepted(self, credentials: Credentials, token: str) -> None:
+        """Record that the upstream accepted this token."""
+        self._accepted[credentials] = token
+        if self._refused:
+            self._refused.pop(credentials, None)
+
+    def refusal(self, credentials: Credentials) -> errors.CredentialsRefused | None:
+        """Return the error if the credentials or a new token were refused, and none has been accepted since."""
+        return self._refused.get(credentials)
+
+    async def mark_refused(self, credentials: Credentials, token: str, error: errors.CredentialsRefused) -> None:
+        """Start a back-off, because the upstream refused a new token, too.
+
+        Not if it accepted this token before: then the token was revoked early, and the next one will be accepted.
+        """
+        if self._accepted.get(credentials) != token:
+            self._refused[credentials] = error
+            await self._source.back_off(credentials, error)
+
+    async def close(self) -> None:
+        """Cancel the token requests in flight."""
+        await self._flights.close()
+
+    async def _requested(self, credentials: Credentials, seconds: float | None) -> identity.AccessToken:
+        """Request a token. A caller that runs out of time leaves the request running for the next one."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._flights.run(credentials, lambda: self._fetch(credentials))
+        except TimeoutError as error:
+            raise errors.UpstreamUnreachable(f"no token of application {credentials.name} in time") from error
+
+    async def _fetch(self, credentials: Credentials) -> identity.AccessToken:
+        """Fetch a token other than the one to be renewed or the one that was refused."""
+        cached = self._cached.get(credentials)
+        unwanted = cached.token.token if cached else self._invalid.get(credentials)
+        try:
+            token = await self._source.get(credentials, unwanted)
+        except Exception as error:
+            if isinstance(error, errors.CredentialsRefused):
+                self._refused[credentials] = error  # perhaps that of another worker, whose back-off applies here, too
+            self._postpone_renewal(credentials, error)
+            raise
+        self._store(credentials, token)
+        return token
+
+    def _store(self, credentials: Credentials, token: identity.AccessToken) -> None:
+        """Cache a token. Renewal is due one to two leads before expiry; a short lifetime has a short lead."""
+        lead = min(RENEWAL_LEAD, (token.expires - self._clock.now()) / 4)
+        self._cached[credentials] = _CachedToken(token, token.expires - lead * (1 + self._rng.random()))
+        self._invalid.pop(credentials, None)
+        self._metrics.token_age.mark(credentials.name)
+
+    def _postpone_renewal(self, credentials: Credentials, error: Exception) -> None:
+        """Try a failed renewal again later; the cached token is used meanwhile."""
+        if not isinstance(error, errors.ServerError):
+            log.error("token request failed", application=credentials.name, exc_info=error)
+        retry_after = error.retry_after if isinstance(error, errors.ServerError) else None
+        cached = self._cached.get(credentials)
+        if cached is not None:
+            self._cached[credentials] = replace(
+                cached, renew_at=self._clock.now() + max(backoff.REFUSED_SECONDS, retry_after or 0)
+            )

@@ -1,0 +1,202 @@
+"""Requests for access tokens: one at a time over all workers and machines, within the rate limit, with back-off.
+
+Used by token_cache.py, which has one call per application in flight in this process. Between processes a lock in the
+store decides: its owner sends the request, the others wait until it has stored a token or a failure. The lock is a
+lease, renewed while its owner lives, so that a worker that died delays the others only briefly.
+"""
+
+import asyncio
+import math
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import aiohttp
+import cachetools
+import structlog
+
+from proxy import errors
+from proxy.kit import clock as clocks
+from proxy.kit import windows
+from proxy.telemetry import metrics as metering
+from proxy.upstream import policies
+from proxy.upstream.auth import backoff, identity, token_store
+from proxy.upstream.auth.identity import AccessToken, Credentials
+
+RATE_LIMITS = (  # of the identity service, per client id (contract graphql.md §4.1)
+    windows.Window(2, 1.0),
+    windows.Window(200, 15 * 60.0),
+    windows.Window(3_000, 12 * 3600.0),
+    windows.Window(40_000, 7 * 86_400.0),
+)
+
+RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
+LOCK_SECONDS = 10.0  # that the lock outlives its owner
+POLL_SECONDS = 0.05  # between two looks for the result of another worker; plus jitter
+LOCK_WAIT_MAX = 60.0  # seconds
+
+_APPLICATIONS_MAX = 10_000
+
+log = structlog.get_logger()
+
+
+class TokenRequester:
+    """Requests tokens for all applications. `sleep` is replaced in tests."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        token_url: str,
+        scope: str,
+        *,
+        store: token_store.TokenStore,
+        breaker: policies.CircuitBreaker,
+        clock: clocks.Clock,
+        rng: random.Random,
+        metrics: metering.Metrics,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._session = session
+        self._token_url = token_url
+        self._scope = scope
+        self._store = token_store.FallbackTokenStore(store, clock)
+        self._breaker = breaker
+        self._clock = clock
+        self._rng = rng
+        self._metrics = metrics
+        self._sleep = sleep
+        self._owner = f"{rng.getrandbits(64):016x}"
+        self._failures: dict[Credentials, int] = defaultdict(int)
+        self._backoffs: cachetools.TLRUCache[Credentials, backoff.Backoff] = cachetools.TLRUCache(
+            _APPLICATIONS_MAX, lambda _, active, __: active.until, timer=clock.now
+        )
+
+    async def get(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
+        """Return a token other than `unwanted`, of another worker or a new one. Raises the errors of TokenCache.get."""
+        active = self._backoffs.get(credentials)
+        if active is not None and active.is_active(self._clock.now()):
+            raise active.error(self._clock.now())
+        keys = token_store.keys(self._token_url, self._scope, credentials)
+        waited = 0.0
+        while waited < LOCK_WAIT_MAX:
+            if token := await self._shared_result(credentials, keys, unwanted):
+                return token
+            if await self._store.lock(keys.lock, self._owner, LOCK_SECONDS):
+                return await self._request_with_lock(credentials, keys, unwanted)
+            wait = POLL_SECONDS * (1 + self._rng.random())
+            await self._sleep(wait)
+            waited += wait
+        raise errors.UpstreamUnreachable(f"application {credentials.name} waits for another worker to get its token")
+
+    async def forget(self, credentials: Credentials, token: str) -> None:
+        """Delete a refused token from the store, for all workers."""
+        keys = token_store.keys(self._token_url, self._scope, credentials)
+        await self._store.drop_token(keys.token, token)
+
+    async def back_off(self, credentials: Credentials, error: errors.ServerError) -> backoff.Backoff:
+        """Start a back-off after an error, in all workers."""
+        self._failures[credentials] += 1
+        started = backoff.after(error, self._failures[credentials], self._clock.now())
+        self._backoffs[credentials] = started
+        keys = token_store.keys(self._token_url, self._scope, credentials)
+        await self._store.start_cooldown(keys.backoff, started.encode(), started.until)
+        return started
+
+    async def _shared_result(
+        self, credentials: Credentials, keys: token_store.StoreKeys, unwanted: str | None
+    ) -> AccessToken | None:
+        """Return the token that another worker stored; raise its failure during the back-off."""
+        stored = await self._store.token(keys.token)
+        if stored is not None and stored[0] != unwanted:
+            self._failures.pop(credentials, None)
+            return AccessToken(*stored)
+        encoded = await self._store.cooldown(keys.backoff)
+        active = None if encoded is None else backoff.decode(encoded)
+        if active is not None and active.is_active(self._clock.now()):
+            self._backoffs[credentials] = active
+            self._failures[credentials] = active.failures
+            raise active.error(self._clock.now())
+        if refusal := self._breaker.refusal():
+            raise refusal
+        return None
+
+    async def _request_with_lock(
+        self, credentials: Credentials, keys: token_store.StoreKeys, unwanted: str | None
+    ) -> AccessToken:
+        """Send a request while holding the lock, unless its owner before stored a result."""
+        try:
+            token = await self._shared_result(credentials, keys, unwanted)
+            return token or await self._renewing_lock(keys, self._request_and_share(credentials, keys))
+        finally:
+            await self._store.unlock(keys.lock, self._owner)
+
+    async def _renewing_lock(self, keys: token_store.StoreKeys, work: Coroutine[Any, Any, AccessToken]) -> AccessToken:
+        task = asyncio.create_task(work, name="token request")
+        try:
+            while not (await asyncio.wait((task,), timeout=LOCK_SECONDS / 3))[0]:
+                await self._store.lock(keys.lock, self._owner, LOCK_SECONDS)
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+        return task.result()
+
+    async def _request_and_share(self, credentials: Credentials, keys: token_store.StoreKeys) -> AccessToken:
+        """Request a token and store it for all workers; store a failure before the lock is released."""
+        outcome = "cancelled"
+        try:
+            token = await self._request(credentials, keys)
+        except errors.ServerError as error:
+            outcome = type(error).__name__
+            log.warning("token request failed", application=credentials.name, exc_info=error)
+            raise (await self.back_off(credentials, error)).error(self._clock.now(), repeated=False) from error
+        else:
+            outcome = "ok"
+        finally:
+            self._metrics.token_requests[credentials.name, outcome] += 1
+        self._failures.pop(credentials, None)
+        self._log_token(credentials, token)
+        await self._store.keep_token(keys.token, token.token, token.expires)
+        return token
+
+    def _log_token(self, credentials: Credentials, token: AccessToken) -> None:
+        """Log a new token and the contradictions between its times."""
+        log.info("token refreshed", application=credentials.name, expires_in=round(token.expires - self._clock.now()))
+        for mismatch in token.mismatches:
+            if mismatch.subject == "clock":
+                log.warning("clock skew detected", application=credentials.name, seconds=mismatch.seconds)
+            else:
+                log.warning(
+                    "token lifetime mismatch detected",
+                    application=credentials.name,
+                    claims=mismatch.subject,
+                    seconds=mismatch.seconds,
+                )
+
+    async def _request(self, credentials: Credentials, keys: token_store.StoreKeys) -> AccessToken:
+        await self._wait_for_rate_limit(credentials, keys)
+        self._breaker.admit()
+        sent = self._clock.now()
+        try:
+            reply = await identity.request_token(self._session, self._token_url, self._scope, credentials)
+        except (errors.UpstreamUnreachable, errors.UpstreamUnreadable) as error:
+            if not isinstance(error, errors.DeadlineExceeded):
+                self._breaker.failed()
+            raise
+        if identity.is_failure(reply):
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
+        return identity.parse(reply, credentials.name, sent)
+
+    async def _wait_for_rate_limit(self, credentials: Credentials, keys: token_store.StoreKeys) -> None:
+        """Count a request against the rate limit; waits shortly if necessary, and raises TokenLimit for longer."""
+        waited = 0.0
+        while wait := await self._store.take(keys.rate_limit, RATE_LIMITS):
+            waited += wait
+            if waited > RATE_LIMIT_WAIT_MAX:
+                raise errors.TokenLimit(
+                    f"application {credentials.name} has asked for too many tokens",
+                    retry_after=math.ceil(wait),
+                )
+            await self._sleep(wait)

@@ -1,0 +1,276 @@
+"""Known, under way, asked for: where an answer comes from, and what becomes of a failure."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+import prometheus_client
+import pytest
+
+from proxy import config, errors, model
+from proxy.gateway import applications, pipeline
+from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
+from proxy.gateway.cache.lookup import QueryCache
+from proxy.gateway.load_shedding import LoadShedding
+from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.quota import reservations
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.kit import clock
+from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.stores.memory import MemoryStore
+from proxy.telemetry.metrics import Metrics
+
+(CLIENT,) = applications.Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings("a"),))}).all
+
+
+class _Operation(NamedTuple):
+    """Operation for the parts of these numbers."""
+
+    numbers: list[str]
+    positions: tuple[int, ...]
+    parts_max: int = 0
+
+
+class _Plan(NamedTuple):
+    """Plan of one operation, whose results are those of `source`."""
+
+    source: "_Source"
+    operations: list[Any]
+
+    def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
+        return []
+
+    def results(self, found: dict[int, OperationResult], counted: dict[int, OperationResult]) -> list[QueryResult]:
+        return [self.source.result(number) for number in self.operations[0].numbers]
+
+
+class _Queries(NamedTuple):
+    """A query for each number."""
+
+    source: "_Source"
+    numbers: tuple[str, ...]
+    keys: list[CacheKey]
+    renderer: ItemRenderer
+
+    def plan(self, positions: list[int]) -> _Plan:
+        operation = _Operation([self.numbers[n] for n in positions], tuple(range(len(positions))))
+        return _Plan(self.source, [operation])
+
+
+class _Source:
+    """Upstream that returns a part of each number, when it is let go, and the pipeline before it."""
+
+    def __init__(
+        self,
+        renderer: ItemRenderer,
+        store: MemoryStore,
+        time: clock.ManualClock,
+        shares: bool = True,
+        seconds: float = 60,
+    ) -> None:
+        settings = config.CacheSettings(seconds=seconds, stale_seconds=600)
+        self.metrics = Metrics(prometheus_client.CollectorRegistry())
+        self.pipeline = pipeline.Pipeline(
+            cache=QueryCache(ResponseCache(settings, time) if seconds else None, shares, self.metrics),
+            load=LoadShedding(config.OverloadSettings(), self.metrics),
+            quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
+            upstream=self,  # type: ignore[arg-type] # `execute` is all that is used of it
+            metrics=self.metrics,
+            **dict.fromkeys(("projections", "rate_limits", "directory", "tables", "single_query")),  # type: ignore[arg-type]
+        )
+        self.renderer = renderer
+        self.asked: list[list[str]] = []
+        self.failing: dict[str, errors.BridgeError | str] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def get(self, *numbers: str) -> tuple[list[RenderedResult], ResponseMetadata]:
+        metadata = ResponseMetadata(0.0)
+        here = model.MappingContext("US", "USD")
+        request = GatewayRequest(CLIENT, model.Projection(), here, metadata)
+        keys = [CacheKey(("demo", number), here) for number in numbers]
+        return await self.pipeline.resolve(request, _Queries(self, numbers, keys, self.renderer)), metadata
+
+    async def execute(self, operation: _Operation, *_: object) -> list[OperationResult]:
+        self.asked.append(operation.numbers)
+        await self.gate.wait()
+        return [OperationResult([], 0)] * len(operation.numbers)
+
+    def result(self, number: str) -> QueryResult:
+        failing = self.failing.get(number)
+        if isinstance(failing, errors.BridgeError):
+            return QueryResult([], 0, failing.message, failing)
+        if failing:
+            return QueryResult([], 0, failing)
+        records = msgspec.convert([{"mpn": number}], list[self.renderer.part.record])  # type: ignore[name-defined]
+        return QueryResult(records if number != "none" else [], 1)
+
+
+class _Picky(ItemRenderer):
+    """Cannot translate a part that is called "broken"."""
+
+    def items(self, records: list[Any], context: model.MappingContext) -> bytes:
+        if any(record.mpn == "broken" for record in records):
+            raise errors.UpstreamUnreadable("cannot be translated")
+        return super().items(records, context)
+
+
+@pytest.fixture
+def source(renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock) -> _Source:
+    return _Source(renderer("mpn"), store, time)
+
+
+def numbers(answers: list[RenderedResult]) -> list[Any]:
+    return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
+
+
+async def test_only_what_is_new_is_asked_for(source: _Source) -> None:
+    _, first = await source.get("a", "b")
+    answers, second = await source.get("b", "c", "a")
+    assert numbers(answers) == [["b"], ["c"], ["a"]]
+    assert source.asked == [["a", "b"], ["c"]]
+    assert (first.source, second.source) == ("miss", "miss")
+    _, third = await source.get("a", "b", "c")
+    assert (third.source, len(source.asked)) == ("hit", 2)
+
+
+async def test_a_receipt_says_how_long_a_reply_may_be_given_again(source: _Source, time: clock.ManualClock) -> None:
+    await source.get("a")
+    time.advance(20)
+    _, metadata = await source.get("a", "b")
+    assert metadata.until == time.monotonic() + 40
+    source.failing = {"c": "no"}
+    _, metadata = await source.get("a", "c")
+    assert metadata.until == 0.0
+
+
+async def test_that_there_is_nothing_is_an_answer_too(source: _Source) -> None:
+    for _ in range(2):
+        answers, _ = await source.get("none")
+        assert numbers(answers) == [[]]
+    assert source.asked == [["none"]]
+
+
+async def test_equal_questions_under_way_are_asked_once(source: _Source) -> None:
+    source.gate.clear()
+    first = asyncio.create_task(source.get("a", "a"))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(source.get("b", "a"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    (ones, _), (others, metadata) = await asyncio.gather(first, second)
+    assert (numbers(ones), numbers(others)) == ([["a"], ["a"]], [["b"], ["a"]])
+    assert source.asked == [["a"], ["b"]]
+    assert metadata.source == "miss"
+    assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
+
+
+async def test_an_answer_that_somebody_else_asked_for_is_shared(source: _Source) -> None:
+    source.gate.clear()
+    tasks = []
+    for _ in range(2):
+        tasks.append(asyncio.create_task(source.get("a")))
+        await asyncio.sleep(0)
+    source.gate.set()
+    assert [metadata.source for _, metadata in await asyncio.gather(*tasks)] == ["miss", "shared"]
+
+
+async def test_without_sharing_and_keeping_each_asks_for_itself(
+    renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock
+) -> None:
+    alone = _Source(renderer("mpn"), store, time, shares=False, seconds=0)
+    answers, metadata = await alone.get("a", "a")
+    assert numbers(answers) == [["a"], ["a"]]
+    assert (alone.asked, metadata.source, metadata.until) == ([["a", "a"]], "miss", 0.0)
+
+
+async def test_a_questions_own_error_is_not_kept(source: _Source) -> None:
+    source.failing = {"a": "no such maker"}
+    answers, _ = await source.get("a", "b")
+    assert [(answer.error, answer.failure) for answer in answers] == [("no such maker", None), (None, None)]
+    source.failing = {}
+    answers, _ = await source.get("a", "b")
+    assert numbers(answers) == [["a"], ["b"]]
+    assert source.asked == [["a", "b"], ["a"]]
+
+
+async def test_an_old_answer_stands_in_while_the_service_is_in_trouble(
+    source: _Source, time: clock.ManualClock
+) -> None:
+    await source.get("a")
+    time.advance(100)
+    trouble = source.failing["a"] = source.failing["b"] = errors.UpstreamUnreachable("gone")
+    answers, metadata = await source.get("a", "b")
+    assert numbers(answers) == [["a"], []]
+    assert [answer.failure for answer in answers] == [None, trouble]
+    assert (metadata.source, metadata.until, source.metrics.queries["stale",]) == ("stale", 0.0, 1)
+    time.advance(600)
+    answers, _ = await source.get("a")
+    assert answers[0].failure is trouble
+
+
+async def test_an_old_answer_does_not_hide_that_a_budget_is_spent(source: _Source, time: clock.ManualClock) -> None:
+    await source.get("a")
+    time.advance(100)
+    source.failing["a"] = errors.QuotaExhausted("spent", retry_after=10)
+    answers, _ = await source.get("a")
+    assert answers[0].failure is source.failing["a"]
+
+
+async def test_a_failure_is_everybodys_and_is_not_kept(source: _Source) -> None:
+    source.failing["a"] = errors.UpstreamUnreachable("gone")
+    source.gate.clear()
+    tasks = [asyncio.create_task(source.get("a")) for _ in range(3)]
+    await asyncio.sleep(0)
+    source.gate.set()
+    assert [answers[0].error for answers, _ in await asyncio.gather(*tasks)] == ["gone"] * 3
+    source.failing = {}
+    answers, _ = await source.get("a")
+    assert (numbers(answers), len(source.asked)) == ([["a"]], 2)
+
+
+async def test_an_answer_that_cannot_be_translated_fails_alone_and_the_others_are_kept(source: _Source) -> None:
+    source.renderer = _Picky("picky", source.renderer.part)
+    answers, metadata = await source.get("a", "broken", "b")
+    assert numbers(answers) == [["a"], [], ["b"]]
+    assert [answer.error for answer in answers] == [None, "cannot be translated", None]
+    assert (type(answers[1].failure), metadata.until) == (errors.UpstreamUnreadable, 0.0)
+    answers, _ = await source.get("a", "b")
+    assert numbers(answers) == [["a"], ["b"]]
+    assert source.asked == [["a", "broken", "b"]]
+
+
+async def test_a_kept_answer_that_cannot_be_translated_for_another_view_fails_alone_and_never_stands_in(
+    source: _Source, time: clock.ManualClock
+) -> None:
+    await source.get("a", "broken")
+    source.renderer = _Picky("picky", source.renderer.part)
+    answers, _ = await source.get("a", "broken")
+    assert numbers(answers) == [["a"], []]
+    assert isinstance(answers[1].failure, errors.UpstreamUnreadable)
+    assert len(source.asked) == 1
+    time.advance(100)
+    gone = source.failing["broken"] = errors.UpstreamUnreachable("gone")
+    answers, _ = await source.get("a", "broken")
+    assert [answer.failure for answer in answers] == [None, gone]
+
+
+async def test_that_somebody_elses_budget_is_spent_is_nobody_elses_failure(source: _Source) -> None:
+    source.gate.clear()
+    source.failing["a"] = errors.QuotaExhausted("spent by another key", retry_after=10)
+    first = asyncio.create_task(source.get("a"))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(source.get("a", "b"))
+    third = asyncio.create_task(source.get("a"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    refused, _ = await first
+    source.failing = {}
+    answers, metadata = await second
+    assert isinstance(refused[0].failure, errors.QuotaExhausted)
+    assert numbers(answers) == [["a"], ["b"]]
+    assert numbers((await third)[0]) == [["a"]]
+    assert source.asked[:3] == [["a"], ["b"], ["a"]]
+    assert metadata.source == "miss"
