@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import ablation, bom, catalog, diff, goals, latency, ledger, mapper, service, shadow, worst
+from bench import ablation, bom, catalog, diff, goals, latency, ledger, mapper, service, shadow, startup, worst
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 BENCHES = {
@@ -26,6 +26,7 @@ BENCHES = {
     "shadow": shadow,
     "catalog": catalog,
     "worst": worst,
+    "startup": startup,
 }
 SEPARATE = {"ablation": ablation}  # no part of a whole run: they take long, or have no goals
 HEAD = """# Results

@@ -47,7 +47,10 @@ def _prepare_by_aiohttp() -> None:
 
 @_optimisation("the pool client")
 def _post_by_session() -> None:
-    pool_client.PoolClient = lambda session, _: session  # type: ignore[assignment,misc]
+    def session(session: Any, _: str) -> Any:
+        return session
+
+    pool_client.PoolClient = session  # type: ignore[assignment,misc]
 
 
 @_optimisation("the encoded response cache")

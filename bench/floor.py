@@ -41,7 +41,7 @@ def company(kind: Any, c: Any) -> Any:
 
 
 def offer(seller: Any, s: Any, o: Any) -> Any:
-    prices = {}
+    prices: dict[str, list[Any]] = {}
     for p in o["prices"]:
         prices.setdefault(p["currency"], []).append([p["quantity"], "%.5f" % p["price"]])
     return {

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from bench.goals import Goal
 from proxy.kit import clock
-from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Settlement, UsageIncrement
+from proxy.stores.protocols import EntryGroup, LedgerEntry, QuotaLimit, ReservationRecord, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
 
 ROUNDS, NOTES, TRANSACTIONS = 15, 2_000, 40
 PERIODS = ("2026-11-22", "2026-11", "lifetime")
 LINES = tuple(LedgerEntry(account, period) for account in ("demo", "demo/erp") for period in PERIODS)
+GROUP = EntryGroup(LINES)
 GOALS: dict[str, Goal] = {}
 
 
@@ -35,10 +36,10 @@ async def _measured(file: Path) -> dict[str, float]:
     numbers = iter(range(1, 1 << 30))
 
     async def intent() -> None:
-        journal.close_intent(journal.open_intent(3, LINES))
+        journal.close_intent(journal.open_intent(3, GROUP))
 
     async def note() -> None:
-        journal.note(1, LINES, 3, 0)
+        journal.note(1, GROUP, 3, 0)
 
     async def reservation() -> None:
         number = next(numbers)

@@ -1,12 +1,13 @@
-"""An old v3 service as a shadow meets it: it answers, stalls, or breaks every connection off.
+"""Old v3 service for shadowing: it responds, stalls, or aborts every connection.
 
-Run as `python -m bench.old_service answering|stalled|crashing`; prints its port. What it answers is a reply to another
-question, so that every comparison finds differences and asks again: the most that a comparison costs.
+Run as `python -m bench.old_service answering|stalled|crashing`; prints its port. Its response differs
+from that of the service, so that every comparison is repeated: the most expensive case.
 """
 
 import asyncio
 import json
 import sys
+from typing import cast
 
 from bench import canned
 from bench.upstream import response
@@ -14,14 +15,14 @@ from bench.upstream import response
 BODY = json.dumps({"__class__": "PartsMatchResponse", "results": json.loads(canned.body(1))}).encode()
 
 
-class Old(asyncio.Protocol):
-    """Answers each request that ends, if it answers at all."""
+class OldServiceConnection(asyncio.Protocol):
+    """Connection that responds to each complete request, depending on the mode."""
 
     def __init__(self, mode: str) -> None:
         self._mode = mode
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
 
     def data_received(self, data: bytes) -> None:
         if self._mode == "crashing":
@@ -31,7 +32,7 @@ class Old(asyncio.Protocol):
 
 
 async def main(mode: str) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: Old(mode), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: OldServiceConnection(mode), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

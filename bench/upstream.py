@@ -1,7 +1,7 @@
-"""The canned upstream: a token, and to every query the same bytes but for its part number, as cheaply as a server can.
+"""Canned upstream: a token, and for every query the same parts with its part number, at the least possible cost.
 
-Run as `python -m bench.upstream [MS]`, answering after so many milliseconds; prints its port. Written on asyncio's
-protocols so that it is never what is measured. `GET /count` tells the requests and parts so far, and forgets them.
+Run as `python -m bench.upstream [MS]`, with a delay in milliseconds; prints its port. Written on asyncio protocols, so
+that the upstream is never the bottleneck. `GET /count` returns the requests and parts so far, and resets them.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import functools
 import json
 import sys
 import time
-from typing import Any
+from typing import Any, cast
 
 import jwt
 import orjson
@@ -52,7 +52,7 @@ class Canned(asyncio.Protocol):
         self._asked = asked  # requests and parts, of all connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
         self._received = b""
 
     def data_received(self, data: bytes) -> None:

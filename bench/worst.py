@@ -63,7 +63,7 @@ class _Steps:
             if handle._loop is self.loop:  # type: ignore[attr-defined]
                 self._longest = max(self._longest, (time.thread_time() - began) * 1e3)
 
-        asyncio.Handle._run = run  # type: ignore[method-assign]
+        asyncio.Handle._run = run  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:

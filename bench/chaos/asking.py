@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
+from bench.load import response_end
+
 
 @dataclass(slots=True)
 class Seen:
@@ -55,11 +57,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        length = int(self._buffer[:end].lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-        if len(self._buffer) < end + 4 + length:
+        if response_end(self._buffer) is None:
             return
         self._seen.note(int(self._buffer[9:12]), time.perf_counter() - self._asked)
         self._buffer, self._asked = b"", 0.0

@@ -6,10 +6,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 
@@ -28,7 +28,7 @@ SERVED_SECONDS = 3.0  # p99 of served requests
 SHEDDING_LAG = 0.05  # seconds; a lower limit than the default, so that a test machine reaches it
 MEMORY_MB = 400  # that a worker may grow by while responses without end come in
 
-Run = Callable[[Stage], Awaitable[None]]
+Run = Callable[[Stage], Coroutine[Any, Any, None]]
 
 
 class Scenario(NamedTuple):

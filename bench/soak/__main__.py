@@ -72,7 +72,7 @@ def table(plan: Plan, outcome: Outcome) -> Table:
     return shown
 
 
-def _listed(counted: Mapping[object, int]) -> str:
+def _listed(counted: Mapping[str, int] | Mapping[int, int]) -> str:
     return ", ".join(f"{what} {count}" for what, count in sorted(counted.items(), key=lambda pair: -pair[1]))
 
 

@@ -1,15 +1,25 @@
-"""`v3bridge usage`: what every application and key has spent, from the store that the workers share."""
+"""`v3bridge usage`: usage and quota of every application and API key, from the store that the workers share."""
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli import shown_usage
+from proxy.cli.shown import FILE_WIDTH
 from proxy.kit import clock, event_loop, shipped
+
+if TYPE_CHECKING:
+    from proxy.gateway.quota.usage import UsageRow
+
+BAR = 20  # characters that stand for a whole limit
+
+_WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
 
 
 def usage(
@@ -18,28 +28,27 @@ def usage(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     reopen: Annotated[
-        str | None, typer.Option(metavar="APP", help="Ask the service again for an application it has refused.")
+        str | None,
+        typer.Option(metavar="APP", help="Send requests again for an application with an exhausted quota."),
     ] = None,
 ) -> None:
-    """Print parts used and left, and when they run out; or open an application again after its plan has grown."""
+    """Print parts used and remaining, and when they run out; or reopen an application after its plan has grown."""
     settings = config.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     if reopen is not None and reopen not in settings.applications:
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
-    why = _forgetful(settings)
+    why = _without_usage(settings)
     if why is not None:
-        shown_usage.nothing(why, as_json)
+        _print_no_figures(why, as_json)
     else:
         event_loop.run(_usage(settings, as_json, reopen))
 
 
-def _forgetful(settings: config.Config) -> str | None:
-    """Why there is nothing to be read, where that is so."""
+def _without_usage(settings: config.Config) -> str | None:
+    """The reason why there is no usage to read; None where there may be some."""
     if settings.upstream == "sandbox":
-        return (
-            "`upstream: sandbox` begins anew with each start, so nothing is kept of it. Look at /metrics while it runs."
-        )
+        return "`upstream: sandbox` starts with no usage each time, and stores none. Look at /metrics while it runs."
     if settings.store.reveal() == "memory:":
-        return "`store: memory:` is known to the running service alone. Look at its /metrics."
+        return "`store: memory:` is only in the memory of the running service. Look at its /metrics."
     return None
 
 
@@ -62,7 +71,69 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
     if reopen is not None:
-        shown_usage.reopened(reopen)
-    shown_usage.table(rows)
+        typer.echo(f"{reopen} is open again: requests are sent. Running workers know within seconds.\n")
+    _print_table(rows)
     if not usages:
-        shown_usage.nothing("The store is empty: nothing was spent yet, or the service runs with another store.", False)
+        _print_no_figures(
+            "The store is empty: nothing has been used yet, or the service runs with another store.", False
+        )
+
+
+def _print_table(rows: "list[UsageRow]") -> None:
+    """A line per quota account, an application's own before those of its API keys."""
+    shown = Table(title="Usage in parts")
+    for name in ("application", "key", "period"):
+        shown.add_column(name, no_wrap=True)
+    for name in ("used", "uncertain", "limit", "left"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for name in ("%", "resets", "runs out"):
+        shown.add_column(name, no_wrap=True)
+    for number, row in enumerate(rows):
+        last = number + 1 == len(rows) or rows[number + 1].key is None
+        shown.add_row(*map(_text, _cells(row)), end_section=last)
+    terminal = Console()
+    (terminal if terminal.is_terminal else Console(width=FILE_WIDTH)).print(shown)
+
+
+def _print_no_figures(why: str, as_json: bool) -> None:
+    """Explain why there are no figures; on standard error beside an empty list where a program reads."""
+    if as_json:
+        typer.echo("[]")
+    typer.echo(why, err=as_json)
+
+
+def _cells(row: "UsageRow") -> tuple[str | Text, ...]:
+    return (
+        row.application if row.key is None else "",
+        row.key or "",
+        row.period,
+        f"{row.used:,}",
+        f"{row.in_doubt:,}" if row.in_doubt else "",
+        "unlimited" if row.limit is None else f"{row.limit:,}",
+        "" if row.left is None else f"{row.left:,}",
+        _bar(row.percent),
+        "never" if row.resets is None else row.resets[:10],
+        _expected_end(row),
+    )
+
+
+def _text(cell: str | Text) -> Text:
+    return cell if isinstance(cell, Text) else Text(cell)
+
+
+def _bar(percent: float | None) -> Text:
+    if percent is None:
+        return Text("")
+    full = min(BAR, round(BAR * percent / 100))
+    colour = "red" if percent >= _HOT else "yellow" if percent >= _WARM else "green"
+    return Text.assemble(("█" * full, colour), ("·" * (BAR - full), "dim"), f" {percent:5.1f}")
+
+
+def _expected_end(row: "UsageRow") -> Text:
+    if row.closed_until is not None:
+        return Text(f"exhausted until {row.closed_until[:10]}", style="red")
+    if row.left == 0:
+        return Text("exhausted", style="red")
+    if row.runs_out is not None:
+        return Text(row.runs_out[:10], style="yellow")
+    return Text("" if row.limit is None else "not before the reset" if row.resets else "not at this pace")

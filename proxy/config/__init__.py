@@ -1,10 +1,9 @@
-"""The settings of the proxy: what may be set, what it is when it is not, and how a file becomes values.
+"""Settings of the service: their types, defaults and limits, and how a YAML file becomes values.
 
-The command line loads them once; every other room is handed the values it needs. Nothing here reads the
-environment by itself or changes after start.
+The command line loads them once and passes each package the values that it needs. Nothing here reads the environment
+by itself or changes after start.
 """
 
-from proxy.config.exposure import exposed
 from proxy.config.loader import load
 from proxy.config.secret import (
     ClientId,
@@ -17,6 +16,7 @@ from proxy.config.secret import (
     StoreKey,
     StoreUrl,
     digest,
+    exposed,
     without_credentials,
 )
 from proxy.config.settings import (

@@ -1,14 +1,25 @@
-"""Values that must not be seen: secrets and the store's address, which are hidden, and apikeys, kept as digests only.
+"""Values that must not be seen: secrets and the store's address are hidden, API keys are kept as digests only.
 
-Made while the configuration is read; the messages of ValueError never hold the value.
+Made while the configuration is read; the messages of ValueError never hold the value. `exposed` finds the files with
+secrets that other users can read.
 """
 
 import hashlib
 import ipaddress
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from proxy import errors
+from proxy.kit import located_yaml
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+KNOWN_TO_ALL = "EXAMPLE_KEY"  # of the shipped configuration, so no secret
+
+_SECRET_KEYS = ("client_secret", "token", "store_key")
+_ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
@@ -213,3 +224,47 @@ def _from_file(file: Path) -> str:
     if not text:
         raise ValueError(f"the file {file} is empty")
     return text
+
+
+def exposed(path: Path) -> list[Path]:
+    """The files with secrets of a configuration that other users can read, each once. Raises ConfigError."""
+    data = located_yaml.load(path, errors.ConfigError).data
+    named = [path.parent / text.removeprefix("file:") for text in _secrets(data) if text.startswith("file:")]
+    plain = any(not text.startswith(("env:", "file:")) for text in _secrets(data))
+    candidates = [*([path] if plain else []), *named, *_private_keys(data, path.parent)]
+    return [file for file in dict.fromkeys(candidates) if _is_open(file)]
+
+
+def _is_open(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & _OTHERS)
+    except OSError:
+        return False
+
+
+def _secrets(data: Any, key: object = None) -> Iterator[str]:
+    """The secrets in a configuration as they are written: plain, env:NAME or file:PATH."""
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from _secrets(value, "apikeys" if key == "apikeys" and name == "key" else name)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _secrets(value, key)
+    elif isinstance(data, str) and _is_secret(key, data):
+        yield data
+
+
+def _is_secret(key: object, text: str) -> bool:
+    if key == "apikeys":
+        return text != KNOWN_TO_ALL and not text.lower().startswith("sha256:")
+    return key in _SECRET_KEYS or (key in _ADDRESS_KEYS and ("@" in text or text.startswith("file:")))
+
+
+def _private_keys(data: Any, folder: Path) -> Iterator[Path]:
+    """upstream.tls.client_key, and client_cert where that may hold the key."""
+    upstream = data.get("upstream") if isinstance(data, dict) else None
+    tls = upstream.get("tls") if isinstance(upstream, dict) else None
+    if isinstance(tls, dict):
+        file = tls.get("client_key") or tls.get("client_cert")
+        if isinstance(file, str):
+            yield folder / file

@@ -14,10 +14,9 @@ from proxy import model
 from proxy.kit import slices
 from proxy.kit.slices import Slices
 from proxy.mapping.tables import NameIndex
-from proxy.planning import counting, lucene, search_support, wildcards
-from proxy.planning.counting import Column
+from proxy.planning import list_index, lucene, search_support, wildcards
+from proxy.planning.list_index import WORD, Column, WordIndex
 from proxy.planning.lucene import Condition
-from proxy.planning.words import WORD, Words
 
 UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
 
@@ -62,7 +61,7 @@ class Listing:
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids = _ids(self._entries)
         names = [entry.names for entry in self._entries]
-        self._words, self._own_words = Words(names), Words([own[:1] for own in names])
+        self._words, self._own_words = WordIndex(names), WordIndex([own[:1] for own in names])
         self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
         fields = self._entries[0].v3 if self._entries else {}
         self._columns = {name: Column([entry.v3[name] for entry in self._entries]) for name in fields}
@@ -85,7 +84,7 @@ class Listing:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
         masks = yield from self._masks([each.condition for each in asked.every])
-        filtered = _Filtered(counting.mask(ordered), masks)
+        filtered = _Filtered(list_index.mask(ordered), masks)
         passing = filtered.but(None)
         fields, stats = yield from self._counts(request, filtered)
         queries = yield from self._queries(asked.counted, passing)
@@ -184,7 +183,7 @@ class Listing:
 
     def _check(self, field: str) -> None:
         if self._entries:
-            counting.check_field(field, self._entries[0].v3)
+            list_index.check_field(field, self._entries[0].v3)
 
 
 def _entries(

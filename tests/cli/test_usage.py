@@ -91,7 +91,7 @@ def test_the_table_has_a_row_for_each_application_and_key(
     assert bar == "█" * 20 + "  98.0"
     assert rows["shop", "erp"][1:6] == ["480", "", "500", "20", "█" * 19 + "·  96.0"]
     assert rows["shop", "2"][3:6] == ["unlimited", "", ""]
-    assert rows["trial", ""][6:] == ["never", "closed by the service until ever"]
+    assert rows["trial", ""][6:] == ["never", "exhausted until ever"]
 
 
 def test_json_holds_the_same(
@@ -123,7 +123,7 @@ def test_an_application_can_be_opened_again(
     runs: Callable[..., "subprocess.CompletedProcess[str]"], configured: Any, spent: None, on_store: Any
 ) -> None:
     done = runs("usage", "--config", str(configured), "--reopen", "trial")
-    assert done.stdout.startswith("trial is open: the service is asked again.")
+    assert done.stdout.startswith("trial is open again: requests are sent.")
     assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this pace"]
     assert on_store(lambda store: store.exhausted_quotas()) == []
 
@@ -142,14 +142,14 @@ def test_an_empty_store_says_why_that_may_be(
     done = runs("usage", "--config", str(configured))
     assert done.returncode == 0
     assert cells(done.stdout)["shop", ""][1] == "0"
-    assert done.stdout.splitlines()[-1].startswith("The store is empty: nothing was spent yet")
+    assert done.stdout.splitlines()[-1].startswith("The store is empty: nothing has been used yet")
 
 
 @pytest.mark.parametrize(
     "change,why",
     [
-        (("upstream: {", "#"), "`upstream: sandbox` begins anew with each start"),
-        (("sqlite:state.sqlite", "'memory:'"), "`store: memory:` is known to the running service alone"),
+        (("upstream: {", "#"), "`upstream: sandbox` starts with no usage each time"),
+        (("sqlite:state.sqlite", "'memory:'"), "`store: memory:` is only in the memory of the running service"),
     ],
 )
 def test_where_nothing_is_kept_it_says_so(

@@ -32,7 +32,7 @@ def named(mpn: str) -> dict[str, dict[str, Any]]:
     return {COMPANY[p["manufacturer"]]["name"]: p for p in PARTS if p["mpn"] == mpn}
 
 
-def test_it_is_large_and_varied_enough() -> None:
+def test_the_catalog_is_large_and_varied() -> None:
     assert len(PARTS) >= 330
     assert len({p["manufacturer"] for p in PARTS}) >= 32
     assert len({p["category"] for p in PARTS}) >= 20
@@ -64,7 +64,7 @@ def test_every_reference_of_a_part_resolves() -> None:
         assert p.get("sku", {}).keys() | p.get("codes", {}).keys() <= SELLERS.keys(), p["mpn"]
 
 
-def test_the_category_tree_hangs_together_under_its_root() -> None:
+def test_the_category_tree_is_connected() -> None:
     loose = [row["id"] for row in CATEGORIES if not row["path"].startswith(CATEGORY[row["parentId"]]["path"])]
     assert (loose, CATEGORY["4161"]["parentId"]) == ([], "4161")
 
@@ -104,7 +104,7 @@ def test_some_numbers_of_a_maker_differ_in_punctuation_alone(twins: str) -> None
 
 
 @pytest.mark.parametrize("mpn", ["SN74S74N", "LM358", "ATMEGA328P-AU", "1N4148", "2N3904", "AD9361BBCZ"])
-def test_some_numbers_begin_others(mpn: str) -> None:
+def test_some_part_numbers_are_prefixes_of_others(mpn: str) -> None:
     assert {p["mpn"] for p in PARTS if p["mpn"].startswith(mpn)} > {mpn}
 
 
@@ -115,29 +115,29 @@ def test_recorded_parts_keep_their_numeric_ids(fact: str) -> None:
 
 
 @pytest.mark.parametrize("fact", re.split(r",\s", REDIRECTED))
-def test_old_uids_lead_to_the_surviving_part(fact: str) -> None:
+def test_redirected_uids_lead_to_their_part(fact: str) -> None:
     old, *new = fact.split()
     assert [[p["v3uid"], p["mpn"]] for p in PARTS if old in p.get("redirected", ())] == [new]
 
 
-def test_order_code_67k1122_is_newarks_for_the_part_of_texas_instruments() -> None:
+def test_order_code_67k1122_of_newark_is_the_texas_instruments_part() -> None:
     found = [(p["id"], seller) for p in PARTS for seller, code in p.get("sku", {}).items() if code == "67K1122"]
     assert found == [(named("SN74S74N")["Texas Instruments"]["id"], "2402")]
 
 
-def test_other_names_of_makers_are_known() -> None:
+def test_aliases_of_makers_are_known() -> None:
     other = {(alias, row["name"]) for row in COMPANIES for alias in row["aliases"]}
     assert {("MPD", "Memory Protection Devices"), ("Vishay Lite-On", "Lite-On"), ("Kemet", "KEMET")} <= other
     assert {(brand, "Texas Instruments") for brand in ("TAOS", "Klixon", "Burr Brown", "Nextgen")} <= other
 
 
-def test_sellers_are_of_every_kind() -> None:
+def test_sellers_of_every_kind_exist() -> None:
     kinds = Counter((row["isBroker"], row.get("authorized", True)) for row in SELLERS.values())
     assert min(kinds[True, False], kinds[False, False], kinds[False, True]) >= 5
     assert {"GBP", "EUR", "SGD", "JPY", "CNY"} <= {row.get("currency", "USD") for row in SELLERS.values()}
 
 
-def test_the_awkward_cases_are_all_there() -> None:
+def test_all_edge_cases_exist() -> None:
     assert {code for p in PARTS for code in p.get("codes", {}).values()} == {-1, -2, -3, -4}
     assert {"none", "brokers", "nostock"} <= {p.get("offers") for p in PARTS}
     assert all(sum(p.get(key) is False for p in PARTS) >= 5 for key in ("datasheet", "images", "cad"))

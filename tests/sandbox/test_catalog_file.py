@@ -3,6 +3,7 @@
 import itertools
 import re
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,27 +24,34 @@ def data(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def opens(tmp_path: Path, data: Any) -> Any:
+def opens(tmp_path: Path, data: Path) -> Callable[..., store.Catalog]:
     """Opens a catalog file of the small data, which is created if it is missing."""
-    return lambda name="catalog.db", **more: store.open_catalog(
-        **{"parts": PARTS, "data": data, "file": tmp_path / name, **more}
-    )
+
+    def open_file(name: str = "catalog.db", **more: Any) -> store.Catalog:
+        return store.open_catalog(**{"parts": PARTS, "data": data, "file": tmp_path / name, **more})
+
+    return open_file
 
 
-def test_a_prepared_catalog_answers_as_one_in_memory(opens: Any, data: Any) -> None:
+def test_a_catalog_file_equals_a_catalog_in_memory(opens: Callable[..., store.Catalog], data: Any) -> None:
     opens().close()
     kept, made = opens(), store.open_catalog(PARTS, data=data)
     for q in ("", "resistor", "10 kΩ", "rc0603"):
         assert kept.search(q, ANY).ids == made.search(q, ANY).ids
     for id_ in made.search("", ANY).ids:
         assert kept.part(id_) == made.part(id_)
-        assert kept.sellers_of(kept.part(id_)) == made.sellers_of(made.part(id_))
+        stored, fresh = kept.part(id_), made.part(id_)
+        assert stored is not None
+        assert fresh is not None
+        assert kept.sellers_of(stored) == made.sellers_of(fresh)
     assert (kept.manufacturers(), kept.sellers()) == (made.manufacturers(), made.sellers())
     assert (kept.categories(), kept.attributes()) == (made.categories(), made.attributes())
     assert kept.num_parts("4161") == PARTS
 
 
-def test_it_is_made_once_and_then_only_opened(opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_file_is_created_once_and_then_opened(
+    opens: Callable[..., store.Catalog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opens().close()
     before = (tmp_path / "catalog.db").read_bytes()
     monkeypatch.setattr(loader, "fill", lambda *_, **__: pytest.fail("it was made again"))
@@ -52,15 +60,18 @@ def test_it_is_made_once_and_then_only_opened(opens: Any, tmp_path: Path, monkey
     assert (tmp_path / "catalog.db").read_bytes() == before
 
 
-def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens: Any, tmp_path: Path, data: Any) -> None:
+def test_a_catalog_file_of_another_source_is_rejected_with_the_reason(
+    opens: Callable[..., store.Catalog], tmp_path: Path, data: Any
+) -> None:
     opens().close()
     own = tmp_path / "own.jsonl"
     own.write_text('{"mpn": "X1", "manufacturer": "TI"}')
-    for change, fault in [
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"seed": 2}, "was made with seed 1, not 2; delete it and it is made anew"),
         ({"parts": 400}, "was made with 300 parts, not 400"),
         ({"extra": own}, "was made with another file of parts of your own"),
-    ]:
+    ]
+    for change, fault in changes:
         with pytest.raises(source_files.CatalogError, match=r"catalog\.db: ") as caught:
             opens(**change)
         assert fault in str(caught.value)
@@ -71,7 +82,9 @@ def test_a_file_that_was_made_of_something_else_is_refused_in_words(opens: Any, 
 
 
 @pytest.mark.parametrize("content", [b"not a database", b""])
-def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens: Any, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_catalog_is_rejected_and_unchanged(
+    opens: Callable[..., store.Catalog], tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "catalog.db").write_bytes(content)
     with pytest.raises(source_files.CatalogError, match=r"catalog\.db: is no prepared catalog; name another file"):
         opens()
@@ -79,8 +92,8 @@ def test_a_file_that_is_no_catalog_is_refused_and_left_as_it_is(opens: Any, tmp_
 
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt(), sqlite3.OperationalError("database or disk is full")])
-def test_what_was_interrupted_leaves_nothing_behind(
-    opens: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Any
+def test_an_interrupted_creation_leaves_no_file(
+    opens: Callable[..., store.Catalog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Any
 ) -> None:
     def fail(*_: Any) -> None:
         raise reason
@@ -91,14 +104,14 @@ def test_what_was_interrupted_leaves_nothing_behind(
     assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(source_files.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
         catalog_file.create(
             tmp_path / "absent" / "catalog.db", catalog_file.CatalogSource(None, None, 1, loader.SHIPPED)
         )
 
 
-def test_several_processes_make_the_same_file(tmp_path: Path) -> None:
+def test_several_processes_create_the_same_file(tmp_path: Path) -> None:
     heard = []
     for processes in (1, 2):
         path = tmp_path / f"{processes}.db"

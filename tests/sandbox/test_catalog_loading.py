@@ -28,7 +28,7 @@ def _match(catalog: Any, mpn: Any) -> Any:
     return [catalog.part(id_) for id_ in catalog.match(records.MatchQuery(mpn=mpn), EVERYTHING).ids]
 
 
-def test_ones_own_part_needs_no_more_than_a_number_and_a_maker(own: Any) -> None:
+def test_a_users_part_needs_only_a_number_and_a_maker(own: Any) -> None:
     catalog = own({"mpn": "MINE-1", "manufacturer": "370"}, {"mpn": "MINE-2", "manufacturer": "ti"})
     first, second = _match(catalog, "MINE1") + _match(catalog, "MINE2")
     assert first.manufacturer is second.manufacturer is catalog.company("370")
@@ -48,7 +48,7 @@ def test_unknown_makers_and_categories_are_created_once(own: Any) -> None:
     assert catalog.num_parts(first.category.id) == 2
 
 
-def test_blank_lines_are_passed_over(own: Any) -> None:
+def test_blank_lines_are_ignored(own: Any) -> None:
     assert _match(own("", {"mpn": "X9", "manufacturer": "TI"}, "  "), "X9")
 
 
@@ -88,18 +88,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         small_catalog.opened(tmp_path, extra=tmp_path / "absent.jsonl")
 
 
-def test_a_seller_in_a_currency_without_a_rate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seller_with_an_unknown_currency_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(small_catalog.SELLERS, "459", {"name": "Digi-Key", "currency": "XTS"})
     with pytest.raises(source_files.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
         small_catalog.opened(tmp_path)
 
 
-def test_generated_parts_fill_up_to_the_wanted_number(tmp_path: Path) -> None:
+def test_generated_parts_fill_up_to_the_requested_number(tmp_path: Path) -> None:
     catalog = small_catalog.opened(tmp_path, parts=500)
     hits = catalog.search("", EVERYTHING)
     assert len(hits.ids) == 500
     assert len(set(hits.ids)) == 500
-    made = [part for part in map(catalog.part, hits.ids) if int(part.id) > 1_000_000_000]
+    found = [catalog.part(id_) for id_ in hits.ids]
+    made = [part for part in found if part is not None and int(part.id) > 1_000_000_000]
     assert len(made) == 500 - len(small_catalog.PARTS)
     assert {part.manufacturer.name for part in made} >= {"Yageo", "KEMET", "Samtec", "onsemi", "Vishay"}
     assert all(part.category and part.short_description and len(part.v3uid) == 16 for part in made)
@@ -108,8 +109,10 @@ def test_generated_parts_fill_up_to_the_wanted_number(tmp_path: Path) -> None:
 def test_generated_parts_are_the_same_every_time(tmp_path: Path) -> None:
     first, second = (small_catalog.opened(tmp_path, parts=100) for _ in range(2))
     last = first.search("", EVERYTHING, "mpn").ids[-1]
-    assert first.part(last) == second.part(last)
-    assert first.sellers_of(first.part(last)) == second.sellers_of(second.part(last))
+    one, other = first.part(last), second.part(last)
+    assert one is not None
+    assert one == other
+    assert first.sellers_of(one) == second.sellers_of(one)
 
 
 def test_generated_parts_keep_only_properties_that_exist(tmp_path: Path) -> None:
@@ -125,13 +128,11 @@ def test_generated_parts_keep_only_properties_that_exist(tmp_path: Path) -> None
     }
 
 
-def test_fewer_parts_than_there_are_takes_none_away(tmp_path: Path) -> None:
+def test_a_number_below_the_shipped_parts_removes_none(tmp_path: Path) -> None:
     assert len(small_catalog.opened(tmp_path, parts=3).search("", EVERYTHING).ids) == len(small_catalog.PARTS)
 
 
-def test_more_parts_than_can_be_made_is_an_error_that_says_how_many_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_parts_are_an_error_with_the_maximum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.sandbox.catalog.families.FAMILIES", ())
     monkeypatch.setattr("proxy.sandbox.catalog.large_families.FAMILIES", ())
     with pytest.raises(ValueError, match="parts: 50 were asked for, at most 13 can be made"):

@@ -32,7 +32,7 @@ def _sellers(catalog: Any, id_: Any, country: str = "US") -> Any:
 
 def test_the_same_seed_gives_the_same_offers_and_another_seed_others(tmp_path: Path) -> None:
     first, again, other = (small_catalog.opened(tmp_path, seed=seed) for seed in (1, 1, 2))
-    offers = [one.sellers_of(one.part("106")) for one in (first, again, other)]
+    offers = [_sellers(one, "106") for one in (first, again, other)]
     assert offers[0] == offers[1]
     assert offers[0] != offers[2]
 
@@ -54,7 +54,7 @@ def test_about_one_price_in_a_hundred_is_a_whole_number(listed: Any) -> None:
 
 def test_a_seller_states_an_order_multiple_for_all_of_its_offers_or_for_none(listed: Any) -> None:
     """As in 394 recorded offers: a client compares the multiples of one seller's offers (KiCost does)."""
-    stated = {}
+    stated: dict[str, set[bool]] = {}
     for seller, offer in listed:
         stated.setdefault(seller.company.name, set()).add(offer.order_multiple is not None)
     assert {name for name, both in stated.items() if len(both) > 1} == set()
@@ -88,7 +88,9 @@ def test_prices_are_ordered_by_quantity_even_in_two_currencies(listed: Any) -> N
     ],
     ids=["unpriced", "mixed", "on order", "packaging", "multiple", "moq", "stocked", "codes"],
 )
-def test_gaps_are_about_as_frequent_as_in_recorded_offers(listed: Any, what: Any, low: float, high: float) -> None:
+def test_missing_values_are_about_as_frequent_as_in_recorded_offers(
+    listed: Any, what: Any, low: float, high: float
+) -> None:
     share = sum(what(offer) for _, offer in listed) / len(listed)
     assert low < share < high
 
@@ -124,7 +126,7 @@ def test_variants_are_priced_in_the_countrys_currency(catalog: Any) -> None:
     assert {one.offers[0].prices[0].currency for one in german if one.offers[0].prices} == {"EUR"}
 
 
-def test_a_named_order_code_and_a_forced_stock_code_are_kept(catalog: Any) -> None:
+def test_order_codes_and_stock_codes_of_the_source_file_are_used(catalog: Any) -> None:
     assert _sellers(catalog, "101")["Newark"].offers[0].sku == "67K1122"
     odd = _sellers(catalog, "113")
     assert {offer.inventory_level for offer in odd["Digi-Key"].offers} == {-2}
@@ -140,7 +142,7 @@ def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog: Any) -> None
     assert all(offer.inventory_level == 0 for seller in empty for offer in seller.offers)
 
 
-def test_authorised_sellers_come_first_and_brokers_are_never_authorised(catalog: Any) -> None:
+def test_authorized_sellers_come_first_and_brokers_are_never_authorized(catalog: Any) -> None:
     for id_ in catalog.search("", EVERYTHING).ids[:60]:
         authorised = [seller.is_authorized for seller in catalog.sellers_of(catalog.part(id_))]
         assert authorised == sorted(authorised, reverse=True)

@@ -75,15 +75,13 @@ def _texts(rng: Any, everything: Any, count: Any) -> Any:
         )
 
 
-def test_words_are_found_with_the_relevance_that_sqlite_gives_them(
-    catalog: Any, oracle: Any, everything: Any, rng: Any
-) -> None:
+def test_full_text_relevance_equals_that_of_sqlite(catalog: Any, oracle: Any, everything: Any, rng: Any) -> None:
     for q in [*WORDS, *_texts(rng, everything, 80), "no such thing", "resistor " * 3]:
         conditions, where = _condition(rng, everything)
         assert list(catalog.search(q, conditions).ids) == oracle.by_text(q, where), q
 
 
-def test_part_numbers_are_found_whole_from_their_beginning_and_from_their_middle(
+def test_part_numbers_are_found_exactly_by_prefix_and_by_substring(
     catalog: Any, oracle: Any, everything: Any, rng: Any
 ) -> None:
     for _ in range(80):
@@ -99,7 +97,7 @@ def test_part_numbers_are_found_whole_from_their_beginning_and_from_their_middle
         assert found.aka == {id_: aka for id_, aka in expected if aka}, q
 
 
-def test_alternate_numbers_are_named_where_they_are_what_was_hit(catalog: Any, oracle: Any) -> None:
+def test_matched_alternate_numbers_are_named(catalog: Any, oracle: Any) -> None:
     akas = [mpn for (mpn,) in oracle.sql.execute("SELECT mpn FROM names WHERE aka ORDER BY mpn")]
     assert akas
     for q in akas:
@@ -108,7 +106,7 @@ def test_alternate_numbers_are_named_where_they_are_what_was_hit(catalog: Any, o
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("sort", SORTS)
-def test_a_sort_key_orders_what_was_found_and_what_has_no_value_comes_last(
+def test_a_sort_key_orders_hits_with_missing_values_last(
     catalog: Any, oracle: Any, sort: Any, descending: bool
 ) -> None:
     order = oracle.order(sort, descending)
@@ -119,7 +117,7 @@ def test_a_sort_key_orders_what_was_found_and_what_has_no_value_comes_last(
     ]
 
 
-def test_a_page_is_a_piece_of_the_whole_list(catalog: Any, oracle: Any, rng: Any) -> None:
+def test_a_page_is_a_slice_of_all_hits(catalog: Any, oracle: Any, rng: Any) -> None:
     for q, sort in [("resistor", ""), ("chip", "mpn"), ("", ""), ("ceramic", "capacitance")]:
         hits = catalog.search(q, ANY, sort)
         expected = oracle.by_text(q, order=oracle.order(sort, False) if sort else "")
@@ -147,7 +145,7 @@ def test_counts_are_over_all_hits(catalog: Any, oracle: Any, everything: Any, rn
 
 def _apart(counted: Any) -> Any:
     """Texts of several values counted for each of them."""
-    found = Counter()
+    found: Counter[Any] = Counter()
     for value, count in counted:
         for one in dict.fromkeys(map(str.strip, value.split(","))) if isinstance(value, str) else [value]:
             found[one] += count
@@ -161,13 +159,13 @@ def test_completions_are_the_most_offered_numbers(catalog: Any, oracle: Any, eve
         assert shown == list(dict.fromkeys(oracle.suggestions(start, 10)))
 
 
-def test_the_words_that_there_are_are_those_that_sqlite_has(catalog: Any, oracle: Any) -> None:
+def test_the_index_has_the_same_terms_as_sqlite(catalog: Any, oracle: Any) -> None:
     stored = catalog._connection.execute("SELECT term FROM terms ORDER BY position")
     held = dict(zip((term for (term,) in stored), catalog._columns.whole("term_documents").tolist(), strict=True))
     assert held == oracle.terms()
 
 
-def test_what_a_person_typed_is_looked_for_in_both_spellings() -> None:
+def test_a_query_is_searched_with_and_without_punctuation() -> None:
     assert full_text.parse_query("SN74-S74N Würth*") == [
         (full_text.Phrase(("sn74", "s74n"), False), full_text.Phrase(("sn74s74n",), False)),
         (full_text.Phrase(("wurth",), True),),

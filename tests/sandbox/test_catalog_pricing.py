@@ -33,7 +33,9 @@ def test_the_median_price_is_for_a_thousand_pieces_in_dollars() -> None:
 
 def test_outliers_are_dropped_from_the_median_but_not_from_the_average() -> None:
     sellers = _priced(1.0, 1.2, 1.4, 50.0)
-    assert pricing.median_price(sellers).price == 1.2
+    median = pricing.median_price(sellers)
+    assert median is not None
+    assert median.price == 1.2
     assert pricing.average_price(sellers) == pytest.approx(13.4)
 
 
@@ -42,7 +44,7 @@ def test_other_currencies_are_converted_and_unknown_ones_left_out() -> None:
     assert pricing.prices(sellers) == [pytest.approx(1.0)]
 
 
-def test_brokers_and_unpriced_sellers_have_no_say_in_the_price() -> None:
+def test_brokers_and_unpriced_sellers_do_not_affect_the_price() -> None:
     assert pricing.median_price([_seller(_offer(0, (1000, 1.0, "USD")), broker=True), _seller(_offer(5))]) is None
     assert pricing.average_price([]) is None
 

@@ -76,7 +76,7 @@ def test_an_alternate_number_leads_to_the_part_and_is_named(catalog: Any) -> Non
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka == {}
 
 
-def test_a_match_for_nothing_is_refused(catalog: Any) -> None:
+def test_an_empty_match_is_rejected(catalog: Any) -> None:
     with pytest.raises(ValueError, match="Missing search filters"):
         catalog.match(records.MatchQuery(), ANY)
 
@@ -88,7 +88,7 @@ def test_match_options_filter_parts_not_sellers(catalog: Any) -> None:
     assert set(catalog.match(query, records.SearchConditions(in_stock_only=True)).ids) == {"113"}
 
 
-def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog: Any) -> None:
+def test_a_number_search_finds_substrings_and_lists_equal_ones_first(catalog: Any) -> None:
     assert catalog.search_mpn("SN74S74N", ANY).ids[2:] == ("103",)
     assert set(catalog.search_mpn("74s7", ANY).ids) == {"101", "102", "103"}
     assert catalog.search_mpn("SN74*", ANY).ids
@@ -115,7 +115,7 @@ def test_a_number_search_takes_parts_of_numbers_equal_ones_first(catalog: Any) -
         ("!!", set()),
     ],
 )
-def test_a_text_search_wants_every_word_somewhere(catalog: Any, q: str, ids: Any) -> None:
+def test_a_text_search_needs_every_word(catalog: Any, q: str, ids: Any) -> None:
     assert set(catalog.search(q, ANY).ids) == ids
 
 
@@ -125,7 +125,7 @@ def test_an_empty_search_lists_everything_that_passes(catalog: Any, q: str) -> N
     assert set(catalog.search(q, _only(manufacturer_id=["30"])).ids) == {"106", "107"}
 
 
-def test_the_part_with_that_very_number_is_most_relevant(catalog: Any) -> None:
+def test_the_part_with_the_exact_number_is_most_relevant(catalog: Any) -> None:
     assert set(catalog.search("SN74S74N", ANY).ids[:2]) == {"101", "102"}
 
 
@@ -152,7 +152,7 @@ def test_the_part_with_that_very_number_is_most_relevant(catalog: Any) -> None:
         ({"manufacturer_id": ["Texas Instrumentos"]}, set()),
     ],
 )
-def test_filters_take_ids_names_ranges_and_values(catalog: Any, filters: Any, ids: Any) -> None:
+def test_filters_accept_ids_names_ranges_and_values(catalog: Any, filters: Any, ids: Any) -> None:
     assert set(catalog.search("", _only(**filters)).ids) == ids
 
 
@@ -184,7 +184,7 @@ def test_cad_filters_agree_with_the_parts(catalog: Any) -> None:
         ({"resistance": ["(low__high)"]}, r"resistance has no range '\(low__high\)'"),
     ],
 )
-def test_a_filter_that_cannot_be_read_is_named(catalog: Any, filters: Any, message: str) -> None:
+def test_an_invalid_filter_is_named(catalog: Any, filters: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         catalog.search("", _only(**filters))
 
@@ -232,7 +232,7 @@ def test_in_stock_counts_agree_with_the_in_stock_filter(catalog: Any) -> None:
     assert not {"110", "111", "112"} & set(stocked.ids)
 
 
-def test_values_are_counted_with_their_extremes(catalog: Any) -> None:
+def test_values_are_counted_with_minimum_and_maximum(catalog: Any) -> None:
     counted = catalog.spec_counts(catalog.search("", ANY), "capacitance")
     assert set(counted.buckets) == {("100 nF", 1e-7, 1), ("1 µF", 1e-6, 1)}
     assert (counted.minimum, counted.maximum) == (1e-7, 1e-6)

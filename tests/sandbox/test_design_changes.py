@@ -45,7 +45,7 @@ async def open_thread(designer: DesignClient, **given: Any) -> tuple[str, dict[s
     return project["id"], made
 
 
-async def test_a_conversation_is_opened_continued_and_removed(
+async def test_a_comment_thread_is_created_continued_and_deleted(
     designer: DesignClient, turned: clock.ManualClock
 ) -> None:
     project_id, made = await open_thread(designer)
@@ -73,7 +73,7 @@ async def test_a_conversation_is_opened_continued_and_removed(
     assert len(await threads(designer, project_id)) == before - 1
 
 
-async def test_tasks_are_planned_changed_talked_about_and_dropped(designer: DesignClient) -> None:
+async def test_tasks_are_created_updated_commented_and_deleted(designer: DesignClient) -> None:
     project_id = (await designer.project())["id"]
     wanted = f"task {{ id status priority assignee {{ userName }} }} {ERRORS}"
     task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
@@ -115,7 +115,7 @@ async def test_parameters_are_added_or_replaced(designer: DesignClient) -> None:
     assert (await designer.project("parameters { name value }"))["parameters"] == given
 
 
-async def test_part_choices_come_from_the_catalog_and_go(designer: DesignClient) -> None:
+async def test_part_choices_are_added_from_the_catalog_and_removed(designer: DesignClient) -> None:
     query = """query($i: ID!) { desComponentById(id: $i) { manufacturerParts {
       priority partNumber octopartId supplierParts { companyName } } } }"""
     wanted = "design { variants { bom { items(first: 1) { nodes { component { id } } } } } }"
@@ -140,7 +140,7 @@ async def test_part_choices_come_from_the_catalog_and_go(designer: DesignClient)
     assert (await designer.get(query, i=id_))["desComponentById"]["manufacturerParts"] == []
 
 
-async def test_a_component_is_released_into_a_folder_that_is_made(designer: DesignClient) -> None:
+async def test_a_component_is_released_into_a_new_folder(designer: DesignClient) -> None:
     asked = {
         "workspaceUrl": NORTHWIND,
         "componentItemName": "CMP-NEW",
@@ -238,14 +238,14 @@ async def test_an_uploaded_file_becomes_a_project(designer: DesignClient) -> Non
         ("GET", "/File/Preview?id=x", {}, 404),
     ],
 )
-async def test_the_files_service_says_what_it_does_not_have(
+async def test_the_file_service_reports_missing_files(
     designer: DesignClient, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     async with designer.session.request(method, designer.sandbox.url + path, headers=headers) as response:
         assert response.status == status
 
 
-async def test_a_project_has_a_picture(designer: DesignClient) -> None:
+async def test_a_project_has_a_preview(designer: DesignClient) -> None:
     project = await designer.project("previewUrl")
     async with designer.session.get(project["previewUrl"]) as response:
         assert response.content_type == "image/svg+xml"
@@ -279,7 +279,7 @@ async def test_a_project_has_a_picture(designer: DesignClient) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_done_is_said_in_the_payload(
+async def test_a_rejected_mutation_has_its_errors_in_the_payload(
     designer: DesignClient, name: str, wanted: str, given: dict[str, Any], message: str
 ) -> None:
     payload = await designer.change(name, f"{wanted} {ERRORS}", **given)
@@ -287,7 +287,7 @@ async def test_what_cannot_be_done_is_said_in_the_payload(
     assert not any(value for key, value in payload.items() if key != "errors")
 
 
-async def test_a_comment_must_be_of_its_project_and_say_something(designer: DesignClient) -> None:
+async def test_a_comment_needs_a_text_and_a_thread_of_its_project(designer: DesignClient) -> None:
     project_id, made = await open_thread(designer)
     place = {"commentThreadId": made["commentThreadId"]}
     other = (await designer.project("id", AURORA, "Data Logger USB"))["id"]
@@ -301,7 +301,7 @@ async def test_a_comment_must_be_of_its_project_and_say_something(designer: Desi
     assert nowhere["errors"] == [{"message": "the project has no document none"}]
 
 
-async def test_a_task_that_was_not_made_is_an_error_of_the_field(designer: DesignClient) -> None:
+async def test_a_rejected_task_is_a_field_error(designer: DesignClient) -> None:
     query = """mutation { desCreateWorkspaceTask(input: {workspaceUrl: "%s", task: {name: " ", description: ""}})
       { task { id } } }"""
     reply = await designer.ask(query % AURORA)
@@ -309,9 +309,10 @@ async def test_a_task_that_was_not_made_is_an_error_of_the_field(designer: Desig
     assert reply.body["data"] is None
 
 
-async def test_exactly_one_kind_of_export_is_wanted(designer: DesignClient) -> None:
+async def test_an_export_needs_exactly_one_kind(designer: DesignClient) -> None:
     of = {"projectId": (await designer.project())["id"]}
-    for kinds in ({}, {"exportGerber": {}, "exportIdf": {}}):
+    choices: tuple[dict[str, Any], ...] = ({}, {"exportGerber": {}, "exportIdf": {}})
+    for kinds in choices:
         job = await designer.change("desCreateProjectExportJob", f"projectExportJobId {ERRORS}", **of, **kinds)
         assert job["projectExportJobId"] is None
         assert "exactly one of" in job["errors"][0]["message"]
@@ -319,7 +320,7 @@ async def test_exactly_one_kind_of_export_is_wanted(designer: DesignClient) -> N
     assert wrong["errors"] == [{"message": "the project has no variant None"}]
 
 
-async def test_mutations_of_one_request_see_what_those_before_them_did(designer: DesignClient) -> None:
+async def test_mutations_of_one_request_see_earlier_changes(designer: DesignClient) -> None:
     query = """mutation($u: String!, $t: DesCreateTaskInput!) {
       a: desCreateWorkspaceTask(input: {workspaceUrl: $u, task: $t}) { task { id refId } }
       b: desCreateWorkspaceTask(input: {workspaceUrl: $u, task: $t}) { task { id refId } } }"""

@@ -45,9 +45,11 @@ def cursor(item: str) -> str:
         ({"first": None, "after": None}, "abcdefgh", False, False),
     ],
 )
-def test_a_page_is_what_its_bounds_say(asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool) -> None:
-    placed = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
-    found = page(**placed)
+def test_a_page_has_the_items_of_its_bounds(
+    asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
+) -> None:
+    placed: dict[str, Any] = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
+    found = connections.page(ITEMS, placed, str)
     assert "".join(found.nodes) == nodes
     assert (found.page_info.has_next_page, found.page_info.has_previous_page) == (following, preceding)
     assert found.total_count == 8
@@ -55,12 +57,12 @@ def test_a_page_is_what_its_bounds_say(asked: Mapping[str, Any], nodes: str, fol
     assert ends == ((cursor(nodes[0]), cursor(nodes[-1])) if nodes else (None, None))
 
 
-def test_a_page_has_ten_items_where_nothing_else_is_said() -> None:
+def test_a_page_has_ten_items_by_default() -> None:
     found = connections.page(list(range(30)), {}, str)
     assert found.nodes == list(range(10))
 
 
-def test_a_cursor_is_good_when_others_have_come_or_it_has_gone_itself() -> None:
+def test_a_cursor_stays_valid_when_items_are_added_or_removed() -> None:
     after = cursor("c")
     assert "".join(page(["x", "y", *ITEMS], first=2, after=after).nodes) == "de"
     assert "".join(page([one for one in ITEMS if one != "c"], first=2, after=after).nodes) == "de"
@@ -68,7 +70,7 @@ def test_a_cursor_is_good_when_others_have_come_or_it_has_gone_itself() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"after": "%%"}, {"before": "bm9uZQ"}, {"first": -1}, {"last": -1}, {"first": 1001}])
-def test_what_is_no_cursor_or_size_is_refused(asked: Mapping[str, Any]) -> None:
+def test_an_invalid_cursor_or_size_is_rejected(asked: Mapping[str, Any]) -> None:
     with pytest.raises(errors.DesignError):
         page(**asked)
 
@@ -102,13 +104,13 @@ def test_what_is_no_cursor_or_size_is_refused(asked: Mapping[str, Any]) -> None:
         ({"createdAt": {"nlt": "2026-01-02", "neq": "2026-01-03"}}, "Bob"),
     ],
 )
-def test_conditions_choose_records(asked: Mapping[str, Any] | None, names: str) -> None:
+def test_filters_select_records(asked: Mapping[str, Any] | None, names: str) -> None:
     days = ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
     rows = [Row("Ada", None, days[0]), Row("Bob", "x", days[1]), Row("Cy", "xy", days[2])]
     assert " ".join(one.name for one in design_filters.matching_records(rows, asked)) == names
 
 
-def test_a_time_that_is_none_is_refused() -> None:
+def test_an_invalid_time_is_rejected() -> None:
     with pytest.raises(errors.DesignError, match="'yesterday' is no date and time"):
         design_filters.matching_records([Row("Ada")], {"createdAt": {"eq": "yesterday"}})
 
@@ -127,7 +129,7 @@ async def test_a_client_reads_a_list_page_by_page(designer: DesignClient) -> Non
     assert len(seen) == len(set(seen)) == found["totalCount"] > 100
 
 
-async def test_conditions_reach_through_the_query_service(designer: DesignClient) -> None:
+async def test_filters_work_through_the_query_service(designer: DesignClient) -> None:
     query = """query($url: String!) {
       some: desProjects(workspaceUrl: $url, where: {name: {contains: "Logger"}}) { totalCount nodes { name } }
       none: desProjects(workspaceUrl: $url, where: {createdAt: {gt: "2040-01-01T00:00:00Z"}}) { totalCount }
@@ -144,7 +146,7 @@ async def test_conditions_reach_through_the_query_service(designer: DesignClient
     assert {one["description"] for one in found} == {described}
 
 
-async def test_workspaces_variants_and_sheets_can_be_chosen_by_conditions(designer: DesignClient) -> None:
+async def test_workspaces_variants_and_sheets_can_be_filtered(designer: DesignClient) -> None:
     query = """query($url: String!) {
       one: desWorkspaces(where: {url: {eq: $url}}) { name projects { name } }
       default: desWorkspaces(where: {isDefault: {eq: true}}) { isDefault }
@@ -168,7 +170,7 @@ async def test_workspaces_variants_and_sheets_can_be_chosen_by_conditions(design
     assert design["releases"]["nodes"] == [{"variants": []}]
 
 
-async def test_a_wrong_cursor_is_an_error_of_its_field(designer: DesignClient) -> None:
+async def test_an_invalid_cursor_is_a_field_error(designer: DesignClient) -> None:
     query = 'query($url: String!) { desProjects(workspaceUrl: $url, after: "?") { totalCount } }'
     reply = await designer.ask(query, {"url": AURORA})
     assert reply.messages == ["the cursor '?' is not valid"]

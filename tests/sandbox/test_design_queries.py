@@ -92,7 +92,7 @@ async def test_every_query_answers_with_every_field_of_its_type(designer: Design
         assert data[name], name
 
 
-async def test_there_are_two_workspaces_with_projects_and_people(designer: DesignClient) -> None:
+async def test_there_are_two_workspaces_with_projects_and_users(designer: DesignClient) -> None:
     data = await designer.get(
         "query($a: String!, $n: String!) { infos: desWorkspaceInfos { name url isDefault }"
         " a: desWorkspaceByUrl(workspaceUrl: $a) { projects { name } team { users { userName } groups { name } } }"
@@ -107,7 +107,7 @@ async def test_there_are_two_workspaces_with_projects_and_people(designer: Desig
     assert {"grace.okafor", "ada", "grace"} <= {one["userName"] for one in data["a"]["team"]["users"]}
 
 
-async def test_who_asks_is_who_signed_in(designer: DesignClient) -> None:
+async def test_the_current_user_is_the_user_who_signed_in(designer: DesignClient) -> None:
     for name in ("ada", "grace"):
         await designer.sign_in(name)
         shown = (await designer.get("{ desUserByAuth { userName email userId } }"))["desUserByAuth"]
@@ -115,7 +115,7 @@ async def test_who_asks_is_who_signed_in(designer: DesignClient) -> None:
     assert shown["userId"] == user_directory.DEFAULT_USERS[1].id
 
 
-async def test_who_is_let_in_later_is_in_the_team(designer: DesignClient) -> None:
+async def test_a_user_added_later_is_in_the_team(designer: DesignClient) -> None:
     await designer.get("{ desWorkspaceInfos { name } }")
     late = user_directory.SandboxUser(
         "late",
@@ -129,7 +129,7 @@ async def test_who_is_let_in_later_is_in_the_team(designer: DesignClient) -> Non
     assert "late" in [one["userId"] for one in data["desTeam"]["users"]]
 
 
-async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: DesignClient) -> None:
+async def test_a_removed_user_is_in_no_team_but_remains_the_author(designer: DesignClient) -> None:
     project_id = (await designer.project())["id"]
     await designer.sign_in("grace")
     task = {"name": "Hers", "description": ""}
@@ -147,7 +147,7 @@ async def test_who_has_gone_is_in_no_team_but_still_the_one_who_wrote(designer: 
     assert data["desProjectTasks"]["nodes"] == [{"name": "Hers", "createdBy": {"userName": "grace"}}]
 
 
-async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: DesignClient) -> None:
+async def test_a_renamed_user_has_the_new_name_in_the_team(designer: DesignClient) -> None:
     await designer.get("{ desUserByAuth { userName } }")
     changed = dataclasses.replace(
         user_directory.DEFAULT_USERS[0], name="Ada Lovelace", email="countess@sandbox.example"
@@ -161,7 +161,7 @@ async def test_who_changes_the_name_has_the_new_one_in_the_team(designer: Design
     }
 
 
-async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: DesignClient) -> None:
+async def test_service_urls_of_a_workspace_lead_to_the_same_services(designer: DesignClient) -> None:
     (first, *_) = (await designer.get("{ desWorkspaceInfos { location { apiServiceUrl filesServiceUrl } } }"))[
         "desWorkspaceInfos"
     ]
@@ -174,7 +174,7 @@ async def test_the_addresses_of_a_workspace_lead_to_the_same_services(designer: 
         assert response.status == 200
 
 
-async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catalog) -> None:
+async def test_design_data_is_created_once_without_blocking_others(catalog: store.Catalog) -> None:
     held = design_store.DesignStore(catalog, 1, clock.ManualClock(), tuple)
     asking = [asyncio.create_task(held.open(), name="asking") for _ in range(2)]
     turns = 0
@@ -187,7 +187,7 @@ async def test_data_is_made_once_and_others_come_in_between(catalog: store.Catal
     assert held.tables is made
 
 
-async def test_boms_are_made_of_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
+async def test_boms_have_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
     wanted = """design { variants { bom { items(first: 1000) { nodes { quantity bomItemInstances { designator isFitted }
         component { manufacturerParts { octopartId companyName partNumber supplierParts { partNumber } } } } } } } }"""
     project = await designer.project(wanted)
@@ -208,7 +208,7 @@ async def test_boms_are_made_of_parts_of_the_catalog(designer: DesignClient, cat
     assert supply["supParts"][0]["id"] == some
 
 
-async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(designer: DesignClient) -> None:
+async def test_a_parameter_has_its_type_and_a_picture_may_have_a_size(designer: DesignClient) -> None:
     wanted = """design { variants { bom { items(first: 100) { nodes { component { details { parameters {
       name type value } } } } } } } }"""
     (variant, *_) = (await designer.project(wanted))["design"]["variants"]
@@ -226,13 +226,13 @@ async def test_a_parameter_says_what_it_measures_and_a_picture_may_have_a_size(d
     assert await designer.get(query) == {"desUserByAuth": {"small": None, "pictureUrl": None}}
 
 
-async def test_design_data_costs_no_parts(designer: DesignClient) -> None:
+async def test_design_data_is_not_billed(designer: DesignClient) -> None:
     await designer.project("design { variants { bom { items { nodes { component { name } } } } } }")
     assert designer.sandbox.part_usage.used(APPLICATION.application_id) == 0
 
 
 @pytest.mark.parametrize("scope", ["supply.domain", "design.domain", "openid user.access supply.domain"])
-async def test_a_token_of_less_is_refused(designer: DesignClient, scope: str) -> None:
+async def test_a_token_with_fewer_scopes_is_rejected(designer: DesignClient, scope: str) -> None:
     await designer.sign_in(scope=scope)
     for query in ("{ desWorkspaceInfos { name } }", "{ a: desUserByAuth { userName } supManufacturers { id } }"):
         reply = await designer.ask(query)
@@ -242,7 +242,7 @@ async def test_a_token_of_less_is_refused(designer: DesignClient, scope: str) ->
     assert designer.rest_calls() == []
 
 
-async def test_an_application_by_itself_is_refused(caller: SandboxClient, designer: DesignClient) -> None:
+async def test_an_application_token_is_rejected(caller: SandboxClient, designer: DesignClient) -> None:
     await designer.log_in(scope="design.domain")
     for who in (caller, designer):
         reply = await who.ask("{ desWorkspaceInfos { name } }")
@@ -251,18 +251,18 @@ async def test_an_application_by_itself_is_refused(caller: SandboxClient, design
         assert changed.body["errors"][0]["extensions"]["code"] == "AUTH_NOT_AUTHORIZED"
 
 
-async def test_without_a_token_it_is_the_usual_refusal(designer: DesignClient) -> None:
+async def test_a_missing_token_gets_the_usual_error(designer: DesignClient) -> None:
     reply = await designer.ask("{ desWorkspaceInfos { name } }", headers={})
     assert (reply.status, reply.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
 
 
-async def test_without_authentication_it_is_the_first_user_who_asks(start_design: StartDesignSandbox) -> None:
+async def test_without_authentication_the_first_user_is_the_caller(start_design: StartDesignSandbox) -> None:
     async with start_design(no_auth=True) as designer:
         reply = await designer.ask("{ desUserByAuth { userName } }", headers={})
         assert reply.data["desUserByAuth"]["userName"] == "ada"
 
 
-async def test_what_is_not_there_is_null_or_said(designer: DesignClient) -> None:
+async def test_a_missing_record_is_null_or_an_error(designer: DesignClient) -> None:
     nulls = ("desProjectById", "desComponentById", "desFolderById", "desReleaseById", "desBomById", "desDesignItemById")
     for id_ in ("none", "", "a,b", "x" * 5000, "a&id=b"):
         data = await designer.get(
@@ -275,7 +275,7 @@ async def test_what_is_not_there_is_null_or_said(designer: DesignClient) -> None
     assert reply.messages == ["there is no workspace https://nowhere.example"]
 
 
-async def test_a_workspace_is_shown_to_its_own_people_only(designer: DesignClient) -> None:
+async def test_a_workspace_is_visible_to_its_members_only(designer: DesignClient) -> None:
     query = '{ desTeam(workspaceUrl: "%s") { users { userId email } } }'
     people_of = (await designer.get(query % AURORA))["desTeam"]["users"]
     other = next(one for one in people_of if one["email"].endswith("aurora-instruments.example"))
@@ -302,7 +302,7 @@ async def test_a_workspace_is_shown_to_its_own_people_only(designer: DesignClien
     assert (await designer.ask(query % NORTHWIND)).messages == [f"there is no workspace {NORTHWIND}"]
 
 
-async def test_a_seed_makes_its_own_data_and_always_the_same(start_design: StartDesignSandbox) -> None:
+async def test_design_data_depends_on_the_seed_alone(start_design: StartDesignSandbox) -> None:
     made = []
     for seed in (1, 1, 2):
         async with start_design(seed=seed) as designer:

@@ -4,6 +4,7 @@ import json
 
 import aiohttp
 import pytest
+import yarl
 from support.design_client import AURORA, DesignClient, StartDesignSandbox
 
 from proxy.sandbox.design import rest
@@ -12,7 +13,7 @@ BOM = """design { variants { bom { items(first: 200) { nodes {
   component { name folder { name createdBy { userName } } } } } } } }"""
 
 
-async def test_many_items_make_one_call_for_their_components(designer: DesignClient) -> None:
+async def test_components_of_many_items_are_loaded_in_one_call(designer: DesignClient) -> None:
     await designer.get("{ desUserByAuth { userName } }")
     designer.sandbox.journal.clear()
     project = await designer.project(BOM)
@@ -25,7 +26,7 @@ async def test_many_items_make_one_call_for_their_components(designer: DesignCli
     assert len(calls) <= 8
 
 
-async def test_more_than_two_hundred_are_asked_for_in_several_calls(
+async def test_more_than_two_hundred_ids_are_loaded_in_several_calls(
     designer: DesignClient,
 ) -> None:
     wanted = "design { variants { pcb { designItems(first: 1000) { nodes { component { name } } } } } }"
@@ -38,11 +39,11 @@ async def test_more_than_two_hundred_are_asked_for_in_several_calls(
     assert designer.rest_calls().count("projects GET /items") == 1
 
 
-async def test_no_public_token_opens_them(designer: DesignClient) -> None:
+async def test_design_services_reject_public_tokens(designer: DesignClient) -> None:
     assert set(designer.sandbox.design_urls) == {"workspaces", "library", "projects", "collaboration"}
-    own = {aiohttp.client.URL(url).port for url in designer.sandbox.design_urls.values()}
+    own = {yarl.URL(url).port for url in designer.sandbox.design_urls.values()}
     assert len(own | {designer.sandbox.port}) == 5
-    tries = (
+    tries: tuple[dict[str, str], ...] = (
         {},
         {"Authorization": f"Bearer {designer.token}"},
         {"token": designer.token},
@@ -60,7 +61,7 @@ async def test_no_public_token_opens_them(designer: DesignClient) -> None:
                     }
 
 
-async def test_calls_are_in_the_journal_without_ids(designer: DesignClient) -> None:
+async def test_design_calls_are_journalled_without_ids(designer: DesignClient) -> None:
     query = '{ desProjectById(id: "a-secret-id") { name } }'
     await designer.get(query)
     entries = [one for one in designer.sandbox.journal.last(10) if one.service == rest.JOURNALLED]
@@ -80,7 +81,7 @@ async def test_two_sandboxes_do_not_see_each_other(start_design: StartDesignSand
         assert not set(one.sandbox.design_urls.values()) & set(other.sandbox.design_urls.values())
 
 
-async def test_they_end_with_the_sandbox(start_design: StartDesignSandbox) -> None:
+async def test_design_services_stop_with_the_sandbox(start_design: StartDesignSandbox) -> None:
     async with start_design() as designer:
         urls = dict(designer.sandbox.design_urls)
     async with aiohttp.ClientSession() as session:

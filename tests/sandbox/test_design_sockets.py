@@ -45,7 +45,7 @@ async def told(results: AsyncIterator[Any], count: int) -> list[Any]:
         return [(await anext(results))["desOnCommentUpdated"] for _ in range(count)]
 
 
-async def test_a_client_that_others_wrote_hears_of_comments(designer: DesignClient) -> None:
+async def test_a_third_party_client_receives_comment_events(designer: DesignClient) -> None:
     place = await first_thread(designer)
     elsewhere = await first_thread(designer, NORTHWIND, "Sensor Hub")
     transport = AIOHTTPWebsocketsTransport(
@@ -70,7 +70,7 @@ async def test_a_client_that_others_wrote_hears_of_comments(designer: DesignClie
     assert {one["data"]["projectId"] for one in events} == {place["entityId"]}
 
 
-async def test_a_client_that_others_wrote_may_ask_over_the_socket_too(designer: DesignClient) -> None:
+async def test_a_third_party_client_can_query_over_the_websocket(designer: DesignClient) -> None:
     transport = AIOHTTPWebsocketsTransport(
         url=designer.sandbox.graphql_url.replace("http", "ws", 1),
         init_payload={"Authorization": f"Bearer {designer.token}"},
@@ -120,7 +120,7 @@ async def test_a_bad_token_or_workspace_ends_the_subscription_at_once(designer: 
         assert (await socket.receive_json(timeout=DEADLINE)) == {"id": "2", "type": "complete"}
 
 
-async def test_pings_are_answered_and_operations_run_side_by_side(designer: DesignClient) -> None:
+async def test_pings_get_pongs_and_operations_run_concurrently(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"authorization": f"bearer {designer.token}"})
         await socket.send_json(subscribe("w", WATCH, watching(designer)))
@@ -144,7 +144,7 @@ async def test_pings_are_answered_and_operations_run_side_by_side(designer: Desi
         ([{"type": "connection_init"}, {"type": "subscribe", "id": "1", "payload": {}}], 4400),
     ],
 )
-async def test_who_breaks_the_protocol_is_hung_up_on(designer: DesignClient, messages: list[Any], code: int) -> None:
+async def test_a_protocol_violation_closes_the_socket(designer: DesignClient, messages: list[Any], code: int) -> None:
     async with designer.socket() as socket:
         for message in messages:
             await socket.send_json(message)
@@ -154,7 +154,7 @@ async def test_who_breaks_the_protocol_is_hung_up_on(designer: DesignClient, mes
         assert socket.close_code == code
 
 
-async def test_a_ping_is_answered_before_anything_else_was_said(designer: DesignClient) -> None:
+async def test_a_ping_gets_a_pong_before_initialisation(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         for message in ({"type": "pong"}, {"type": "ping", "payload": {"at": 1}}):
             await socket.send_json(message)
@@ -162,7 +162,7 @@ async def test_a_ping_is_answered_before_anything_else_was_said(designer: Design
         await opened(socket)
 
 
-async def test_who_says_nothing_is_hung_up_on(designer: DesignClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_client_is_disconnected(designer: DesignClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websockets, "INIT_TIMEOUT_SECONDS", 0.05)
     async with designer.socket() as socket:
         await socket.send_json({"type": "ping"})
@@ -171,7 +171,7 @@ async def test_who_says_nothing_is_hung_up_on(designer: DesignClient, monkeypatc
         assert socket.close_code == 4408
 
 
-async def test_an_id_is_free_when_its_operation_is_complete(designer: DesignClient) -> None:
+async def test_an_operation_id_can_be_reused_after_completion(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"token": designer.token})
         for query, kinds in (("{ desUserByAuth { userName } }", ("next", "complete")), ("{ no }", ("error",))) * 5:
@@ -194,7 +194,7 @@ async def test_a_subscription_ends_with_its_token(designer: DesignClient, turned
         assert (await socket.receive_json(timeout=DEADLINE))["type"] == "next"
 
 
-async def test_who_is_gone_hears_no_more(designer: DesignClient) -> None:
+async def test_a_removed_user_receives_no_more_events(designer: DesignClient) -> None:
     place, watched_by_ada = await first_thread(designer), watching(designer)
     async with designer.socket() as socket:
         await opened(socket)
@@ -207,7 +207,7 @@ async def test_who_is_gone_hears_no_more(designer: DesignClient) -> None:
         assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
 
 
-async def test_an_id_is_one_operations_while_that_runs(designer: DesignClient) -> None:
+async def test_an_operation_id_is_unique_while_running(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket, {"token": designer.token})
         for _ in range(2):
@@ -218,19 +218,19 @@ async def test_an_id_is_one_operations_while_that_runs(designer: DesignClient) -
         assert socket.close_code == 4409
 
 
-async def test_another_protocol_is_not_spoken(designer: DesignClient) -> None:
+async def test_another_subprotocol_is_rejected(designer: DesignClient) -> None:
     async with designer.socket(protocols=("graphql-ws",)) as socket:
         await socket.receive(timeout=DEADLINE)
         assert socket.close_code == 4406
 
 
-async def test_a_subscription_by_post_is_sent_to_the_socket(designer: DesignClient) -> None:
+async def test_a_subscription_by_post_is_rejected(designer: DesignClient) -> None:
     reply = await designer.ask(WATCH, watching(designer))
     assert reply.status == 400
     assert "graphql-transport-ws" in reply.messages[0]
 
 
-async def test_it_is_in_the_journal_without_its_token(designer: DesignClient) -> None:
+async def test_a_subscription_is_journalled_without_its_token(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         await opened(socket)
         await socket.send_json(subscribe("1", WATCH, watching(designer)))
@@ -246,7 +246,7 @@ def watched(designer: DesignClient) -> Any:
     return next(one for one in designer.sandbox.journal.entries if one.fields == ("desOnCommentUpdated",))
 
 
-async def test_the_sandbox_ends_while_somebody_listens(start_design: StartDesignSandbox) -> None:
+async def test_the_sandbox_stops_with_open_subscriptions(start_design: StartDesignSandbox) -> None:
     async with start_design() as designer:
         socket = await designer.session.ws_connect(designer.sandbox.graphql_url, protocols=("graphql-transport-ws",))
         await opened(socket)

@@ -5,7 +5,7 @@ from support.sandbox_client import SandboxClient
 from proxy.sandbox.catalog import store
 
 
-async def test_aggregations_cover_all_hits_and_not_the_page(caller: SandboxClient) -> None:
+async def test_aggregations_cover_all_hits(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supSearch(q: "resistor", limit: 1) { hits inStockAgg { isInStock count } cadAgg { cadState count }'
         " cadLevelAgg { level displayName count } manufacturerAgg(size: 1000) { company { name } count }"
@@ -46,7 +46,7 @@ async def test_spec_aggregations_can_be_widened_and_an_unknown_name_is_an_error(
     assert "no_such" in reply.messages[0]
 
 
-async def test_applied_filters_are_named_for_people(caller: SandboxClient) -> None:
+async def test_applied_filters_have_display_names(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supSearch(q: "", filters: {manufacturer_id: ["370"], case_package: ["DIP"]}) { appliedCategory { id }'
         " appliedFilters { shortname name values displayValues } } }"
@@ -64,7 +64,7 @@ async def test_applied_filters_are_named_for_people(caller: SandboxClient) -> No
     ]
 
 
-async def test_the_category_of_a_filter_is_applied_and_then_none_is_suggested(caller: SandboxClient) -> None:
+async def test_a_category_filter_is_the_applied_category_without_suggestions(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supSearch(q: "", filters: {category_id: ["4161"]}) { hits appliedCategory { id numParts }'
         ' suggestedCategories { count } } all: supSearch(q: "") { hits } }'
@@ -75,7 +75,7 @@ async def test_the_category_of_a_filter_is_applied_and_then_none_is_suggested(ca
     assert found["suggestedCategories"] == []
 
 
-async def test_lists_are_whole_or_those_named_by_id_slug_or_path(caller: SandboxClient, catalog: store.Catalog) -> None:
+async def test_lists_are_complete_or_filtered_by_id_slug_or_path(caller: SandboxClient, catalog: store.Catalog) -> None:
     reply = await caller.ask(
         '{ all: supManufacturers { id } one: supManufacturers(ids: ["370"]) { name slug }'
         ' slug: supManufacturers(slugs: ["/manufacturers/texas-instruments"]) { id }'

@@ -54,9 +54,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("document", HOSTILE.values(), ids=HOSTILE)
-async def test_a_hostile_document_is_a_400_and_the_next_request_is_answered(
-    caller: SandboxClient, document: str
-) -> None:
+async def test_a_hostile_document_gets_400_and_the_next_request_succeeds(caller: SandboxClient, document: str) -> None:
     reply = await caller.ask(document)
     assert reply.status == 400
     assert reply.messages
@@ -64,7 +62,7 @@ async def test_a_hostile_document_is_a_400_and_the_next_request_is_answered(
     assert (await caller.ask("{ __typename }")).status == 200
 
 
-async def test_a_document_may_be_so_deep_and_no_deeper(caller: SandboxClient) -> None:
+async def test_document_depth_is_limited(caller: SandboxClient) -> None:
     assert "errors" not in (await caller.ask(nested(LAST))).body
     reply = await caller.ask("\n" + nested(LAST + 1))
     assert reply.status == 400
@@ -77,14 +75,14 @@ async def test_a_document_may_be_so_deep_and_no_deeper(caller: SandboxClient) ->
     }
 
 
-async def test_a_document_may_have_so_many_fields_and_no_more(caller: SandboxClient) -> None:
+async def test_document_fields_are_limited(caller: SandboxClient) -> None:
     assert len((await caller.ask(wide(documents.MAX_FIELDS))).data) == documents.MAX_FIELDS
     reply = await caller.ask(wide(documents.MAX_FIELDS + 1))
     assert (reply.status, reply.body["errors"][0]["extensions"]) == (400, {"code": "HC0011"})
     assert f"more than {documents.MAX_FIELDS} fields" in reply.messages[0]
 
 
-async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller: SandboxClient) -> None:
+async def test_introspection_of_common_tools_is_within_the_limits(caller: SandboxClient) -> None:
     query = get_introspection_query(descriptions=True, input_value_deprecation=True, type_depth=9)
     reply = await caller.ask(query, headers={})
     assert {kind["name"] for kind in reply.data["__schema"]["types"]} >= {"SupPart", "Query"}
@@ -105,13 +103,13 @@ async def test_the_introspection_of_the_usual_tools_is_within_the_bounds(caller:
         (spread(200), ["depth of 202", "more than 2048 fields"]),
     ],
 )
-def test_a_document_is_measured_with_its_fragments_in_place(document: str, faults: list[str]) -> None:
+def test_document_size_includes_fragments(document: str, faults: list[str]) -> None:
     found = [error.message for error in documents.size_errors(parse(document, no_location=True))]
     assert len(found) == len(faults)
     assert all(part in message for part, message in zip(faults, found, strict=True))
 
 
-async def test_a_body_may_be_so_long_and_no_longer_however_it_is_sent(caller: SandboxClient) -> None:
+async def test_body_length_is_limited_for_every_encoding(caller: SandboxClient) -> None:
     async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
         for start in range(0, len(body), 65_536):
             yield body[start : start + 65_536]
@@ -135,7 +133,7 @@ async def test_a_body_may_be_so_long_and_no_longer_however_it_is_sent(caller: Sa
         assert status == 200 or reply.body["errors"][0]["extensions"]["code"] == "HC0010"
 
 
-async def test_a_body_that_is_not_packed_as_it_says_is_a_400(caller: SandboxClient) -> None:
+async def test_a_body_with_a_wrong_content_encoding_gets_400(caller: SandboxClient) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip", "token": caller.token}
     async with caller.session.post(
         caller.sandbox.graphql_url, data=b'{"query": "{ __typename }"}', headers=headers
@@ -143,7 +141,7 @@ async def test_a_body_that_is_not_packed_as_it_says_is_a_400(caller: SandboxClie
         assert response.status == 400
 
 
-async def test_an_answer_that_grows_too_large_is_refused_and_costs_nothing(start: StartSandbox) -> None:
+async def test_a_response_with_too_many_fields_is_rejected_and_not_billed(start: StartSandbox) -> None:
     query = '{{ supSearch(q: "", limit: {}) {{ results {{ part {{ mpn similarParts {{ id }} }} }} }} }}'
     async with start(answer_fields=100) as caller:
         assert (await caller.ask(query.format(1))).status == 200
@@ -170,7 +168,7 @@ def turned() -> HastyClock:
 
 
 @pytest.mark.parametrize("accept, status", [("*/*", 500), ("application/json", 200), (GRAPHQL, 500)])
-async def test_an_execution_that_takes_too_long_is_ended_with_an_error_of_its_own(
+async def test_an_execution_that_times_out_gets_its_own_error(
     caller: SandboxClient, turned: HastyClock, accept: str, status: int
 ) -> None:
     headers = {"token": caller.token, "Accept": accept}
@@ -201,7 +199,7 @@ async def test_aliases_share_the_time_of_their_request(caller: SandboxClient, tu
     "seconds, written",
     [(30, "00:00:30"), (0.5, "00:00:00.5000000"), (5405, "01:30:05"), (1e-7, "00:00:00.0000001")],
 )
-def test_the_time_is_written_as_the_service_writes_it(seconds: float, written: str) -> None:
+def test_a_timeout_is_formatted_as_the_service_does(seconds: float, written: str) -> None:
     assert f"`{written}`" in errors.timed_out(seconds).errors[0]["message"]
 
 
@@ -228,7 +226,7 @@ def test_an_execution_budget_detects_a_timeout_within_a_hundred_fields() -> None
     assert refused.value.errors[0]["extensions"] == {"code": "HC0045"}
 
 
-def test_the_documents_that_are_kept_are_bounded_by_their_length() -> None:
+def test_cached_documents_are_bounded_by_their_length() -> None:
     read = documents.DocumentCache(schema.build())
     texts = [f"{{ __typename }} # {n}" + "x" * (documents.MAX_LENGTH - 100) for n in range(6)]
     first = [read.read(text) for text in texts]

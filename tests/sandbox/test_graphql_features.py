@@ -14,7 +14,7 @@ def plan(*missing: str) -> tuple[applications.SandboxApplication, ...]:
     return (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
 
 
-def test_every_gate_stands_before_a_field_of_the_schema_and_needs_a_known_feature() -> None:
+def test_every_required_feature_is_known_and_its_field_exists() -> None:
     built = schema.build()
     for (type_name, field_name), feature in schema.REQUIRED_FEATURES.items():
         kind = built.get_type(type_name)
@@ -59,7 +59,7 @@ async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
         ("SIMILAR_PARTS", "similarParts { id }"),
     ],
 )
-async def test_a_field_that_may_not_be_null_takes_its_part_along(
+async def test_a_non_null_field_outside_the_plan_nulls_its_part(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
     async with start(applications=plan(feature)) as caller:
@@ -80,7 +80,7 @@ async def test_a_field_that_may_not_be_null_takes_its_part_along(
         ("SPELLING_CORRECTIONS", '{ supSpellingCorrection(q: "LM") { hits } }'),
     ],
 )
-async def test_queries_and_aggregations_are_gated_too(start: StartSandbox, feature: str, query: str) -> None:
+async def test_queries_and_aggregations_require_features(start: StartSandbox, feature: str, query: str) -> None:
     async with start(applications=plan(feature)) as caller:
         refused = await caller.ask(query)
     async with start() as caller:
@@ -89,7 +89,7 @@ async def test_queries_and_aggregations_are_gated_too(start: StartSandbox, featu
     assert allowed.data
 
 
-async def test_without_the_life_cycle_feature_its_properties_are_left_out(start: StartSandbox) -> None:
+async def test_lifecycle_specs_are_omitted_without_the_feature(start: StartSandbox) -> None:
     query = PART % "specs { attribute { shortname } }"
 
     async def names(caller: object) -> set[str]:

@@ -25,15 +25,13 @@ async def test_variables_are_json_text(caller: SandboxClient) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", "null"])
-async def test_variables_and_extensions_that_are_nothing_are_as_if_they_were_not_there(
-    caller: SandboxClient, nothing: str
-) -> None:
+async def test_empty_variables_and_extensions_are_ignored(caller: SandboxClient, nothing: str) -> None:
     reply = await get(caller, {"query": "{ __typename }", "variables": nothing, "extensions": nothing})
     assert reply.data == {"__typename": "Query"}
 
 
 @pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
-async def test_the_operation_name_chooses_and_an_empty_one_is_none(
+async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
     caller: SandboxClient, name: str, status: int
 ) -> None:
     reply = await get(caller, {"query": BOTH, "operationName": name})
@@ -42,7 +40,7 @@ async def test_the_operation_name_chooses_and_an_empty_one_is_none(
     assert (await get(caller, {"query": "{ __typename }", "operationName": ""})).status == 200
 
 
-async def test_null_is_the_name_of_an_operation(caller: SandboxClient) -> None:
+async def test_null_is_a_valid_operation_name(caller: SandboxClient) -> None:
     reply = await get(caller, {"query": "query null { __typename } query B { __typename }", "operationName": "null"})
     assert reply.data == {"__typename": "Query"}
 
@@ -58,7 +56,7 @@ async def test_null_is_the_name_of_an_operation(caller: SandboxClient) -> None:
         ([("query", "{ __typename }"), ("query", "{ __schema { description } }")], "`query` is given 2 times"),
     ],
 )
-async def test_a_parameter_that_is_wrong_is_a_400_that_names_it(caller: SandboxClient, params: Any, named: str) -> None:
+async def test_an_invalid_parameter_gets_400_with_its_name(caller: SandboxClient, params: Any, named: str) -> None:
     for accept in ("application/json", "application/graphql-response+json"):
         reply = await get(caller, params, Accept=accept)
         assert reply.status == 400
@@ -67,20 +65,20 @@ async def test_a_parameter_that_is_wrong_is_a_400_that_names_it(caller: SandboxC
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "application/graphql-response+json"])
 @pytest.mark.parametrize("name", ["Write", "Watch"])
-async def test_what_is_no_query_is_a_405_that_says_how(caller: SandboxClient, name: str, accept: str) -> None:
+async def test_a_get_other_than_a_query_gets_405_with_allow(caller: SandboxClient, name: str, accept: str) -> None:
     reply = await get(caller, {"query": MIXED, "operationName": name}, Accept=accept)
     assert (reply.status, reply.headers["Allow"]) == (405, "POST")
     assert reply.messages == ["The specified operation kind is not allowed."]
     assert "data" not in reply.body
 
 
-async def test_a_mutation_without_a_name_is_a_405_and_by_post_it_is_looked_at(caller: SandboxClient) -> None:
+async def test_an_unnamed_mutation_gets_405_by_get_and_is_validated_by_post(caller: SandboxClient) -> None:
     mutation = "mutation { __typename }"
     assert (await get(caller, {"query": mutation})).status == 405
     assert (await caller.ask(mutation)).status != 405
 
 
-async def test_a_get_is_billed_and_in_the_journal_like_a_post(caller: SandboxClient) -> None:
+async def test_a_get_is_billed_and_journalled_like_a_post(caller: SandboxClient) -> None:
     search = 'query Few { supSearch(q: "", limit: 3) { results { part { id } } } }'
     assert (await get(caller, {"query": search})).status == 200
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 3
@@ -94,25 +92,25 @@ async def test_a_get_needs_a_token_like_a_post(caller: SandboxClient) -> None:
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html, application/json"])
-async def test_a_get_without_a_query_is_the_page_for_whom_takes_one(caller: SandboxClient, accept: str) -> None:
+async def test_a_get_without_a_query_returns_the_ide_to_browsers(caller: SandboxClient, accept: str) -> None:
     async with caller.session.get(caller.sandbox.graphql_url, headers={"Accept": accept}) as response:
         assert (response.status, response.content_type) == (200, "text/html")
     assert caller.sandbox.journal.totals.requests.get("graphql", 0) == 0
 
 
-async def test_a_get_without_a_query_is_a_400_for_whom_wants_json(caller: SandboxClient) -> None:
+async def test_a_get_without_a_query_gets_400_if_json_is_preferred(caller: SandboxClient) -> None:
     reply = await get(caller, {}, Accept="application/json")
     assert reply.status == 400
     assert "`query`" in reply.messages[0]
 
 
-async def test_a_head_is_answered_without_a_body(caller: SandboxClient) -> None:
+async def test_a_head_response_has_no_body(caller: SandboxClient) -> None:
     async with caller.session.head(caller.sandbox.graphql_url, params={"query": "{ __typename }"}) as response:
         assert (response.status, await response.read()) == (200, b"")
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-async def test_other_methods_are_a_405_that_names_those_there_are(caller: SandboxClient, method: str) -> None:
+async def test_other_methods_get_405_with_allow(caller: SandboxClient, method: str) -> None:
     async with caller.session.request(method, caller.sandbox.graphql_url) as response:
         assert response.status == 405
         assert {"GET", "POST"} <= set(response.headers["Allow"].split(","))

@@ -10,7 +10,7 @@ LIMIT = "limit must be between 0 and 100"
 MATCH = "query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits parts { id } } }"
 
 
-async def test_a_bad_range_is_answered_in_the_vendors_shape_with_both_errors_start_first(caller: SandboxClient) -> None:
+async def test_a_bad_range_gets_both_errors_in_the_vendors_format_start_first(caller: SandboxClient) -> None:
     reply = await caller.ask('{\n  supSearchMpn(q: "x", limit: 101, start: 1001) { hits }\n}')
     assert reply.status == 200
     assert set(reply.body) == {"errors", "extensions"}
@@ -41,7 +41,7 @@ async def test_a_bad_range_is_answered_in_the_vendors_shape_with_both_errors_sta
         ("start: 1000, limit: 100", None),
     ],
 )
-async def test_the_ranges_of_a_search_include_their_ends(
+async def test_search_ranges_include_their_ends(
     caller: SandboxClient, field: str, arguments: str, messages: list[str] | None
 ) -> None:
     reply = await caller.ask(f'{{ {field}(q: "x", {arguments}) {{ hits }} }}')
@@ -64,7 +64,7 @@ async def test_the_ranges_of_a_search_include_their_ends(
         ([{"mpn": "x", "limit": -1}, {"mpn": "x", "start": 1001}], [START, LIMIT]),
     ],
 )
-async def test_a_multi_match_takes_a_hundred_parts_and_a_hundred_queries(
+async def test_a_multi_match_allows_a_hundred_parts_and_a_hundred_queries(
     caller: SandboxClient, queries: list[dict[str, Any]], messages: list[str] | None
 ) -> None:
     reply = await caller.ask(MATCH, {"queries": queries})
@@ -78,24 +78,24 @@ async def test_a_multi_match_takes_a_hundred_parts_and_a_hundred_queries(
 
 
 @pytest.mark.parametrize("number, refused", [(100, False), (101, True)])
-async def test_a_hundred_ids_are_taken(caller: SandboxClient, number: int, refused: bool) -> None:
+async def test_a_hundred_ids_are_allowed(caller: SandboxClient, number: int, refused: bool) -> None:
     reply = await caller.ask("query($ids: [String!]!) { supParts(ids: $ids) { id } }", {"ids": ["1"] * number})
     assert ("errors" in reply.body) is refused
     assert not refused or reply.messages == ["the number of ids must not exceed 100"]
 
 
-async def test_a_refusal_names_the_field_by_its_name_in_the_answer(caller: SandboxClient) -> None:
+async def test_an_error_path_has_the_response_name_of_the_field(caller: SandboxClient) -> None:
     reply = await caller.ask('{ ok: supSearch(q: "x") { hits } bad: supSearch(q: "x", limit: 500) { hits } }')
     assert [error["path"] for error in reply.body["errors"]] == [["bad"]]
     assert "data" not in reply.body
 
 
-async def test_a_refused_request_costs_no_parts(caller: SandboxClient) -> None:
+async def test_a_rejected_request_is_not_billed(caller: SandboxClient) -> None:
     await caller.ask(MATCH, {"queries": [{"mpn": "SN74S74N", "limit": 60}] * 2})
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
 
 
-async def test_a_currency_without_a_rate_is_refused_by_name(caller: SandboxClient) -> None:
+async def test_an_unknown_currency_is_rejected_by_name(caller: SandboxClient) -> None:
     reply = await caller.ask('{ supSearch(q: "x", currency: "QQQ") { hits } }')
     assert reply.messages == ["currency 'QQQ' is not supported"]
 
@@ -110,7 +110,7 @@ async def test_a_currency_without_a_rate_is_refused_by_name(caller: SandboxClien
         ('sort: "no_such_sort"', "no_such_sort"),
     ],
 )
-async def test_a_filter_or_sort_that_cannot_be_read_is_an_error_naming_it(
+async def test_an_invalid_filter_or_sort_is_named_in_the_error(
     caller: SandboxClient, arguments: str, named: str
 ) -> None:
     reply = await caller.ask(f'{{ supSearch(q: "x", {arguments}) {{ hits }} }}')

@@ -41,9 +41,7 @@ async def send(caller: SandboxClient, accept: str | None, content: Any, **header
         ('Application/GraphQL-Response+JSON; charset="UTF-8"', GRAPHQL),
     ],
 )
-async def test_the_media_type_is_the_one_that_the_caller_likes_best(
-    caller: SandboxClient, accept: str | None, kind: str
-) -> None:
+async def test_the_preferred_media_type_is_chosen(caller: SandboxClient, accept: str | None, kind: str) -> None:
     reply = await send(caller, accept, {"query": ASKED})
     assert (reply.status, reply.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
     assert reply.headers["Vary"] == "Accept"
@@ -52,7 +50,7 @@ async def test_the_media_type_is_the_one_that_the_caller_likes_best(
 @pytest.mark.parametrize(
     "accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON}; charset=utf-16", "nonsense", f"{GRAPHQL}; v=2"]
 )
-async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: SandboxClient, accept: str) -> None:
+async def test_unacceptable_media_types_get_406_and_nothing_is_executed(caller: SandboxClient, accept: str) -> None:
     search = '{ supSearch(q: "", limit: 3) { results { part { id } } } }'
     reply = await send(caller, accept, {"query": search})
     assert (reply.status, reply.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
@@ -60,7 +58,7 @@ async def test_who_takes_none_of_them_gets_a_406_and_nothing_is_done(caller: San
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
 
 
-async def test_several_accept_headers_are_read_as_one(caller: SandboxClient) -> None:
+async def test_several_accept_headers_are_joined(caller: SandboxClient) -> None:
     headers = [("token", caller.token), ("Accept", "text/html"), ("Accept", GRAPHQL)]
     async with caller.session.post(caller.sandbox.graphql_url, json={"query": ASKED}, headers=headers) as response:
         assert response.content_type == GRAPHQL
@@ -83,7 +81,7 @@ async def test_several_accept_headers_are_read_as_one(caller: SandboxClient) -> 
         ({"query": ASKED, "variables": "{}"}, 400, 400, 400),
     ],
 )
-async def test_a_request_that_can_be_read_is_a_200_for_whom_asks_for_json_whatever_came_of_it(
+async def test_a_well_formed_request_gets_200_if_json_is_named(
     caller: SandboxClient, content: Any, anything: int, json: int, graphql: int
 ) -> None:
     replies = [await send(caller, accept, content) for accept in ("*/*", JSON, GRAPHQL)]
@@ -92,14 +90,14 @@ async def test_a_request_that_can_be_read_is_a_200_for_whom_asks_for_json_whatev
 
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
-async def test_a_token_fault_is_a_401_in_every_media_type(caller: SandboxClient, accept: str) -> None:
+async def test_a_token_error_gets_401_in_every_media_type(caller: SandboxClient, accept: str) -> None:
     reply = await caller.ask(ASKED, headers={"Accept": accept})
     assert reply.status == 401
     assert reply.headers["Content-Type"].startswith(accept.replace("*/*", JSON))
 
 
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
-async def test_data_beside_errors_is_a_200_in_every_media_type(start: StartSandbox, accept: str) -> None:
+async def test_data_with_errors_gets_200_in_every_media_type(start: StartSandbox, accept: str) -> None:
     features = applications.FEATURES - {"LEAD_TIME"}
     plan = applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features)
     async with start(applications=(plan,)) as caller:
@@ -111,7 +109,7 @@ async def test_data_beside_errors_is_a_200_in_every_media_type(start: StartSandb
 
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("accept", ["*/*", JSON, GRAPHQL])
-async def test_the_status_of_a_used_up_part_limit_is_the_chosen_one_in_every_media_type(
+async def test_an_exceeded_part_limit_gets_the_configured_status_in_every_media_type(
     start: StartSandbox, accept: str, status: int
 ) -> None:
     small = applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=0)
@@ -131,7 +129,7 @@ async def test_the_status_of_a_used_up_part_limit_is_the_chosen_one_in_every_med
         ("", "the request has none"),
     ],
 )
-async def test_a_body_of_another_type_is_a_415_that_names_it(
+async def test_an_unsupported_content_type_gets_415_with_its_name(
     caller: SandboxClient, content_type: str, named: str
 ) -> None:
     reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
@@ -142,12 +140,12 @@ async def test_a_body_of_another_type_is_a_415_that_names_it(
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON;charset=UTF-8", "application/json; a=b"]
 )
-async def test_json_in_utf_8_is_taken_however_it_is_written(caller: SandboxClient, content_type: str) -> None:
+async def test_json_in_utf_8_is_accepted_in_every_spelling(caller: SandboxClient, content_type: str) -> None:
     reply = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
     assert reply.data == {"__typename": "Query"}
 
 
-def test_nothing_is_chosen_for_whom_nothing_suits() -> None:
+def test_negotiation_returns_none_without_an_acceptable_type() -> None:
     assert transport.negotiate(["text/html"], (JSON, GRAPHQL)) is None
     assert transport.negotiate([], (JSON, GRAPHQL)) == transport.MediaType(JSON, named=False)
     assert transport.negotiate(["*/*"], ("text/html", JSON)) == transport.MediaType("text/html", named=False)

@@ -151,7 +151,7 @@ async def test_the_audits_of_the_reference_implementation_pass(caller: SandboxCl
     assert audit.data in (None, "data" in answer)
 
 
-def test_every_audit_is_there_once() -> None:
+def test_every_audit_is_run_once() -> None:
     ids = [audit.id for audit in AUDITS]
     assert len(set(ids)) == len(ids)
 

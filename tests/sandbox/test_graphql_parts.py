@@ -6,13 +6,13 @@ import pytest
 from support.sandbox_client import SandboxClient
 
 from proxy.sandbox.catalog import currencies, records, store
-from proxy.sandbox.graphql import countries
+from proxy.sandbox.graphql import countries, views
 from proxy.sandbox.graphql.resolvers import offers, search
 
 TI = "54445"
 
 
-async def test_answers_of_a_multi_match_come_in_the_order_of_the_queries_with_their_references(
+async def test_multi_match_results_have_the_order_and_references_of_the_queries(
     caller: SandboxClient,
 ) -> None:
     query = "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { reference hits error parts { mpn } } }"
@@ -32,9 +32,7 @@ async def test_answers_of_a_multi_match_come_in_the_order_of_the_queries_with_th
     assert [one["error"] for one in found] == [None, None, None, "Missing search filters", None, None, None]
 
 
-async def test_the_options_of_a_multi_match_narrow_parts_and_not_sellers(
-    caller: SandboxClient, catalog: store.Catalog
-) -> None:
+async def test_multi_match_options_filter_parts_and_not_sellers(caller: SandboxClient, catalog: store.Catalog) -> None:
     query = (
         'query($o: SupPartMatchOptions) { supMultiMatch(options: $o, queries: [{mpn: "SN74S74N", limit: 9}])'
         " { hits parts { id sellers { company { id } } } } }"
@@ -60,7 +58,7 @@ async def test_parts_are_found_by_id_and_by_v3_uid_even_a_redirected_one(caller:
     assert (by_id["id"], nothing) == (TI, None)
 
 
-async def test_a_search_pages_and_tells_all_hits(caller: SandboxClient) -> None:
+async def test_a_search_returns_a_page_and_the_number_of_all_hits(caller: SandboxClient) -> None:
     query = (
         'query($s: Int, $l: Int) { supSearch(q: "resistor", start: $s, limit: $l)'
         " { hits total results { part { id } } } }"
@@ -77,7 +75,7 @@ async def test_a_search_pages_and_tells_all_hits(caller: SandboxClient) -> None:
     assert await page(0, 0) == (hits, [])
 
 
-async def test_a_search_by_part_number_takes_beginnings_and_puts_the_equal_one_first(caller: SandboxClient) -> None:
+async def test_a_part_number_search_finds_prefixes_and_lists_equal_ones_first(caller: SandboxClient) -> None:
     reply = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
     mpns = [one["part"]["mpn"] for one in reply.data["supSearchMpn"]["results"]]
     assert mpns[0] == "LM358"
@@ -97,7 +95,7 @@ async def test_a_search_sorts_by_a_named_key_in_either_direction(
     assert mpns == sorted(mpns, reverse=reverse)
 
 
-async def test_the_description_of_a_result_marks_the_words_of_the_query(caller: SandboxClient) -> None:
+async def test_descriptions_highlight_the_words_of_the_query(caller: SandboxClient) -> None:
     reply = await caller.ask('{ supSearch(q: "flip-flop preset", limit: 1) { results { description explain } } }')
     (result,) = reply.data["supSearch"]["results"]
     assert "<strong>preset</strong>" in result["description"]
@@ -115,18 +113,18 @@ async def test_the_description_of_a_result_marks_the_words_of_the_query(caller: 
         ("1 kΩ ±1 %", "1", "<strong>1</strong> kΩ ±<strong>1</strong> %"),
     ],
 )
-def test_words_are_marked_whole_and_the_last_as_a_beginning(text: str, query: str, marked: str) -> None:
+def test_whole_words_and_the_last_prefix_are_highlighted(text: str, query: str, marked: str) -> None:
     assert search.highlighted(text, query) == marked
 
 
-async def test_too_many_words_are_a_warning_and_not_an_error(caller: SandboxClient) -> None:
+async def test_too_many_words_give_a_warning(caller: SandboxClient) -> None:
     query = "query($q: String) { supSearch(q: $q) { warnings } }"
     assert (await caller.ask(query, {"q": "a b"})).data["supSearch"]["warnings"] is None
     many = (await caller.ask(query, {"q": "a " * 40})).data["supSearch"]["warnings"]
     assert "32 words" in many[0]
 
 
-async def test_brokers_are_left_out_unless_asked_for_and_others_kept_unless_not(
+async def test_brokers_are_excluded_and_unauthorized_sellers_included_by_default(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     part = next(
@@ -163,13 +161,13 @@ async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(calle
     assert part["medianPrice1000"] == {"quantity": 1000, "currency": "USD", "convertedCurrency": "EUR"}
 
 
-def test_the_vendors_example_of_a_conversion_comes_out_to_the_last_digit() -> None:
-    view = offers.price(records.PriceBreak(1, 134.21, "USD"), offers.views.Market("US", "EUR"), ("key",))
+def test_a_price_converts_exactly_like_the_vendors_example() -> None:
+    view = offers.price(records.PriceBreak(1, 134.21, "USD"), views.Market("US", "EUR"), ("key",))
     assert (view.converted_price, view.conversion_rate) == (114.07648685000001, 0.849985)
 
 
-def test_a_price_without_currency_is_taken_for_dollars() -> None:
-    view = offers.price(records.PriceBreak(1, 2.0, ""), offers.views.Market("US", "USD"), ("key",))
+def test_a_price_without_currency_is_in_dollars() -> None:
+    view = offers.price(records.PriceBreak(1, 2.0, ""), views.Market("US", "USD"), ("key",))
     assert (view.currency, view.converted_price, view.converted_currency) == ("", 2.0, "USD")
 
 
@@ -184,7 +182,7 @@ def test_a_price_without_currency_is_taken_for_dollars() -> None:
         ([], []),
     ],
 )
-def test_asked_price_breaks_are_those_that_hold_at_the_quantities(asked: list[int] | None, shown: list[int]) -> None:
+def test_price_breaks_are_those_valid_at_the_given_quantities(asked: list[int] | None, shown: list[int]) -> None:
     breaks = [
         records.PriceBreak(1, 2.0, "USD"),
         records.PriceBreak(1, 1.8, "EUR"),
@@ -207,7 +205,7 @@ async def test_links_lead_to_the_site_with_the_slug(caller: SandboxClient) -> No
     assert all(click.startswith("https://octopart.com/opatz8j6/a1?t=") for click in clicks)
 
 
-async def test_cache_ids_tell_objects_and_markets_apart(caller: SandboxClient) -> None:
+async def test_cache_ids_differ_by_object_and_market(caller: SandboxClient) -> None:
     query = (
         '{ supParts(ids: ["54445", "54445"]) { _cacheId sellers { _cacheId offers { _cacheId prices { _cacheId } } } }'
         ' eur: supParts(ids: ["54445"], currency: "EUR") { _cacheId } }'
@@ -235,7 +233,7 @@ async def test_offers_are_found_by_their_references(caller: SandboxClient, catal
     assert found == [{"partId": TI, "sellerId": seller.company.id, "offer": offer}, None, None]
 
 
-async def test_a_cart_link_needs_a_seller_that_takes_carts_and_its_own_offers(
+async def test_a_cart_link_needs_a_seller_with_carts_and_its_own_offers(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     part = catalog.part(TI)
@@ -260,7 +258,7 @@ async def test_a_cart_link_needs_a_seller_that_takes_carts_and_its_own_offers(
     assert [link["cartUrl"] for link in links[1:]] == [None, None, None]
 
 
-def test_a_country_that_is_not_known_keeps_its_code() -> None:
+def test_an_unknown_country_has_its_code_as_name() -> None:
     assert countries.country_of("GB") == ("United Kingdom", "GB", "EU")
     assert countries.country_of("QQ") == ("QQ", "QQ", "")
 

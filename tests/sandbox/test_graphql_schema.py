@@ -115,7 +115,7 @@ def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: s
     assert naming.snake_case(name) == attribute
 
 
-async def test_introspection_tells_descriptions_and_why_something_is_deprecated(caller: SandboxClient) -> None:
+async def test_introspection_has_descriptions_and_deprecation_reasons(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ query: __type(name: "Query") { fields(includeDeprecated: true) { name description isDeprecated'
         " deprecationReason args { name description defaultValue } } }"

@@ -79,7 +79,7 @@ SEARCH = 'supSearch(q: "x") { hits }'
         ),
     ],
 )
-async def test_a_fault_is_a_400_in_the_words_of_the_service(
+async def test_a_validation_error_gets_400_with_the_message_of_the_service(
     caller: SandboxClient, query: str, message: str, extensions: dict[str, Any]
 ) -> None:
     reply = await caller.ask(query)
@@ -113,7 +113,7 @@ async def test_all_other_rules_of_the_specification_hold(caller: SandboxClient, 
     "variables, code",
     [({"q": 7}, "HC0016"), ({"q": ["x"]}, "HC0016"), ({"q": None}, "HC0018"), ({}, "HC0018")],
 )
-async def test_a_variable_that_does_not_fit_is_a_400_with_its_code(
+async def test_an_invalid_variable_gets_400_with_its_code(
     caller: SandboxClient, variables: dict[str, Any], code: str
 ) -> None:
     reply = await caller.ask("query($q: String!) { supSuggest(q: $q) { text } }", variables)
@@ -131,7 +131,7 @@ async def test_a_variable_that_does_not_fit_is_a_400_with_its_code(
         ("query($q: String)", "(q: $q)", {"q": None}),
     ],
 )
-async def test_a_search_without_q_lists_everything_as_one_with_an_empty_q_does(
+async def test_a_search_without_q_equals_one_with_an_empty_q(
     caller: SandboxClient, field: str, head: str, arguments: str, variables: dict[str, Any]
 ) -> None:
     reply = await caller.ask(f"{head} {{ {field}{arguments} {{ hits results {{ part {{ id }} }} }} }}", variables)
@@ -142,7 +142,7 @@ async def test_a_search_without_q_lists_everything_as_one_with_an_empty_q_does(
     assert found["results"] == everything["results"][: len(found["results"])] != []
 
 
-async def test_the_vendors_examples_without_q_are_answered(caller: SandboxClient) -> None:
+async def test_the_vendors_examples_without_q_succeed(caller: SandboxClient) -> None:
     """Contract graphql.md §2.4, from the vendor's page on sorting and filtering."""
     part = "{ hits results { part { mpn manufacturer { name id } specs { attribute { shortname } siValue } } } }"
     sorted_ = f'query SupSearch {{ supSearch(sort: "maxoutputvoltage", sortDir: desc) {part} }}'
@@ -176,14 +176,14 @@ def _spec(hit: dict[str, Any], name: str) -> float:
         ("{ __schema }", {"__schema": None}),
     ],
 )  # fmt: skip
-async def test_an_object_without_sub_fields_gets_200_and_no_content(
+async def test_an_object_without_sub_fields_is_null_with_status_200(
     caller: SandboxClient, query: str, data: dict[str, Any]
 ) -> None:
     reply = await caller.ask(query)
     assert (reply.status, reply.data) == (200, data)
 
 
-async def test_the_same_document_again_is_answered_the_same(caller: SandboxClient) -> None:
+async def test_a_repeated_document_gets_the_same_response(caller: SandboxClient) -> None:
     for query in ("{ nonsense }", '{ supSellers(ids: ["459"]) { name } }'):
         first, second = await caller.ask(query), await caller.ask(query)
         assert first.status == second.status

@@ -65,7 +65,7 @@ async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
     assert {price["convertedCurrency"] for price in prices} == {"EUR"}
 
 
-async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliases(
+async def test_a_hundred_parts_fit_in_a_request_by_number_id_or_alias(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
     ids = list(catalog.search("", records.SearchConditions()).ids[:100])
@@ -81,14 +81,15 @@ async def test_a_hundred_parts_in_a_call_whether_by_number_by_id_or_under_aliase
     assert [data[f"p{place}"][0]["id"] for place in range(100)] == ids
 
 
-async def test_variables_may_be_left_out_or_empty(caller: SandboxClient) -> None:
-    for more in ({}, {"variables": {}}, {"variables": None}):
+async def test_variables_may_be_missing_or_empty(caller: SandboxClient) -> None:
+    bodies: tuple[dict[str, Any], ...] = ({}, {"variables": {}}, {"variables": None})
+    for more in bodies:
         body = {"query": "{ supAttributes { id } }", **more}
         reply = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
         assert reply.data["supAttributes"]
 
 
-async def test_a_higher_limit_holds_at_once_and_what_was_used_stays(caller: SandboxClient) -> None:
+async def test_a_higher_limit_applies_at_once_and_usage_is_kept(caller: SandboxClient) -> None:
     known, account = caller.sandbox.applications, applications.DEFAULT_APPLICATION
     match = '{ supParts(ids: ["54445"]) { id } }'
     known.replace(dataclasses.replace(account, part_limit=1))

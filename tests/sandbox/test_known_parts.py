@@ -77,7 +77,7 @@ async def test_every_number_of_a_known_bom_is_a_part_with_specs_and_offers(
     assert [part["mpn"] for part in parts if not any(seller["offers"] for seller in part["sellers"])] == []
 
 
-async def test_the_vendors_pages_of_acs770_are_full(caller: SandboxClient) -> None:
+async def test_the_vendors_acs770_pages_are_full(caller: SandboxClient) -> None:
     """Contract graphql.md §2.1, from the vendor's page on pagination: 15 of a search, and ten without the first two."""
     page = '{ supSearchMpn (q: "acs770", %s){ hits results { part { id name mpn } } } }'
     longer = (await caller.ask(page % "limit: 15")).data["supSearchMpn"]

@@ -43,7 +43,7 @@ async def own(caller: SandboxClient) -> int:
          ' { partId } supOctocart(items: [{sellerId: "459", items: []}]) { cartUrl } }', 0),
     ],
 )  # fmt: skip
-async def test_a_part_is_billed_once_for_each_place_that_a_root_query_gives_it(
+async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
     caller: SandboxClient, query: str, parts: int
 ) -> None:
     reply = await caller.ask(query)
@@ -67,9 +67,7 @@ async def test_a_part_is_billed_once_for_each_place_that_a_root_query_gives_it(
         'supParts(ids: ["54445"]) { id ',
     ],
 )
-async def test_a_request_that_is_refused_bills_nothing_not_even_what_would_have_been_answered(
-    caller: SandboxClient, field: str
-) -> None:
+async def test_a_rejected_request_bills_no_part_of_any_field(caller: SandboxClient, field: str) -> None:
     reply = await caller.ask(f'{{ good: supParts(ids: ["54445"]) {{ id }} bad: {field} }}')
     assert reply.messages
     assert not reply.body.get("data")
@@ -84,7 +82,7 @@ async def test_only_the_operation_that_is_executed_is_billed(caller: SandboxClie
     assert await own(caller) == 1
 
 
-async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and_the_next_refused_whole(
+async def test_the_request_that_reaches_the_limit_succeeds_and_the_next_is_rejected(
     start: StartSandbox,
 ) -> None:
     small = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=5)
@@ -99,7 +97,7 @@ async def test_a_request_that_reaches_the_limit_on_its_way_is_answered_whole_and
         assert await own(caller) == 7
 
 
-async def test_the_figures_of_all_applications_are_the_sum_of_what_the_journal_says(start: StartSandbox) -> None:
+async def test_part_usage_of_all_applications_is_the_sum_of_the_journal(start: StartSandbox) -> None:
     async with start(applications=(applications.DEFAULT_APPLICATION, OTHER), token_windows=()) as caller:
         for client, requests in ((applications.DEFAULT_APPLICATION, 3), (OTHER, 2)):
             await caller.log_in(client_id=client.client_id, client_secret=client.client_secret)

@@ -50,7 +50,7 @@ async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller:
         assert list(zip(some, hits, strict=True)) == [((k, v, n), n) for k, v, n in some]
 
 
-def test_so_it_is_over_the_whole_catalog_and_every_attribute(catalog: store.Catalog) -> None:
+def test_bucket_counts_equal_filter_hits_for_every_attribute_of_the_catalog(catalog: store.Catalog) -> None:
     everything = catalog.search("", records.SearchConditions())
     several = 0
     for attribute in catalog.attributes():
@@ -96,7 +96,7 @@ async def test_the_ends_of_a_range_are_those_of_the_hits(caller: SandboxClient) 
         ),
     ],
 )
-async def test_a_filter_that_cannot_be_read_is_refused_by_name(
+async def test_an_invalid_filter_is_rejected_by_name(
     caller: SandboxClient, filters: dict[str, Any], message: str
 ) -> None:
     searched = await caller.ask(HITS, {"q": "", "f": filters})
@@ -144,7 +144,7 @@ async def test_a_search_sorts_by_every_key_with_parts_without_a_value_last(calle
             assert values[: len(known)] == sorted(known, reverse=direction == "desc"), (sort, direction)
 
 
-async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(caller: SandboxClient) -> None:
+async def test_a_category_is_applied_in_any_spelling_of_the_filter(caller: SandboxClient) -> None:
     query = "query($f: Map) { supSearch(q: \"\", filters: $f) { hits appliedCategory { id } } }"  # fmt: skip
     for name in ("Passive Components", "passive components"):
         found = (await caller.ask(query, {"f": {"category_id": [name]}})).data["supSearch"]
@@ -152,7 +152,7 @@ async def test_a_category_is_applied_under_any_spelling_that_the_filter_takes(ca
         assert found["appliedCategory"] is not None
 
 
-async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(start: StartSandbox) -> None:
+async def test_lifecycle_values_are_not_counted_without_the_feature(start: StartSandbox) -> None:
     query = '{ supSearch(q: "") { specAggs(attributeNames: ["lifecyclestatus", "rohs"]) { attribute { shortname } } } }'
     features = applications.FEATURES - {"LIFECYCLE"}
     plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
@@ -161,7 +161,7 @@ async def test_without_the_life_cycle_feature_its_values_are_not_counted_either(
     assert [one["attribute"]["shortname"] for one in shown] == ["rohs"]
 
 
-async def test_makers_may_be_asked_for_by_parts_that_are_not_at_the_end_of_their_life(caller: SandboxClient) -> None:
+async def test_manufacturers_can_be_filtered_by_number_of_active_parts(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supSearch(q: "", limit: 0) { manufacturerAgg(size: 999) { company { id } count } }'
         ' over: supSearch(q: "", limit: 0, filters: {lifecyclestatus: ["Obsolete", "EOL"]})'

@@ -35,7 +35,7 @@ async def test_ciiva_ids_lead_to_parts_and_back(caller: SandboxClient) -> None:
     }
 
 
-async def test_extras_say_what_the_part_itself_says(caller: SandboxClient) -> None:
+async def test_extras_equal_the_fields_of_the_part(caller: SandboxClient) -> None:
     reply = await caller.ask(
         BY_ID % EXTRAS,
         {"id": PART},
@@ -84,7 +84,7 @@ async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_par
         ("LIFECYCLE", "lifeCycle", "UNKNOWN"),
     ],
 )
-async def test_extras_are_no_way_around_the_plan(start: StartSandbox, feature: str, field: str, left: Any) -> None:
+async def test_extras_do_not_bypass_the_plan(start: StartSandbox, feature: str, field: str, left: Any) -> None:
     features = applications.FEATURES - {feature}
     plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
     async with start(applications=plan) as caller:
@@ -115,7 +115,7 @@ async def test_companions_are_of_the_same_maker_and_another_category(caller: San
     assert {part["circuitMakerInternal"] is None for part in parts} == {True, False}
 
 
-async def test_a_category_has_a_text_of_what_is_in_it(caller: SandboxClient) -> None:
+async def test_a_category_has_a_blurb_about_its_contents(caller: SandboxClient) -> None:
     reply = await caller.ask(
         '{ supCategories(ids: ["4161"]) { name path numParts children { name } blurb { name pathName description'
         " content metaDescription metaTitle } } }"

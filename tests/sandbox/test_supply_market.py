@@ -32,7 +32,7 @@ async def offers(caller: SandboxClient, **variables: Any) -> dict[str, Any]:
     }
 
 
-async def test_the_country_picks_one_variant_of_an_offer_and_keeps_its_stock(caller: SandboxClient) -> None:
+async def test_the_country_selects_an_offer_variant_with_the_same_stock(caller: SandboxClient) -> None:
     here, there = await offers(caller), await offers(caller, country="GB")
     assert here.keys() == there.keys()
     moved = [id_ for id_ in here if here[id_]["eligibleRegion"] != there[id_]["eligibleRegion"]]
@@ -69,25 +69,23 @@ async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: San
         ),
     ],
 )
-async def test_a_code_or_a_duration_that_nobody_knows_is_refused_by_name(
-    caller: SandboxClient, field: str, message: str
-) -> None:
+async def test_an_unknown_code_or_duration_is_rejected_by_name(caller: SandboxClient, field: str, message: str) -> None:
     reply = await caller.ask(f"{{ {field} }}")
     assert reply.messages == [message]
     assert reply.body["errors"][0]["path"] == [field.partition("(")[0]]
 
 
 @pytest.mark.parametrize("text", ["", "3", "s", "3 s", "-3s", "3sx", "1,5s", "٣s"])
-def test_what_is_no_duration_is_named(text: str) -> None:
+def test_an_invalid_duration_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="distributorApiTimeout"):
         distributors.parse_duration(text)
 
 
-def test_durations_may_have_pieces_and_fractions() -> None:
+def test_durations_may_have_several_units_and_fractions() -> None:
     assert [distributors.parse_duration(one) for one in ("3s", "500ms", "1m30s", "1.5h")] == [3.0, 0.5, 90.0, 5400.0]
 
 
-async def test_live_data_is_of_this_moment_and_of_sellers_with_an_interface_only(
+async def test_live_data_has_the_current_time_for_sellers_with_an_api_only(
     caller: SandboxClient, turned: clock.ManualClock
 ) -> None:
     kept, asked = await offers(caller), await offers(caller, live=True)
@@ -100,7 +98,7 @@ async def test_live_data_is_of_this_moment_and_of_sellers_with_an_interface_only
     assert {offer["company"]["isDistributorApi"] for offer in asked.values()} == {True, False}
 
 
-async def test_a_seller_that_does_not_answer_in_time_shows_what_is_kept(caller: SandboxClient) -> None:
+async def test_a_seller_that_does_not_respond_in_time_has_catalog_data(caller: SandboxClient) -> None:
     async def fresh(within: str) -> set[str]:
         found = await offers(caller, live=True, within=within)
         return {one["company"]["id"] for one in found.values() if one["updated"].startswith("2023-11-14")}
@@ -110,7 +108,7 @@ async def test_a_seller_that_does_not_answer_in_time_shows_what_is_kept(caller: 
     assert none < some < everybody
 
 
-async def test_a_customer_of_a_seller_sees_prices_of_his_own(caller: SandboxClient) -> None:
+async def test_a_customer_of_a_seller_gets_custom_prices(caller: SandboxClient) -> None:
     kept = await offers(caller)
     priced = {one["company"]["id"]: one["company"] for one in kept.values() if one["prices"]}
     able = [company for company in priced.values() if company["isDistributorApi"]]
@@ -132,7 +130,7 @@ async def test_a_customer_of_a_seller_sees_prices_of_his_own(caller: SandboxClie
     assert await offers(caller, own=own) == kept
 
 
-async def test_credentials_of_an_interface_that_nobody_has_are_an_error_that_does_not_repeat_them(
+async def test_credentials_of_an_unknown_api_are_rejected_without_repeating_them(
     caller: SandboxClient,
 ) -> None:
     reply = await caller.ask(QUERY, {"live": True, "own": [{"apiName": "Acme", "apiKey": "s3cret"}]})
@@ -140,7 +138,7 @@ async def test_credentials_of_an_interface_that_nobody_has_are_an_error_that_doe
     assert b"s3cret" not in reply.raw
 
 
-async def test_all_queries_with_offers_take_the_arguments_for_live_data(caller: SandboxClient) -> None:
+async def test_all_queries_with_offers_accept_live_data_arguments(caller: SandboxClient) -> None:
     live = (
         'distributorApi: true, distributorApiTimeout: "1s", customPricingCredentials: [{apiName: "TME", apiKey: "k"}]'
     )
@@ -158,7 +156,7 @@ async def test_all_queries_with_offers_take_the_arguments_for_live_data(caller: 
         assert any(offer["updated"] == "2023-11-14T22:13:20Z" for offers_ in group for offer in offers_)
 
 
-async def test_offers_by_reference_are_as_live_as_any(caller: SandboxClient) -> None:
+async def test_offers_by_reference_support_live_data(caller: SandboxClient) -> None:
     listed = await offers(caller)
     id_ = next(key for key, one in listed.items() if one["company"]["id"] == "459")
     reply = await caller.ask(
@@ -173,7 +171,9 @@ async def test_offers_by_reference_are_as_live_as_any(caller: SandboxClient) -> 
     assert {price["convertedCurrency"] for price in offer["prices"]} <= {"EUR"}
 
 
-async def test_a_cart_names_its_market_and_takes_no_empty_line(caller: SandboxClient, catalog: store.Catalog) -> None:
+async def test_a_cart_link_has_its_market_and_rejects_empty_lines(
+    caller: SandboxClient, catalog: store.Catalog
+) -> None:
     part = catalog.part(PART)
     assert part is not None
     seller = next(one for one in catalog.sellers_of(part) if one.company.is_octocart_supported and one.offers)

@@ -14,7 +14,7 @@ MAKERS = {
     "3518": ("Memory Protection Devices", ["MPD"]),
     "212": ("KEMET", []),
 }
-SELLERS = {
+SELLERS: dict[str, dict[str, object]] = {
     "459": {"name": "Digi-Key", "regions": ["US", "GB", "DE"], "weight": 0.9},
     "2401": {"name": "Mouser", "weight": 0.8},
     "2402": {"name": "Newark", "regions": ["US"], "weight": 0.7, "orderMultiple": True},

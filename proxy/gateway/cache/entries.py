@@ -5,6 +5,7 @@ is copied out, neither decoded nor mapped. Items of a projection that shows less
 them.
 """
 
+import math
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -103,6 +104,11 @@ class ResponseCache:
                 until = 0.0 if stale else variant.until
                 return RenderedResult(items, variant.hits, details=variant.details, until=until)
         return None
+
+    def age(self, key: CacheKey) -> float:
+        """Return the seconds since the newest entry of a query was stored."""
+        newest = max((variant.until for variant in self._entries.get(key.key, ())), default=math.inf)
+        return max(0.0, self._clock.monotonic() - (newest - self._seconds))
 
     def store(
         self, key: CacheKey, renderer: ItemRenderer, records: list[Any], result: RenderedResult

@@ -122,8 +122,9 @@ class Lookup:
         if not isinstance(failure, errors.ServerError):
             return None
         stale = self.substitute(position)
-        if stale is not None:
-            log.warning("stale response served", exc_info=failure)
+        if stale is not None and self._entries is not None:
+            age = round(self._entries.age(self.queries.keys[position]))
+            log.warning("stale response served", age=age, exc_info=failure)
         return stale
 
     def _count(self, source: str, number: int) -> None:

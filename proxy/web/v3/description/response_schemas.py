@@ -1,7 +1,7 @@
 """What stands around v3's objects, as data: replies, their request echo, counts, errors (contract v3-rest.md §3.6, §5).
 
 Read by markdown.py and openapi.py; the replies themselves are written in match.py, search.py, replies.py and planning's
-facets.py and counting.py. The tests hold real replies against this. show[] and hide[] do not touch envelopes.
+facets.py and list_index.py. The tests hold real replies against this. show[] and hide[] do not touch envelopes.
 """
 
 from dataclasses import dataclass, replace

@@ -191,14 +191,14 @@ async def test_the_turn_of_a_dead_worker_is_taken_over(
     service.grant()
     started = clock.now()
     assert await start().get(credentials)
-    assert clock.now() - started == pytest.approx(token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL)
+    assert clock.now() - started == pytest.approx(token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL_SECONDS)
 
 
 async def test_a_turn_that_never_ends_is_not_waited_for_for_ever(
     start: Any, service: Any, kept: Any, credentials: identity.Credentials
 ) -> None:
     keys = token_store.keys(URL, "supply.domain", credentials)
-    assert await kept.lock(keys.lock, "a worker that hangs", 10 * token_requests.TURN_MAX)
+    assert await kept.lock(keys.lock, "a worker that hangs", 10 * token_requests.LOCK_WAIT_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
         await start().get(credentials)
     assert not service.asked

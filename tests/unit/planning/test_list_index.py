@@ -7,7 +7,7 @@ import pytest
 from proxy import errors
 from proxy.kit import slices
 from proxy.model import FacetField
-from proxy.planning import counting
+from proxy.planning import list_index
 from proxy.planning.lucene import Condition
 
 ONE = {
@@ -46,16 +46,16 @@ ONE = {
     ],
 )
 def test_conditions(condition: Condition, passes: bool) -> None:
-    column = counting.Column([None, ONE.get(condition.field)])
+    column = list_index.Column([None, ONE.get(condition.field)])
     assert slices.run_to_end(column.passing(condition)) == (0x100 if passes else 0)
 
 
 def test_a_field_that_the_objects_have_not_is_refused_with_those_they_have() -> None:
     with pytest.raises(errors.BadRequest, match="there is no field 'x'; there are name, parent_uid, num_parts"):
-        counting.check_field("x", ONE)
+        list_index.check_field("x", ONE)
     with pytest.raises(errors.BadRequest, match="there is no field '__class__'"):
-        counting.check_field("__class__", ONE)
-    counting.check_field("name", ONE)
+        list_index.check_field("__class__", ONE)
+    list_index.check_field("name", ONE)
 
 
 OBJECTS = {"n": [1, 3, None], "t": ["b", "a", "b"], "l": [["x", "y"], [], ["x"]]}
@@ -73,49 +73,49 @@ ALL = 0x010101
     ],
 )
 def test_facets_count_every_value_of_a_list_and_what_has_none(wanted: FacetField, values: Any, missing: int) -> None:
-    found = counting.Column(OBJECTS[wanted.field]).facet(wanted, ALL)
+    found = list_index.Column(OBJECTS[wanted.field]).facet(wanted, ALL)
     assert [(each["value"], each["count"]) for each in found["facets"]] == values
     assert (found["missing"], found["__class__"], found["spec_drilldown_rank"]) == (missing, "SearchFacetResult", None)
 
 
 def test_stats() -> None:
-    found = counting.Column(OBJECTS["n"]).stats("n", ALL)
+    found = list_index.Column(OBJECTS["n"]).stats("n", ALL)
     assert (found["min"], found["max"], found["mean"], found["count"], found["missing"]) == (1, 3, 2.0, 2, 1)
     assert found["stddev"] == pytest.approx(2**0.5)
 
 
 def test_facets_and_stats_are_of_the_objects_that_are_asked_for() -> None:
-    found = counting.Column(OBJECTS["t"]).facet(FacetField("t"), 0x000100)
+    found = list_index.Column(OBJECTS["t"]).facet(FacetField("t"), 0x000100)
     assert [(each["value"], each["count"]) for each in found["facets"]] == [("a", 1)]
-    assert counting.Column(OBJECTS["n"]).stats("n", 0x000100)["mean"] == 3.0
+    assert list_index.Column(OBJECTS["n"]).stats("n", 0x000100)["mean"] == 3.0
 
 
 @pytest.mark.parametrize("objects, missing", [([], 0), ([None], 1)])
 def test_stats_of_nothing_are_null(objects: list[Any], missing: int) -> None:
-    found = counting.Column(objects).stats("n", counting.mask(range(len(objects))))
+    found = list_index.Column(objects).stats("n", list_index.mask(range(len(objects))))
     assert [found[key] for key in ("min", "max", "mean", "stddev")] == [None] * 4
     assert (found["count"], found["missing"]) == (0, missing)
 
 
 def test_stats_of_words_are_refused() -> None:
     with pytest.raises(errors.BadRequest, match="stats: t holds no numbers"):
-        counting.Column(OBJECTS["t"]).stats("t", ALL)
+        list_index.Column(OBJECTS["t"]).stats("t", ALL)
 
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_numbers_sort_by_size_and_before_words_which_sort_without_case_and_nothing_comes_last(descending: bool) -> None:
     values = [None, "b", 10, "A", 9.5, "c", None]
-    found = [values[n] for n in counting.Column(values).ordered(list(range(len(values))), descending)]
+    found = [values[n] for n in list_index.Column(values).ordered(list(range(len(values))), descending)]
     inner = [9.5, 10, "A", "b", "c"]
     assert found == [*(reversed(inner) if descending else inner), None, None]
 
 
 def test_equal_values_keep_their_order() -> None:
-    column = counting.Column(["b", "a", "B", "a"])
+    column = list_index.Column(["b", "a", "B", "a"])
     assert column.ordered([3, 2, 1, 0], False) == [3, 1, 2, 0]
     assert column.ordered([3, 2, 1, 0], True) == [2, 0, 3, 1]
 
 
 def test_objects_inside_a_field_are_counted_by_their_texts() -> None:
-    found = counting.Column([[{"a": 1}], [{"a": 1}], []]).facet(FacetField("imagesets"), ALL)
+    found = list_index.Column([[{"a": 1}], [{"a": 1}], []]).facet(FacetField("imagesets"), ALL)
     assert found["facets"] == [{"value": "{'a': 1}", "count": 2}]

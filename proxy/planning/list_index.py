@@ -1,15 +1,17 @@
-"""One field of all objects of a list: filters, facets and stats over it (contract v3-rest.md §3.6).
+"""Indexes of a list: the words of its names, and the values of its fields (contract v3-rest.md §3.6).
 
 A set of objects is a mask: an integer with one byte for each object, 1 where it is in the set. So sets are intersected
 and counted at once, however many filters there are. Work over all values is done in slices: a function that yields is
-driven by its caller, who lets others run in between.
+driven by its caller, so that other requests are served in between.
 """
 
+import re
 import statistics
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain, compress, filterfalse
+from itertools import chain, compress, filterfalse, pairwise
 from typing import Any
 
 from proxy import errors
@@ -18,6 +20,44 @@ from proxy.kit.slices import Slices
 from proxy.model import FacetField
 from proxy.planning import wildcards
 from proxy.planning.lucene import Condition
+
+WORD = re.compile(r"\w+")
+LAST = "\U0010ffff"  # sorts behind every letter
+
+
+class WordIndex:
+    """Index of the words in names, by object number. An object can have several names, in lower case."""
+
+    def __init__(self, names: list[tuple[str, ...]]) -> None:
+        self._every = frozenset(range(len(names)))
+        self._words: dict[str, list[int]] = defaultdict(list)
+        self._names: dict[str, list[int]] = defaultdict(list)
+        for number, own in enumerate(names):
+            for name in own:
+                self._names[name].append(number)
+            for word in set(chain.from_iterable(map(WORD.findall, own))):
+                self._words[word].append(number)
+        self._sorted = sorted(self._words)
+
+    def beginning(self, text: str) -> Slices[frozenset[int]]:
+        """The numbers of all that have, for each word of a text, a word that begins with it."""
+        found = self._every
+        for start in _longest(WORD.findall(text)):
+            first, last = bisect_left(self._sorted, start), bisect_left(self._sorted, start + LAST)
+            found &= frozenset(chain.from_iterable(map(self._words.__getitem__, self._sorted[first:last])))
+            yield
+            if not found:
+                break
+        return found
+
+    def like(self, pattern: str) -> Slices[frozenset[int]]:
+        """The numbers of all that have a name, or a word in it, that is wholly what a pattern says."""
+        matches, found = wildcards.matcher(pattern), set[int]()
+        for holders in (self._names, self._words):
+            for some in slices.sliced(holders):
+                found.update(chain.from_iterable(map(holders.__getitem__, filter(matches, some))))
+                yield
+        return frozenset(found)
 
 
 class Column:
@@ -166,3 +206,9 @@ def _number(value: Any) -> float | None:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _longest(words: Iterable[str]) -> list[str]:
+    """Those that are no beginning of another: what has the other has them, too."""
+    ordered = sorted(set(words))
+    return [word for word, after in pairwise([*ordered, ""]) if not after.startswith(word)]
