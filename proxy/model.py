@@ -1,6 +1,6 @@
-"""The frozen values that travel between the rooms: what a v3 client asked, and what the GraphQL service answered.
+"""Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL errors.
 
-Parsed once at the border (web/v3), read everywhere, changed nowhere. No behaviour beyond what a value knows of itself.
+Parsed once at the border (web/v3) and frozen.
 """
 
 from typing import Any
@@ -84,7 +84,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
 
 
 class Projection(msgspec.Struct, frozen=True):
-    """Which fields of an object a reply shows: a key for everything compiled for it.
+    """Choice of the fields of an object that a response shows: the key of everything compiled for it.
 
     `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `cut` the list fields
     that are cut and `emptied` those of which nothing is left. `features` are those of the application's plan.
@@ -99,8 +99,8 @@ class Projection(msgspec.Struct, frozen=True):
 
 
 class MappingContext(msgspec.Struct, frozen=True):
-    """What mapping functions know of a request (mapping files as `$country` …): where the caller's application buys
-    (ISO 3166 alpha-2 country, ISO 4217 currency), the uid that was asked for, and how lists are cut (slice[]).
+    """Values of a request that mapping functions read (in mapping files `$country` …): where the caller's application
+    buys (ISO 3166 alpha-2 country, ISO 4217 currency), the uid that was asked for, and how lists are cut (slice[]).
     """
 
     country: str

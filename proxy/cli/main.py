@@ -1,4 +1,4 @@
-"""`v3bridge`: the commands, and how a mistake in the set-up is shown."""
+"""Entry point of `v3bridge`: its commands, and the output of configuration errors."""
 
 import re
 import sys

@@ -1,6 +1,6 @@
-"""From parts of a YAML file to blocks of settings, with every mistake named by file, line and key.
+"""Reader of blocks of settings in a YAML file. Every mistake is named by file, line and key.
 
-What loader.py reads the configuration with, and a comparison its rules: each says how its own values are decoded.
+Used for the configuration and for the rules of a comparison, which each decode types of their own.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""From a YAML file to the frozen settings, with everything resolved and checked. Used once, at start.
+"""Configuration loader: a YAML file to frozen settings, with secrets resolved and checked. Used once, at start.
 
 Every mistake is a ConfigError of the form `config.yaml:12:5: listen.port: …`, which never holds a secret.
 """
@@ -14,7 +14,7 @@ from proxy.config import mistakes, secret, settings
 from proxy.config.blocks import Blocks
 from proxy.kit import located_yaml
 
-# What stands for a value that is elsewhere, where the upstream is not asked.
+# Placeholders for values that are not needed where no request is sent to the upstream.
 ABSENT: dict[type[Any], str] = {
     secret.ClientId: "absent",
     secret.Secret: "absent",

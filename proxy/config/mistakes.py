@@ -1,4 +1,4 @@
-"""Words for what is wrong with a setting: what was found, and what is accepted there.
+"""Messages for mistakes in settings: the value found, and what is accepted.
 
 Pure. Values are shown to help, except those of apikeys and credentials.
 """

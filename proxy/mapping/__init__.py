@@ -1,4 +1,5 @@
-"""From the service's types to v3's objects: declarations in mappings/, compiled at start (ARCHITECTURE.md, decision 1).
+"""Mapping of GraphQL types to v3 objects: declarations in mappings/, compiled at start (ARCHITECTURE.md, decision 1).
 
-Pure: no network, no clock. planning uses the selections, the pipeline the mappers, docs and CLI the coverage.
+Pure: no network, no clock. Selections are used by planning, mapping functions by the pipeline, coverage by
+documentation and CLI.
 """

@@ -27,10 +27,10 @@ MappingFunction = Callable[[Any, model.MappingContext], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class CompiledObject:
-    """What one object needs in one projection: GraphQL fields, the type of one record of the answer, record → v3
+    """Compiled mapping of one object in one projection: selection set, record type, and function from record to v3
     object.
 
-    `fields` are the paths that are asked for, `decode` reads a list of records from JSON that has at least these.
+    `fields` are the selected paths, `decode` reads a list of records from JSON that has at least these.
     `source` is the mapping function as text, for people.
     """
 
@@ -63,7 +63,7 @@ def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | No
 
 
 class _Writer:
-    """Writes one mapping function and grows its selection on the way."""
+    """Writes one mapping function and grows its selection set on the way."""
 
     def __init__(self, mappings: loader.Mappings, projection: model.Projection) -> None:
         self._mappings = mappings
@@ -205,7 +205,7 @@ class _Writer:
         clauses = CLAUSE + CLAUSE.join(loops) + END
         listed = self._ordered(rule.order, entry, clauses, item) if rule.order else f"[{CLAUSE}{entry}{clauses}]"
         if rule.or_else:
-            listed = f"({listed} or {self._stand_in(rule.or_else, target, scope, at)})"
+            listed = f"({listed} or {self._fallback(rule.or_else, target, scope, at)})"
         return listed
 
     def _keyed(self, key: ComputedValue, loops: list[str], item: Scope, target: str, at: model.Path) -> str:
@@ -224,7 +224,7 @@ class _Writer:
         )
         return f"{{{CLAUSE}{name}: {apart}{others}{CLAUSE}{CLAUSE.join(loops)}{END}}}"
 
-    def _stand_in(self, text: str, target: str, scope: Scope, at: model.Path) -> str:
+    def _fallback(self, text: str, target: str, scope: Scope, at: model.Path) -> str:
         """A list of the one object a path leads to; empty where it leads to null."""
         read = self._paths.read(text, scope)
         inner = self._object(target, Scope(Cursor(read.expression, read.node), scope.here), at)

@@ -1,6 +1,6 @@
-"""What became of each v3 field, read off the rules themselves: exact, derived, constant, or without a source.
+"""Coverage of v3 fields, read from the mapping rules: exact, derived, constant, or without a source.
 
-The command `v3bridge mappings` and the documentation show these rows; nobody writes them by hand.
+The command `v3bridge mappings` and the documentation show these rows.
 """
 
 import json

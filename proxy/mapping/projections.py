@@ -1,7 +1,7 @@
-"""What include[], show[], hide[] and slice[] mean for a field at a path (contract v3-rest.md §2.3, §2.4).
+"""Effect of a projection (include[], show[], hide[], slice[]) on a field at a path (contract v3-rest.md §2.3, §2.4).
 
-Pure questions about a projection, asked by the compiler. Below a keyed object a path has one of its keys, or `*`: in a
-projection it stands for every key, in the compiler's question for those that the projection does not name.
+Pure functions, used by the compiler. Below a keyed object a path has one of its keys, or `*`: in a
+projection it stands for every key, in an argument of the compiler for those that the projection does not name.
 """
 
 from collections.abc import Iterator

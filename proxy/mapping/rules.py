@@ -1,6 +1,6 @@
-"""What a mapping file may say, as frozen values. The loader makes them, compiler and coverage read them.
+"""Mapping rules as frozen values. The loader makes them, compiler and coverage read them.
 
-A field rule answers one question: where does this v3 field come from? Exactly one of `from`, `always`, `none`.
+A field rule states the source of one v3 field, by exactly one of `from`, `always`, `none`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The part of the service's schema that the mappings read, as mappings/schema.graphql states it.
 
-Answers questions about types; the compiler asks them, so that a path that is not in the schema fails at start.
+The compiler looks up the types of paths here, so that a path that is not in the schema fails at start.
 """
 
 from dataclasses import dataclass

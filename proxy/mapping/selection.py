@@ -1,5 +1,5 @@
-"""What is asked of the service: a tree of fields that grows while rules are compiled, then prints itself as a
-GraphQL selection and makes the types the answer is decoded into.
+"""Selection sets: a tree of fields that grows while rules are compiled, then is printed as GraphQL and makes the types
+that responses are decoded into.
 """
 
 import types
@@ -42,7 +42,7 @@ class Node:
         return " ".join(selected.text() for _, selected in sorted(self.fields.items()))
 
     def paths(self) -> frozenset[str]:
-        """Every field that is asked for, with its arguments: what a selection must have to stand in for another."""
+        """Every field that is asked for, with its arguments: what a selection set must have to replace another."""
         return frozenset(path for _, selected in self.fields.items() for path in selected.paths())
 
     def record(self) -> type:

@@ -61,7 +61,7 @@ class NameIndex(dict[str, tuple[str, ...]]):
 
 
 class UnlistedError(LookupError):
-    """A name can only be told by one of the service's lists, `name`, which is not at hand."""
+    """A name has to be looked up in a list of the upstream, `name`, which the tables do not hold."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

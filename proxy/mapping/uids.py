@@ -50,7 +50,7 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UidTarget(NamedTuple):
-    """Whom a uid stands for: by numeric id, or by name where the id is not known."""
+    """Object that a uid refers to: by numeric id, or by name where the id is not known."""
 
     id: str | None
     name: str | None
@@ -140,7 +140,7 @@ class Uids:
         return self._computed.fullmatch(uid) is not None
 
     def target(self, uid: str) -> UidTarget | None:
-        """Whom a uid stands for; None where it is neither known nor one of ours."""
+        """The object that a uid refers to; None where it is neither known nor computed here."""
         known = self._targets.get(uid)
         if known or not self.is_computed(uid):
             return known

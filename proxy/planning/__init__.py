@@ -1,4 +1,4 @@
-"""From a v3 request to GraphQL operations and back: what to ask, split at the service's caps, and whose answer it is.
+"""Planning: v3 requests to GraphQL operations, split at the upstream's limits, and their results back to v3 queries.
 
-Pure: it never asks anything itself. The pipeline asks, and hands the answers back.
+Pure: nothing here sends a request. The pipeline executes the operations and passes the results back.
 """

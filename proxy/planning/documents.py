@@ -1,8 +1,8 @@
-"""The documents there are: root fields with a projection's selection, and the types that their answers are decoded
+"""GraphQL documents: root fields with a projection's selection set, and the types that their answers are decoded
 into.
 
-Made by projection_cache.py. What an answer's errors mean for data beside them is decided here, because it is the
-documents that know what may be null.
+Made by projection_cache.py. The meaning of errors beside data is decided here, because it depends on what may be null
+in a document.
 """
 
 import re
@@ -17,7 +17,7 @@ from proxy.mapping import compiler
 from proxy.planning import aggregations
 from proxy.planning.operations import Document, FieldError
 
-REASON_MAX = 500  # characters of the service's own words that are passed on
+REASON_MAX = 500  # characters of the upstream's messages that are passed on
 MARKET = "$country: String!, $currency: String!"
 MARKET_ARGUMENTS = "country: $country, currency: $currency"
 SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
@@ -49,7 +49,7 @@ def search(name: str, part: compiler.CompiledObject) -> Document:
     below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
     record = _result_set([("akaMpn", str | None, None)], part, [])
     root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, record)
-    return root.document(mark_errors=_mend_results, aliases=partial(_aliases, root))
+    return root.document(mark_errors=_require_results, aliases=partial(_aliases, root))
 
 
 def page(part: compiler.CompiledObject, counted: frozenset[str]) -> Document:
@@ -68,7 +68,7 @@ def parts(part: compiler.CompiledObject) -> Document:
     record = types.GenericAlias(list, (part.record | None,))
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
     root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record)
-    return root.document(mark_errors=_mend_parts, list_variable="ids")
+    return root.document(mark_errors=_mark_lost_parts, list_variable="ids")
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
@@ -103,7 +103,7 @@ def _aliases(root: Root, number: int) -> Document:
     declared = ", ".join(_numbered(root.signature, n) for n in range(number))
     fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
     text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
-    return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mark_errors=_mend_aliases)
+    return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mark_errors=_mark_lost_aliases)
 
 
 def _numbered(text: str, number: int) -> str:
@@ -118,23 +118,25 @@ def _counting(counted: frozenset[str], below: str, beside: list[Any], part: comp
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
     texts = " ".join([below, *(each.text for each in chosen)])
     record = _result_set(beside, part, fields)
-    return Root("supSearch", signature, arguments, texts, record).document(mark_errors=_mend_results if part else None)
+    return Root("supSearch", signature, arguments, texts, record).document(
+        mark_errors=_require_results if part else None
+    )
 
 
-def _mend_results(data: Any, _: list[model.GraphQLError]) -> Any:
-    """The one result set is of use while it has results."""
+def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:
+    """The data, or None where its only result set has no results."""
     return data if all(getattr(data, name).results is not None for name in data.__struct_fields__) else None
 
 
-def _mend_aliases(data: dict[str, Any], found: list[model.GraphQLError]) -> Any:
-    """Where a result set has none, the reasons given for it, or all there are."""
+def _mark_lost_aliases(data: dict[str, Any], found: list[model.GraphQLError]) -> Any:
+    """Replace each result set without results by its errors, or by all errors where none names it."""
     for alias in [alias for alias, value in data.items() if value.results is None]:
         data[alias] = FieldError(_reason(found, [alias]))
     return data if any(not isinstance(value, FieldError) for value in data.values()) else None
 
 
-def _mend_parts(data: Any, found: list[model.GraphQLError]) -> Any:
-    """A part that is null for a reason is lost, any other is unknown."""
+def _mark_lost_parts(data: Any, found: list[model.GraphQLError]) -> Any:
+    """Replace each part that is null with an error by the error; null without an error means that it is unknown."""
     if all(part is None for part in data.supParts):
         return None
     for place in [error.path[1] for error in found if isinstance(error.path, list) and len(error.path) > 1]:

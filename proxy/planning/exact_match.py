@@ -1,4 +1,4 @@
-"""What v3 called a match. v3 never matched a part of an MPN, supSearchMpn does: the difference is taken out here.
+"""Match rules of v3. It never matched a part of an MPN, supSearchMpn does: such results are filtered out here.
 
 Rules of contract v3-rest.md §4: punctuation and case are ignored, unless exact_only; `*` stands for anything.
 The service ranks exact matches first, so the first part that is none ends the exact ones: that keeps `hits` honest.
@@ -17,12 +17,12 @@ WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
 SKUS = "sellers(includeBrokers: true).offers.sku"  # a SKU is one whoever sells it, and the service finds brokers' too
 
-Keep = Callable[[Any, str | None], bool]
+MatchTest = Callable[[Any, str | None], bool]
 
-_everybody = attrgetter(paths.parse(SKUS).steps[0].alias)
+_all_sellers = attrgetter(paths.parse(SKUS).steps[0].alias)
 
 
-class Narrowed(NamedTuple):
+class FilteredMatches(NamedTuple):
     """The matches of one query. `certain`: whether `hits` is a count, not only the most there can be."""
 
     parts: list[Any]
@@ -40,8 +40,9 @@ def literal(pattern: str) -> str:
     return max(pattern.split(WILDCARD), key=lambda piece: len(normalise(piece)))
 
 
-def keeper(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Keep | None:
-    """Which parts of an answer are matches; None where all are. `partial`: the answer may hold partial matches."""
+def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> MatchTest | None:
+    """The test that a part of a result must pass; None where all pass. `partial`: the result may hold partial
+    matches."""
     number = query.mpn or query.mpn_or_sku
     if exact_only and WILDCARD not in (number or ""):
         return _equal(query)
@@ -61,27 +62,27 @@ def is_ranked(number: str, exact_only: bool) -> bool:
     return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
 
 
-def narrow(query: PartsMatchQuery, found: OperationResult, keep: Keep | None) -> Narrowed:
+def filter_ranked(query: PartsMatchQuery, found: OperationResult, keep: MatchTest | None) -> FilteredMatches:
     """The matches among what was found, which come first in it, and how many there are in all."""
     if keep is None:
-        return Narrowed(found.parts, found.hits, certain=True)
+        return FilteredMatches(found.parts, found.hits, certain=True)
     kept = [part for part, aka in found.with_alternate_mpns() if keep(part, aka)]
     if len(kept) < len(found.parts):
-        return Narrowed(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
+        return FilteredMatches(kept, query.start + len(kept), certain=bool(kept) or query.start == 0)
     whole = query.start + len(kept) >= found.hits and (bool(kept) or not found.hits)
-    return Narrowed(kept, found.hits, certain=whole)
+    return FilteredMatches(kept, found.hits, certain=whole)
 
 
-def pick(query: PartsMatchQuery, found: OperationResult, keep: Keep | None) -> Narrowed:
-    """The asked for page of the matches among candidates; there are at least so many."""
+def filter_candidates(query: PartsMatchQuery, found: OperationResult, keep: MatchTest | None) -> FilteredMatches:
+    """The requested page of the matches among candidates; `hits` is the least that there are."""
     kept = [part for part, aka in found.with_alternate_mpns() if keep is None or keep(part, aka)]
-    return Narrowed(kept[query.start : query.start + query.limit], len(kept), certain=True)
+    return FilteredMatches(kept[query.start : query.start + query.limit], len(kept), certain=True)
 
 
-def _equal(query: PartsMatchQuery) -> Keep | None:
+def _equal(query: PartsMatchQuery) -> MatchTest | None:
     """Each number that is asked for, to the letter."""
     mpn, sku, either = query.mpn, query.sku, query.mpn_or_sku
-    tests: list[Keep] = []
+    tests: list[MatchTest] = []
     if mpn:
         tests.append(lambda part, aka: mpn in (part.mpn, aka))
     if sku:
@@ -92,10 +93,10 @@ def _equal(query: PartsMatchQuery) -> Keep | None:
 
 
 def _has_sku(part: Any, sku: str) -> bool:
-    return any(offer.sku == sku for seller in _everybody(part) for offer in seller.offers)
+    return any(offer.sku == sku for seller in _all_sellers(part) for offer in seller.offers)
 
 
-def _like(pattern: str, exact_only: bool) -> Keep:
+def _like(pattern: str, exact_only: bool) -> MatchTest:
     prepare = str if exact_only else normalise
     matches = wildcards.matcher(WILDCARD.join(map(prepare, pattern.split(WILDCARD))))
     return lambda part, aka: matches(prepare(part.mpn)) or bool(aka and matches(prepare(aka)))

@@ -1,6 +1,6 @@
 """v3's facets, stats and spec_drilldown from the service's aggregations (contract v3-rest.md §3.6, graphql.md §1.2).
 
-Counts are the service's; what it does not compute (missing, mean, stddev) is null (docs/reference/v3-surface.md).
+Counts are the upstream's; what it does not compute (missing, mean, stddev) is null (docs/reference/v3-surface.md).
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from th
 
 
 class SearchDetails(NamedTuple):
-    """What a search's reply says beside the parts: their snippets, and v3's counts."""
+    """Details of a search beside its parts: their snippets, and v3's facets, stats and spec metadata."""
 
     snippets: list[str]
     hits: int
@@ -40,7 +40,7 @@ class SearchDetails(NamedTuple):
 
 
 class AggregationRequest(NamedTuple):
-    """What one operation is to count: aggregations by name, and the shortnames of specs; of those in `filtered` only
+    """Aggregations that one operation requests, by name, and the shortnames of specs; of those in `filtered` only
     what they are."""
 
     aggregations: frozenset[str]
@@ -57,7 +57,7 @@ class AggregationRequest(NamedTuple):
             found |= {"attributes": list(self.shortnames), "selection": selection}
         return found | ({"filtered": list(self.filtered)} if self.filtered else {})
 
-    def describing(self, shortnames: Iterable[str]) -> "AggregationRequest":
+    def with_described(self, shortnames: Iterable[str]) -> "AggregationRequest":
         """The same with what these specs are, if that is not told by their counts."""
         filtered = tuple(dict.fromkeys(each for each in shortnames if each not in self.shortnames))
         return self._replace(aggregations=self.aggregations | {"specKinds"}, filtered=filtered) if filtered else self

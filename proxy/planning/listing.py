@@ -1,8 +1,8 @@
-"""Brands, sellers and categories, searched here: the service lists them whole and free of charge, but has no search.
+"""Searchable lists of brands, sellers and categories: the upstream returns them whole and free of charge, unsearched.
 
 A listing is built once from the service's records and never changes; the directory replaces it when it gets old.
 Words match from their beginning, aliases count too, `*` stands for anything (contract v3-rest.md §1.1). Everything is
-indexed, and a search yields between its slices, so that a long list keeps nobody waiting.
+indexed, and a search yields between its slices, so that a long list delays no other request.
 """
 
 from collections import defaultdict
@@ -84,8 +84,8 @@ class Listing:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
         masks = yield from self._masks([each.condition for each in asked.every])
-        filtered = _Filtered(list_index.mask(ordered), masks)
-        passing = filtered.but(None)
+        filtered = _FilterMasks(list_index.mask(ordered), masks)
+        passing = filtered.excluding(None)
         fields, stats = yield from self._counts(request, filtered)
         queries = yield from self._queries(asked.counted, passing)
         hits = yield from self._sorted(ordered, passing, request.sortby)
@@ -118,22 +118,22 @@ class Listing:
         """The field of each condition with the mask of what meets it."""
         found = []
         for each in conditions:
-            mask = yield from self._column(each.field).passing(self._of_today(each))
+            mask = yield from self._column(each.field).passing(self._with_current_uids(each))
             found.append((each.field, mask))
         return found
 
     def _counts(
-        self, request: model.SearchRequest, filtered: "_Filtered"
+        self, request: model.SearchRequest, filtered: "_FilterMasks"
     ) -> Slices[tuple[dict[str, Any], dict[str, Any]]]:
         """The facets and the stats."""
         fields, stats = {}, {}
         for facet in request.facets:
             if facet.include:
-                objects = filtered.but(facet.field if facet.exclude_filter else None)
+                objects = filtered.excluding(facet.field if facet.exclude_filter else None)
                 fields[facet.field] = self._column(facet.field).facet(facet, objects)
                 yield
         for name, apart in request.stats:
-            stats[name] = self._column(name).stats(name, filtered.but(name if apart else None))
+            stats[name] = self._column(name).stats(name, filtered.excluding(name if apart else None))
             yield
         return fields, stats
 
@@ -142,7 +142,7 @@ class Listing:
         found = {}
         for text, conditions in counted.items():
             masks = yield from self._masks(conditions)
-            found[text] = {"count": _Filtered(passing, masks).but(None).bit_count()}
+            found[text] = {"count": _FilterMasks(passing, masks).excluding(None).bit_count()}
         return found
 
     def _sorted(self, ordered: list[int], passing: int, sortby: str) -> Slices[list[int]]:
@@ -158,7 +158,7 @@ class Listing:
         return hits
 
     def _unknown(self, filters: Iterable[search_support.FilterCondition]) -> Iterator[str]:
-        """Values that are to be uids and that no object has."""
+        """Filter values that should be uids and that no object has."""
         for each in filters:
             if each.condition.field in UIDS:
                 yield from (
@@ -167,13 +167,13 @@ class Listing:
                     if value not in self._by_uid and wildcards.ANY not in value
                 )
 
-    def _of_today(self, condition: Condition) -> Condition:
+    def _with_current_uids(self, condition: Condition) -> Condition:
         """The condition with the uids that are sent in place of older ones."""
         if condition.field not in UIDS:
             return condition
-        return condition._replace(values=tuple(map(self._sent, condition.values)))
+        return condition._replace(values=tuple(map(self._current_uid, condition.values)))
 
-    def _sent(self, uid: str) -> str:
+    def _current_uid(self, uid: str) -> str:
         entry = self._by_uid.get(uid)
         return uid if entry is None else str(entry.v3["uid"])
 
@@ -210,13 +210,13 @@ def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.casefold() for name in names))
 
 
-class _Filtered(NamedTuple):
+class _FilterMasks(NamedTuple):
     """The mask of what is found, and the field of each condition with the mask of what meets it."""
 
     found: int
     masks: list[tuple[str, int]]
 
-    def but(self, field: str | None) -> int:
+    def excluding(self, field: str | None) -> int:
         """The mask of what meets all conditions but those on a field."""
         found = self.found
         for name, mask in self.masks:

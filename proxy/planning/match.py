@@ -1,8 +1,8 @@
-"""parts/match as GraphQL: which query goes to which operation, and whose answer is whose.
+"""Execution plan of parts/match: which query becomes part of which operation, and which result belongs to which query.
 
 One query for a single part number goes to supSearchMpn (a setting says supMultiMatch instead), one with wildcards
-always; `q` goes to supSearch; everything else goes together to supMultiMatch, at most 100 parts a request
-(contract graphql.md §2.1). Where the service does not rank matches first, they are looked for among candidates.
+always; `q` goes to supSearch; everything else is batched into supMultiMatch, at most 100 parts a request
+(contract graphql.md §2.1). Where the upstream does not rank matches first, they are filtered from candidates.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one projection."""
+    """Documents of one projection."""
 
     multi_match: Document
     search_mpn: Document
@@ -32,8 +32,8 @@ class Documents:
 
 
 class MatchPlan:
-    """One request's way: `operations` first, then `count_operations(results)` for what only a count can tell, then
-    `results`."""
+    """Execution plan of one request: `operations` first, then `count_operations(results)` for what only a count can
+    tell, then `results`."""
 
     def __init__(
         self, request: PartsMatchRequest, documents: Documents, market: MappingContext, single: SingleQuery
@@ -47,7 +47,7 @@ class MatchPlan:
         self.operations = list(self._plan())
 
     def count_operations(self, found: dict[int, OperationResult]) -> list[PlannedOperation]:
-        """Asks for the hits that a page of partial matches leaves open: one at most, and it returns no parts."""
+        """Operations that count the hits which a page of partial matches leaves open: one at most, without parts."""
         return [
             self._multi(self._documents.count, ((position, self._request.queries[position], 0),))
             for position, answer in found.items()
@@ -108,10 +108,12 @@ class MatchPlan:
             return True  # no operation counts matches of a pattern
         return self._narrow(position, answer).certain
 
-    def _narrow(self, position: int, answer: OperationResult) -> exact_match.Narrowed:
+    def _narrow(self, position: int, answer: OperationResult) -> exact_match.FilteredMatches:
         query = self._request.queries[position]
-        keep = exact_match.keeper(query, self._request.exact_only, position in self._partial)
-        return (exact_match.pick if position in self._unranked else exact_match.narrow)(query, answer, keep)
+        keep = exact_match.match_test(query, self._request.exact_only, position in self._partial)
+        return (exact_match.filter_candidates if position in self._unranked else exact_match.filter_ranked)(
+            query, answer, keep
+        )
 
     def _result(
         self, position: int, found: dict[int, OperationResult], counted: dict[int, OperationResult]
@@ -146,7 +148,7 @@ def chunks(
 
 
 def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
-    """A SupPartMatchQuery (contract graphql.md §1.3). References are ours to leave out: answers come in order."""
+    """A SupPartMatchQuery (contract graphql.md §1.3). References are not needed: results come in order."""
     named = {
         "mpn": query.mpn,
         "sku": query.sku,
@@ -158,7 +160,7 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
 
 
 def read_multi_match(data: Any) -> list[OperationResult]:
-    """What each query found."""
+    """Results of a supMultiMatch, one per query."""
     return [
         OperationResult(getattr(match, "parts", []), max(match.hits, 0), match.error) for match in data.supMultiMatch
     ]

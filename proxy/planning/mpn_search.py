@@ -1,4 +1,4 @@
-"""parts/search filtered by part number: the service has no such filter, but supMultiMatch finds parts by number.
+"""Execution plan of a parts/search filtered by part number, which supSearch cannot do: a supMultiMatch.
 
 It ignores punctuation and case, v3's filter did not: the parts whose number is the same to the letter are picked from
 what it finds. Other filters go with it as options. It can neither count nor sort; a number that fits more parts than

@@ -1,6 +1,6 @@
 """GraphQL operations as values: a document that is fixed, variables that carry everything a client sent.
 
-Made by the planners of this room, asked by upstream. Documents hold names from mapping files only (decision 2).
+Planned by this package, executed by upstream. Documents hold names from mapping files only (decision 2).
 """
 
 import types
@@ -13,7 +13,7 @@ from proxy import errors, model
 
 
 class OperationResult(msgspec.Struct, frozen=True):
-    """What the service answered to one query: part records, all hits, its own error.
+    """Result of one query in an operation: part records, total hits, its own error.
 
     `alternate_mpns` are the alternate MPNs that were hit, `result_set` the result set where more of it is read,
     `failure` is why the service was not, or not rightly, asked at all.
@@ -32,7 +32,7 @@ class OperationResult(msgspec.Struct, frozen=True):
 
 
 class QueryResult(NamedTuple):
-    """What became of one query of a v3 request: part records, all hits, an error in words; `failure` as in
+    """Result of one query of a v3 request: part records, total hits, an error message; `failure` as in
     OperationResult, and `details` of a search beside its parts.
     """
 
@@ -44,7 +44,7 @@ class QueryResult(NamedTuple):
 
 
 class EncodedOperation(msgspec.Struct, frozen=True):
-    """One GraphQL request. `payload` is its JSON body, `parts_max` what it can cost at worst."""
+    """GraphQL request, encoded. `payload` is its JSON body, `parts_max` the most parts that it can cost."""
 
     name: str
     payload: bytes
@@ -53,7 +53,7 @@ class EncodedOperation(msgspec.Struct, frozen=True):
 
 
 class PlannedOperation(msgspec.Struct, frozen=True):
-    """Queries for one document: its variables, the most parts it can cost, how its data reads, and the queries it
+    """Document with variables: the most parts that it can cost, the reader of its data, and the queries that it
     answers by their position in the request.
     """
 
@@ -65,12 +65,12 @@ class PlannedOperation(msgspec.Struct, frozen=True):
 
     @property
     def operation(self) -> EncodedOperation:
-        """What is sent."""
+        """The request to send."""
         return self.document.operation(self.variables, self.parts_max)
 
     @property
     def batch_key(self) -> "Document | None":
-        """What queries must have in common to go out together; None for those that go alone."""
+        """Equal for operations that can be merged into one request; None for those that cannot."""
         return self.document if self.document.batchable else None
 
     def merged(self, others: "Sequence[PlannedOperation]") -> "PlannedOperation":
@@ -88,7 +88,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
 
 
 class FieldError(NamedTuple):
-    """Stands for what the service nulled, and why."""
+    """Takes the place of data that the upstream set to null, with the reason (a GraphQL field error)."""
 
     message: str
 
@@ -97,7 +97,7 @@ ErrorMarker = Callable[[Any, list[model.GraphQLError]], Any]
 
 
 class Document:
-    """A GraphQL document and the decoder of its answers. Made at start, and once for every new projection.
+    """GraphQL document with the decoder of its responses. Made at start, and once for every new projection.
 
     `mark_errors` is handed data that has errors beside it: it puts FieldError where something was nulled, or gives None
     where nothing is left. Queries of several callers can go out in one request where `list_variable` names the
@@ -130,7 +130,7 @@ class Document:
         self._decode = decode if mark_errors is None else _marking_errors(decode, mark_errors)
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> EncodedOperation:
-        """The document with its variables."""
+        """Encode the document with its variables."""
         return EncodedOperation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
 
     def aliased(self, number: int) -> "Document":
@@ -144,7 +144,7 @@ class Document:
 
 
 def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) -> Callable[[bytes], Any]:
-    """The decoder, for answers of which a part may be of no use."""
+    """The decoder, for responses of which a part can be null beside errors."""
 
     def decoded(body: bytes) -> Any:
         answer = decode(body)
@@ -156,7 +156,7 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
 
 
 def _read_aliases(operation: PlannedOperation) -> Callable[[Any], list[OperationResult]]:
-    """Each alias' value in the shape that the lone document's data has."""
+    """The reader of a document with aliases: each value is read as the data of the document without them."""
     name, alone = operation.document.name, types.SimpleNamespace
 
     def read(data: dict[str, Any]) -> list[OperationResult]:

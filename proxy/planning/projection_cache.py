@@ -1,6 +1,6 @@
-"""The documents and mappers of every projection that was asked for, compiled once each.
+"""Cache of documents and mapping functions by projection, compiled on first use.
 
-Clients ask for few projections and repeat them; a bounded number is kept. The pipeline is the only user.
+Clients use few projections and repeat them; the least recently used are evicted.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,28 +25,28 @@ T = TypeVar("T")
 
 
 class CompiledMatch(NamedTuple):
-    """What parts/match needs in one projection."""
+    """Documents and mapping of parts/match in one projection."""
 
     documents: match.Documents
     part: compiler.CompiledObject
 
 
 class CompiledParts(NamedTuple):
-    """What parts by uid, or a search page, need in one projection."""
+    """Document and mapping of parts by uid, or of a search page, in one projection."""
 
     document: Document
     part: compiler.CompiledObject
 
 
 class ListDefinition(NamedTuple):
-    """How one list is fetched, and built from the answer's data: specs become tables that know them."""
+    """How one list is fetched and built from the response's data; the list of specs becomes tables that hold them."""
 
     document: Document
     build: Callable[[Any], Listing | Tables]
 
 
 class ProjectionCache:
-    """Compiles on first use. Not for use by several threads."""
+    """Compiles on first use. Not thread-safe."""
 
     def __init__(self, mappings: loader.Mappings) -> None:
         self._mappings = mappings
@@ -54,7 +54,8 @@ class ProjectionCache:
         self._count = documents.multi_match(None)
 
     def check(self, features: Iterable[str]) -> None:
-        """Compile everything that can be asked for. Raises MappingError, naming file and line of a mistake."""
+        """Compile the projection with every field and feature, which checks all rules. Raises MappingError, naming file
+        and line of a mistake."""
         rules = self._mappings.rules
         every = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
         self._compile_match(every, skus=True)
@@ -67,27 +68,27 @@ class ProjectionCache:
     def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
         """Documents and mapper for parts in this projection. `skus`: matching looks at SKUs, whatever the projection
         hides."""
-        return self._known(("match", projection, skus), lambda: self._compile_match(projection, skus))
+        return self._cached(("match", projection, skus), lambda: self._compile_match(projection, skus))
 
     def parts(self, projection: Projection) -> CompiledParts:
         """Parts by uid."""
-        return self._known(("parts", projection), lambda: self._compile_parts(projection))
+        return self._cached(("parts", projection), lambda: self._compile_parts(projection))
 
     def page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
         """A search's page with some aggregations."""
-        return self._known(("page", projection, counted), lambda: self._compile_page(projection, counted))
+        return self._cached(("page", projection, counted), lambda: self._compile_page(projection, counted))
 
     def numbered(self, projection: Projection) -> CompiledParts:
         """A search's page of parts that are found by number."""
-        return self._known(("numbered", projection), lambda: self._compile_numbered(projection))
+        return self._cached(("numbered", projection), lambda: self._compile_numbered(projection))
 
     def count(self, counted: frozenset[str]) -> Document:
         """A search for its hits and some aggregations alone."""
-        return self._known(("count", counted), lambda: documents.count(counted))
+        return self._cached(("count", counted), lambda: documents.count(counted))
 
     def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
         """A brand, seller or category."""
-        return self._known((name, projection), lambda: compiler.compile_object(self._mappings, name, projection))
+        return self._cached((name, projection), lambda: compiler.compile_object(self._mappings, name, projection))
 
     def list_definitions(self) -> dict[str, ListDefinition]:
         """How the lists of all brands, sellers, categories and attributes are fetched and built."""
@@ -95,7 +96,7 @@ class ProjectionCache:
             ATTRIBUTES: self._attributes()
         }
 
-    def _known(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+    def _cached(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         try:
             known: T = self._projections[key]
         except KeyError:

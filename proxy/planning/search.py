@@ -1,5 +1,5 @@
-"""parts/search as GraphQL: one supSearch for the page and its counts, one more without parts for each count that has
-another set of filters (a facet query, or a facet that leaves its own filter out of account).
+"""Execution plan of parts/search: one supSearch for the page and its counts, one more without parts for each count that
+has another set of filters (a facet query, or a facet that leaves its own filter out of account).
 """
 
 from collections.abc import Iterator
@@ -14,23 +14,21 @@ from proxy.planning.lucene import Condition
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 
-NOTHING = OperationResult(
-    [], 0, result_set=SimpleNamespace(hits=0)
-)  # what stands for the answer to what need not be asked
+NOTHING = OperationResult([], 0, result_set=SimpleNamespace(hits=0))  # the result of an operation that is not needed
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What one operation counts, under which criteria."""
+class CountGroup:
+    """Counts of one operation, and the filters that they are made under."""
 
-    criteria: search_filters.SearchFilters
+    filters: search_filters.SearchFilters
     facets: tuple[FacetField, ...] = ()
     stats: tuple[str, ...] = ()
     drilldown: Drilldown | None = None
 
 
 class SearchPlan:
-    """One request's way: `counted` are the operations with aggregations, the one with the page first."""
+    """Execution plan of one request: `counted` are the operations with aggregations, the one with the page first."""
 
     def __init__(
         self,
@@ -53,14 +51,14 @@ class SearchPlan:
         # Of specs that are counted by name the service does not tell those that it suggests: these go apart then.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
         self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
-        self.counted = [self._together(), *self._apart()]
+        self.counted = [self._page_counts(), *self._separate_counts()]
         first, *rest = [
             facets.request(tables, each.facets, each.stats, each.drilldown is not None, features)
             for each in self.counted
         ]
         self._filtered = [each.field for each in self._conditions if spec_fields.source(tables, each.field)]
         described = self._filtered if "TECH_SPECS" in features else []
-        self.wanted = [first.describing(spec_fields.shortnames(tables, described)), *rest]
+        self.wanted = [first.with_described(spec_fields.shortnames(tables, described)), *rest]
         self._queried = [
             search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
         ]
@@ -80,13 +78,13 @@ class SearchPlan:
         self, page: Document, counting: list[Document], hits: Document, context: MappingContext
     ) -> list[PlannedOperation]:
         """The page first, then what is counted apart, then the hits of facet queries; only the page returns parts.
-        What surely finds nothing is not asked."""
+        An operation that cannot find anything is left out."""
         request = self._request
         market = {"q": request.q, "country": context.country, "currency": context.currency}
         first = {**market, "start": request.start, "limit": request.limit, **self._sorting}
         rest = {**market, "start": 0, "limit": 0}
         asked = [
-            (document, {**shown, **wanted.variables()}, each.criteria)
+            (document, {**shown, **wanted.variables()}, each.filters)
             for document, shown, wanted, each in zip(
                 [page, *counting], [first, *[rest] * len(counting)], self.wanted, self.counted, strict=True
             )
@@ -132,7 +130,7 @@ class SearchPlan:
         )
         return searched.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
-    def _together(self) -> Counted:
+    def _page_counts(self) -> CountGroup:
         """What is counted under the request's own criteria."""
         request = self._request
         counted = tuple(
@@ -140,21 +138,21 @@ class SearchPlan:
         )
         stats = tuple(field for field, excluding in request.stats if not self._is_apart(field, excluding))
         drilldown = None if self._names_specs else _drilldown(request, excluding=False)
-        return Counted(search_filters.translate(self._tables, self._conditions), counted, stats, drilldown)
+        return CountGroup(search_filters.translate(self._tables, self._conditions), counted, stats, drilldown)
 
-    def _apart(self) -> Iterator[Counted]:
+    def _separate_counts(self) -> Iterator[CountGroup]:
         """What leaves its own filters out of account (`exclude_filter`), or cannot be counted beside the others."""
         if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
-            yield Counted(search_filters.translate(self._tables, self._conditions), drilldown=drilldown)
+            yield CountGroup(search_filters.translate(self._tables, self._conditions), drilldown=drilldown)
         for facet in self._request.facets:
             if facet.include and self._is_apart(facet.field, facet.exclude_filter):
-                yield Counted(self._alone(facet.field, facet.exclude_filter), facets=(facet,))
+                yield CountGroup(self._alone(facet.field, facet.exclude_filter), facets=(facet,))
         for name, excluding in self._request.stats:
             if self._is_apart(name, excluding):
-                yield Counted(self._alone(name, excluding), stats=(name,))
+                yield CountGroup(self._alone(name, excluding), stats=(name,))
         if drilldown := _drilldown(self._request, excluding=True):
             others = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
-            yield Counted(search_filters.translate(self._tables, others), drilldown=drilldown)
+            yield CountGroup(search_filters.translate(self._tables, others), drilldown=drilldown)
 
     def _is_apart(self, field: str, excluding: bool) -> bool:
         """Whether a field is counted under criteria of its own: without its filter, or among some parts only."""

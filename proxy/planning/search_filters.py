@@ -1,6 +1,6 @@
-"""v3's filters and sort orders in the service's words (contract graphql.md §2.4), by the tables of mappings/.
+"""v3's filters and sort orders as variables of a search (contract graphql.md §2.4), by the tables of mappings/.
 
-What cannot be said there is refused with a message that lists what can; nothing is silently left out.
+What the upstream cannot express is refused with a message that lists what it can; no filter is silently dropped.
 """
 
 import math
@@ -22,7 +22,7 @@ ID = re.compile(r"0|[1-9][0-9]*")  # the service's; anything else it takes for a
 
 
 class UnknownSpec(errors.BadRequest):
-    """A spec that the tables do not hold; the service may have it all the same."""
+    """A spec that the tables do not hold; the upstream may have it nevertheless."""
 
 
 class SearchFilters(NamedTuple):
@@ -34,7 +34,7 @@ class SearchFilters(NamedTuple):
 
     @property
     def finds_nothing(self) -> bool:
-        """Whether it is known that no part meets them, so that nobody need be asked."""
+        """Whether it is known that no part meets them, so that no request is needed."""
         return not all(self.filters.values())
 
     def variables(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Which counts and sort keys of a parts search have no source upstream: served empty or ignored, and named.
+"""Support of a parts search by the upstream: counts without a source are served empty, sort keys ignored, both named.
 
-A field that v3 never had is a 400. So is every filter that the service cannot apply: without it the result would be
-untrue. A count or an order is beside the result, so a v3 field without a source does not refuse the search.
+A field that v3 never had is a 400. So is every filter that the upstream cannot apply: without it the result would be
+wrong. A count or an order does not change which parts are found, so a v3 field without a source is no error there.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ ANY = "*"
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a text is wholly what the pattern says."""
+    """Compile a pattern to a test of whole texts."""
     first, *rest = pattern.split(ANY)
     if not rest:
         return lambda text: text == pattern

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-LAYERS = "Rooms import only what is below them"
+LAYERS = "Packages import only from lower layers"
 SANDBOX = "Only cli starts the sandbox"
-DESCRIPTION = "What answers v3 does not know what describes it"
-PURE = "The pure rooms do no I/O"
+DESCRIPTION = "Serving v3 does not depend on its description"
+PURE = "Pure packages do no I/O"
 JUDGING = "Judging does no I/O"
 INDEPENDENT = "Judging does not use the mappings under test"
 COMPARISON = "Layers of the comparison"
 REDIS = "Only stores.redis knows redis"
 BACKENDS = "Store backends don't know each other"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
-OLD_SERVICE = "The old v3 service is a witness of its own"
+OLD_SERVICE = "The legacy v3 service is independent of GraphQL"
 
 OFFENCES = [
     ("kit", "import proxy.errors", LAYERS),
@@ -37,7 +37,7 @@ OFFENCES = [
     ("web", "import proxy.workers", LAYERS),
     ("sandbox", "import proxy.mapping", LAYERS),
     ("sandbox.catalog", "import proxy.model", LAYERS),
-    ("newroom", "", LAYERS),
+    ("newpackage", "", LAYERS),
     ("web", "import proxy.sandbox", SANDBOX),
     ("workers", "import proxy.sandbox", SANDBOX),
     ("web.v3", "from proxy.web.v3 import description", DESCRIPTION),
@@ -139,7 +139,7 @@ def test_the_redis_store_may_know_redis_and_be_used_by_others(skeleton: Any) -> 
 
 
 @pytest.mark.parametrize("module,line,wall", OFFENCES)
-def test_an_import_across_a_wall_breaks_the_contract(skeleton: Any, module: Any, line: Any, wall: Any) -> None:
+def test_an_import_across_a_boundary_breaks_the_contract(skeleton: Any, module: Any, line: Any, wall: Any) -> None:
     _write(skeleton, module, line)
     done = _lint(skeleton)
     assert done.returncode == 1

@@ -18,7 +18,7 @@ def part(mpn: str, *skus: str) -> Any:
 
 
 def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any, aka: str | None = None) -> bool:
-    keep = exact_match.keeper(PartsMatchQuery(**query), exact_only, partial)
+    keep = exact_match.match_test(PartsMatchQuery(**query), exact_only, partial)
     return keep is None or keep(candidate, aka)
 
 
@@ -70,12 +70,12 @@ def test_exact_only_of_a_sku_and_of_several_numbers_looks_at_each() -> None:
 @pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
 @pytest.mark.parametrize("exact_only", [False, True])
 def test_what_names_no_number_is_believed(query: dict[str, Any], exact_only: bool) -> None:
-    assert exact_match.keeper(PartsMatchQuery(**query), exact_only, False) is None
+    assert exact_match.match_test(PartsMatchQuery(**query), exact_only, False) is None
 
 
 def test_an_answer_without_partial_matches_is_believed_unless_exact_only() -> None:
-    assert exact_match.keeper(PartsMatchQuery(mpn="A"), False, False) is None
-    assert exact_match.keeper(PartsMatchQuery(mpn="A"), True, False) is not None
+    assert exact_match.match_test(PartsMatchQuery(mpn="A"), False, False) is None
+    assert exact_match.match_test(PartsMatchQuery(mpn="A"), True, False) is not None
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_hits_are_honest(
     mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
-    keep = exact_match.keeper(query, False, True)
-    narrowed = exact_match.narrow(query, OperationResult([part(mpn) for mpn in mpns], hits), keep)
+    keep = exact_match.match_test(query, False, True)
+    narrowed = exact_match.filter_ranked(query, OperationResult([part(mpn) for mpn in mpns], hits), keep)
     assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
 
 
 def test_without_a_keeper_everything_stays() -> None:
     query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7)
-    assert exact_match.narrow(query, found, None) == (found.parts, 7, True)
+    assert exact_match.filter_ranked(query, found, None) == (found.parts, 7, True)
 
 
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)

@@ -62,7 +62,7 @@ class AdmUser(NamedTuple):
 
 
 class AdmOrganization(NamedTuple):
-    """An organisation. Whoever asks is in one only, so it is the default one; nobody is invited, users are made."""
+    """An organisation. A user is in one only, so it is the default one; there are no invitations."""
 
     users: list[AdmUser]
     invitations: tuple[()]
@@ -74,20 +74,20 @@ class AdmOrganization(NamedTuple):
 
 
 def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
-    """The one of the user, or of the application where no user asks. Empty once it is gone."""
-    found = info.context.user_directory.organisation(_own(info))
+    """The organisation of the user, or of the application without a user; empty if it was deleted."""
+    found = info.context.user_directory.organisation(_organisation_id(info))
     return [] if found is None else [_organization(found, info)]
 
 
 def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
     """The application with this id (a GUID, in either case of letters) of the same organisation, or null."""
-    found = (one for one in _applications(_own(info), info) if one.application_id.lower() == id.lower())
+    found = (one for one in _applications(_organisation_id(info), info) if one.application_id.lower() == id.lower())
     account = next(found, None)
     return None if account is None else _application(account, info)
 
 
-def _own(info: context.Info) -> str:
-    """The id of the organisation of whoever asks; empty where there is none."""
+def _organisation_id(info: context.Info) -> str:
+    """The id of the caller's organisation; empty if there is none."""
     if info.context.user is not None:
         user = info.context.user_directory.by_id(info.context.user)
         return user.organisation if user else ""
@@ -106,13 +106,13 @@ def _organization(found: user_directory.Organisation, info: context.Info) -> Adm
         [_application(account, info) for account in _applications(found.id, info)],
         True,
         found.name,
-        _moment(found.created, info),
+        _created_date(found.created, info),
         found.id,
     )
 
 
 def _user(user: user_directory.SandboxUser, info: context.Info) -> AdmUser:
-    return AdmUser(user.email, user.given_name, user.family_name, _moment(user.created, info), user.id)
+    return AdmUser(user.email, user.given_name, user.family_name, _created_date(user.created, info), user.id)
 
 
 def _application(account: applications.SandboxApplication, info: context.Info) -> AdmApplication:
@@ -126,13 +126,13 @@ def _application(account: applications.SandboxApplication, info: context.Info) -
         account.name,
         account.description,
         account.deleted,
-        _moment(account.created, info),
+        _created_date(account.created, info),
         id_,
     )
 
 
-def _moment(created: float | None, info: context.Info) -> str:
-    """What has no time of its own came with the sandbox."""
+def _created_date(created: float | None, info: context.Info) -> str:
+    """RFC 3339 text; the start of the sandbox for default users and applications, which have no creation time."""
     seconds = info.context.started if created is None else created
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -1,5 +1,4 @@
-"""What a search says about all of its hits: counts by maker, seller, category, stock, CAD models and
-values."""
+"""Aggregations of a search over all of its hits: by maker, seller, category, stock, CAD models and spec value."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from proxy.sandbox.graphql.resolvers import parts
 
 @dataclass(frozen=True, slots=True)
 class SupCompanyBucket:
-    """A company and its hits."""
+    """Hits of a company."""
 
     company: records.Company
     count: int
@@ -23,7 +22,7 @@ class SupCompanyBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupCategoryBucket:
-    """A category and its hits."""
+    """Hits of a category."""
 
     category: records.Category
     count: int
@@ -31,7 +30,7 @@ class SupCategoryBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupCadBucket:
-    """A state of CAD models and its hits."""
+    """Hits with a state of CAD models."""
 
     cad_state: str
     count: int
@@ -39,7 +38,7 @@ class SupCadBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupLevelBucket:
-    """A level of CAD models and its hits."""
+    """Hits with a level of CAD models."""
 
     level: int
     display_name: str
@@ -48,7 +47,7 @@ class SupLevelBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupInStockBucket:
-    """Stock or none, and its hits."""
+    """Hits with or without stock."""
 
     is_in_stock: bool
     count: int
@@ -56,7 +55,7 @@ class SupInStockBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupSpecBucket:
-    """A value and its hits."""
+    """Hits with a spec value."""
 
     display_value: str
     float_value: float | None
@@ -65,7 +64,7 @@ class SupSpecBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupSpecAgg:
-    """The values of one attribute; the ends of their range are None for text."""
+    """Hits by value of one attribute; minimum and maximum are None for text."""
 
     attribute: records.CatalogAttribute
     buckets: list[SupSpecBucket]
@@ -79,7 +78,7 @@ class SupSpecAgg:
 
 @dataclass(frozen=True, slots=True)
 class SupAttributeGroup:
-    """Attributes shown together."""
+    """A group of attributes."""
 
     name: str
     attributes: list[records.CatalogAttribute]
@@ -87,7 +86,7 @@ class SupAttributeGroup:
 
 @dataclass(frozen=True, slots=True)
 class SupAppliedFilter:
-    """A filter of the search."""
+    """A filter that the search applied."""
 
     shortname: str
     name: str
@@ -95,8 +94,8 @@ class SupAppliedFilter:
     display_values: list[str]
 
 
-# Attributes are gathered from this many of the best hits; the rest rarely adds one.
-LOOKED_AT = 100
+# Attributes are taken from this many of the best hits; the rest rarely adds one.
+SAMPLED_HITS = 100
 SUGGESTED = 8
 SUGGESTED_CATEGORIES = 5
 CAD_LEVELS = {"none": 0, "symbol_footprint": 1, "symbol_footprint_3d": 2}
@@ -114,7 +113,7 @@ _Counted = TypeVar("_Counted")
 def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[records.CatalogAttribute]:
     """Attributes that the best hits have values for, most frequent first."""
     counted: Counter[records.CatalogAttribute] = Counter()
-    for id_ in hits.page(0, LOOKED_AT):
+    for id_ in hits.page(0, SAMPLED_HITS):
         part = info.context.catalog.part(id_)
         counted.update(spec.attribute for spec in part.specs) if part else None
     return [attribute for attribute, _ in counted.most_common()]
@@ -144,7 +143,7 @@ def first(counted: Iterable[_Counted], size: int) -> list[_Counted]:
 
 
 def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
-    """The most frequent categories, unless the search is inside of one already."""
+    """The most frequent categories, unless the search is filtered by one."""
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
 
 
@@ -154,7 +153,7 @@ def cad(result: views.SupPartResultSet, info: context.Info) -> list[SupCadBucket
 
 
 def cad_levels(result: views.SupPartResultSet, info: context.Info) -> list[SupLevelBucket]:
-    """The same as numbers: the contract names the fields and not the levels."""
+    """Hits by level of CAD models. The levels are our choice: the contract has only the fields."""
     found = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
     return [SupLevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(found)]
 
@@ -175,7 +174,7 @@ def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[reco
 
 
 def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> list[SupAttributeGroup]:
-    """The same by group."""
+    """The attributes of the best hits, by group."""
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.hits, info):
         groups.setdefault(attribute.group, []).append(attribute)
@@ -189,7 +188,7 @@ def specs(
     attributeSelection: str,  # noqa: N803
     size: int,
 ) -> list[SupSpecAgg]:
-    """Hits by value, for the attributes named and those that the selection adds."""
+    """Hits by value, for the named attributes and those that the selection adds."""
     added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
     more = [attribute.shortname for attribute in added(result, info)] if added else []
     try:
@@ -227,7 +226,7 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
 
 
 def applied_filters(result: views.SupPartResultSet, info: context.Info) -> list[SupAppliedFilter]:
-    """The filters as they were given, with names for people."""
+    """The filters of the search, with display names."""
     attributes = {one.shortname: one.name for one in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [

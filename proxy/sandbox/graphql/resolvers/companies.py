@@ -1,5 +1,4 @@
-"""Makers, sellers, categories and attributes: the lists that are free of charge (contract graphql.md
-§1.1)."""
+"""Makers, sellers, categories and attributes: the lists that are not billed (contract graphql.md §1.1)."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -31,8 +30,8 @@ def manufacturers(
     slugs: list[str] | None = None,
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
-    """Makers; a part counts as active unless it is at the end of its life."""
-    found = named(info.context.catalog.manufacturers(), ids, slugs)
+    """Makers. A part is active unless it is at the end of its life."""
+    found = select(info.context.catalog.manufacturers(), ids, slugs)
     least = minNumberOfActiveParts or 0
     if least <= 0:
         return found
@@ -53,13 +52,13 @@ def sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
     """Sellers."""
-    return named(info.context.catalog.sellers(), ids, slugs)
+    return select(info.context.catalog.sellers(), ids, slugs)
 
 
-def named(
+def select(
     companies: Iterable[records.Company], ids: list[str] | None, slugs: list[str] | None
 ) -> list[records.Company]:
-    """Those with one of the ids or one of the slugs; all where neither is given."""
+    """The companies with one of the ids or slugs; all if neither is given."""
     if ids is None and slugs is None:
         return list(companies)
     wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
@@ -69,7 +68,7 @@ def named(
 def categories(
     _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
 ) -> list[records.Category]:
-    """Categories: those with one of the ids or one of the paths; all where neither is given."""
+    """The categories with one of the ids or paths; all if neither is given."""
     found = info.context.catalog.categories()
     if ids is None and paths is None:
         return list(found)
@@ -83,28 +82,28 @@ def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribut
 
 
 def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    """From the root down to the parent."""
+    """The categories from the root to the parent."""
     return info.context.catalog.ancestors(category.id)
 
 
 def children(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    """The categories directly below."""
+    """The direct subcategories."""
     return info.context.catalog.children(category.id)
 
 
 def num_parts(category: records.Category, info: context.Info) -> int:
-    """Parts in it and below it."""
+    """The number of parts in the category and its descendants."""
     return info.context.catalog.num_parts(category.id)
 
 
 def relevant_attributes(category: records.Category, info: context.Info) -> list[records.CatalogAttribute]:
-    """What its most offered parts have values for, most frequent first."""
+    """The attributes of its most offered parts, most frequent first."""
     inside = records.SearchConditions(filters=(("category_id", (category.id,)),))
     return aggregations.attributes_of(info.context.catalog.search("", inside), info)
 
 
 def blurb(category: records.Category, info: context.Info) -> SupBlurb:
-    """A text about the category, put together from what the catalog knows."""
+    """A text about the category, composed of catalog data."""
     held = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
     said = f"{category.name}: {counted(held, 'part')} in the catalog."

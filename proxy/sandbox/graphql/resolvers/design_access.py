@@ -1,6 +1,6 @@
-"""What all resolvers of design data need: the session, and what its user may see.
+"""Access of resolvers to design data: the session, and the records that its user may see.
 
-A user sees the workspaces that he is in and what is in them; anything else is as if it were not there.
+Users see the workspaces that they are members of, and what is in them; anything else does not exist for them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ R = TypeVar("R", bound=records.Record)
 
 
 def session(info: context.Info) -> design_loaders.DesignSession:
-    """The request's session. Without one no operation on design data is executed."""
+    """The request's session. Operations on design data are executed only with one."""
     found = info.context.design
     if found is None:
         raise errors.DesignError("design data needs a user's token")
@@ -22,7 +22,7 @@ def session(info: context.Info) -> design_loaders.DesignSession:
 
 
 async def user(info: context.Info) -> records.DesignUser:
-    """Who asks. Raises DesignError for a user whom no workspace knows."""
+    """The caller. Raises DesignError for a user who is in no workspace."""
     asking = session(info)
     found = await asking.loaders.one(design_loaders.USERS, asking.user_id)
     if found is None:
@@ -31,13 +31,13 @@ async def user(info: context.Info) -> records.DesignUser:
 
 
 async def visible(info: context.Info, source: design_loaders.RecordSource[R], id_: str) -> R | None:
-    """The record with this id, if the user may see it."""
+    """The record with this id if the user may see it, or None."""
     found = await session(info).loaders.one(source, id_)
     return found if found is not None and await _may_see(info, found) else None
 
 
 async def require(info: context.Info, source: design_loaders.RecordSource[R], id_: str, what: str) -> R:
-    """The same, where there must be one. Raises DesignError."""
+    """The record with this id. Raises DesignError if the user cannot see it; `what` is the kind of record."""
     found = await visible(info, source, id_)
     if found is None:
         raise errors.DesignError(f"there is no {what} {id_}")
@@ -45,20 +45,20 @@ async def require(info: context.Info, source: design_loaders.RecordSource[R], id
 
 
 async def workspaces(info: context.Info) -> list[records.Workspace]:
-    """The user's."""
+    """The workspaces of the user."""
     mine = (await user(info)).workspace_ids
     return [one for one in await session(info).loaders.all(design_loaders.WORKSPACES) if one.id in mine]
 
 
 async def workspace_at(info: context.Info, url: str) -> records.Workspace | None:
-    """The workspace with this address, if the user is in it."""
+    """The workspace with this URL if the user is in it, or None."""
     mine = (await user(info)).workspace_ids
     found = await session(info).loaders.where(design_loaders.WORKSPACES, "url", url.rstrip("/"))
     return next((one for one in found if one.id in mine), None)
 
 
 async def require_workspace(info: context.Info, url: str) -> records.Workspace:
-    """The same, where there must be one. Raises DesignError."""
+    """The workspace with this URL. Raises DesignError if the user is not in it."""
     found = await workspace_at(info, url)
     if found is None:
         raise errors.DesignError(f"there is no workspace {url}")
@@ -68,7 +68,7 @@ async def require_workspace(info: context.Info, url: str) -> records.Workspace:
 def record_resolver(
     source: design_loaders.RecordSource[Any], attribute: str
 ) -> Callable[[Any, context.Info], Awaitable[Any]]:
-    """The resolver of a field that is another record: `attribute` has its id, or None."""
+    """A resolver of a field that is another record: `attribute` has its id, or None."""
 
     read = attrgetter(attribute)
 
@@ -80,7 +80,7 @@ def record_resolver(
 
 
 def same_record(record: Any, _info: context.Info, **_arguments: object) -> Any:
-    """The resolver of a field that shows another side of the same record."""
+    """Resolver of a field whose type is another view of the same record."""
     return record
 
 

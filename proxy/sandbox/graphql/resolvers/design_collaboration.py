@@ -1,4 +1,5 @@
-"""Comments and tasks (contract graphql.md §5), and what is told of comments as it happens."""
+"""Comments and tasks of design data: queries, mutations, and the subscription to comment events (contract graphql.md
+§5)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,13 +14,13 @@ from proxy.sandbox.graphql.resolvers import design_mutations
 
 
 class DesMention(NamedTuple):
-    """Somebody is named in a comment."""
+    """A user mentioned in a comment."""
 
     user_id: str
 
 
 class DesCommentNotificationData(NamedTuple):
-    """What the schema calls DesCommentNotificationData."""
+    """The comment of a notification, with its thread."""
 
     comment_author: str | None
     comment_date: str
@@ -35,7 +36,7 @@ class DesCommentNotificationData(NamedTuple):
 
 
 class DesCommentNotification(NamedTuple):
-    """Something happened to a comment."""
+    """A change of a comment."""
 
     action: str
     data: DesCommentNotificationData
@@ -46,7 +47,7 @@ async def threads(
     info: context.Info,
     projectId: str,  # noqa: N803 (the schema's argument name)
 ) -> list[records.CommentThread]:
-    """All of a project."""
+    """The comment threads of a project."""
     project = await access.require(info, design_loaders.PROJECTS, projectId, "project")
     return await access.session(info).loaders.where(design_loaders.THREADS, "project_id", project.id)
 
@@ -57,7 +58,7 @@ async def thread(
     projectId: str,  # noqa: N803
     threadId: str,  # noqa: N803
 ) -> records.CommentThread | None:
-    """One of a project."""
+    """One comment thread of a project."""
     found = await access.visible(info, design_loaders.THREADS, threadId)
     return found if found is not None and found.project_id == projectId else None
 
@@ -69,7 +70,7 @@ async def project_tasks(
     projectId: str,  # noqa: N803
     **asked: Any,
 ) -> connections.Connection:
-    """A page of a project's."""
+    """A page of the tasks of a project."""
     project = await access.require(info, design_loaders.PROJECTS, projectId, "project")
     found = await access.session(info).loaders.where(design_loaders.TASKS, "project_id", project.id)
     return connections.page(found, asked, lambda one: one.id)
@@ -89,12 +90,12 @@ async def workspace_tasks(
 
 
 def mentions(comment: records.Comment, _info: context.Info) -> list[DesMention]:
-    """Who is named."""
+    """The mentioned users."""
     return [DesMention(id_) for id_ in comment.mentioned_ids]
 
 
 def no_screenshot(_thread: records.CommentThread, _info: context.Info) -> None:
-    """Nobody takes pictures here."""
+    """There are no screenshots."""
 
 
 async def comment_updates(
@@ -102,25 +103,25 @@ async def comment_updates(
     info: context.Info,
     input: dict[str, str],
 ) -> AsyncIterator[DesCommentNotification]:
-    """What happens to the comments of a workspace from now on. The events are listened to when this is over."""
+    """Comment events of a workspace from now on. The event stream is open when this returns."""
     workspace = await access.require_workspace(info, input["workspaceUrl"])
-    listening = access.session(info).services.events()
-    heard = await listening.__aenter__()
-    return _notifications(info, workspace, heard, listening)
+    stream = access.session(info).services.events()
+    events = await stream.__aenter__()
+    return _notifications(info, workspace, events, stream)
 
 
 async def _notifications(
-    info: context.Info, workspace: records.Workspace, heard: AsyncIterator[records.CommentEvent], listening: Any
+    info: context.Info, workspace: records.Workspace, events: AsyncIterator[records.CommentEvent], stream: Any
 ) -> AsyncIterator[DesCommentNotification]:
     try:
-        async for event in heard:
+        async for event in events:
             if event.workspace_id == workspace.id:
-                yield DesCommentNotification(event.action, await _notice(event, info))
+                yield DesCommentNotification(event.action, await _notification_data(event, info))
     finally:
-        await asyncio.shield(listening.__aexit__(None, None, None))
+        await asyncio.shield(stream.__aexit__(None, None, None))
 
 
-async def _notice(event: records.CommentEvent, info: context.Info) -> DesCommentNotificationData:
+async def _notification_data(event: records.CommentEvent, info: context.Info) -> DesCommentNotificationData:
     thread, comment = event.thread, event.comment
     author = await access.session(info).loaders.one(design_loaders.USERS, comment.modified_by_id)
     return DesCommentNotificationData(
@@ -148,48 +149,48 @@ async def _thread_path(info: context.Info, asked: design_mutations.Input) -> str
 
 
 def _comment_path(place: str, asked: design_mutations.Input) -> str:
-    """Below a thread or task; an id goes into a path only as one segment."""
+    """The path of a comment of a thread or task."""
     return f"{place}/comments/{segment(asked['commentId'])}"
 
 
 def segment(id_: str) -> str:
-    """The id, if it can be one. Raises DesignError."""
+    """The id, if it is safe as a path segment. Raises DesignError."""
     if not id_.isalnum() or not id_.isascii():
         raise errors.DesignError(f"there is nothing with the id {id_!r}")
     return id_
 
 
-async def _say(info: context.Info, request: str, asked: design_mutations.Input) -> Any:
+async def _send_text(info: context.Info, request: str, asked: design_mutations.Input) -> Any:
     return await design_mutations.call_service(
         info, request, records.Comment, inputs.CommentInput(by=design_mutations.author_id(info), text=asked["text"])
     )
 
 
-async def _take_back(info: context.Info, path: str) -> Any:
+async def _delete_comment(info: context.Info, path: str) -> Any:
     return await design_mutations.call_service(
         info, f"DELETE collaboration {path}", records.Comment, inputs.ChangeInput(by=design_mutations.author_id(info))
     )
 
 
 async def create_comment(info: context.Info, asked: design_mutations.Input) -> Any:
-    """A comment in a thread."""
-    return await _say(info, f"POST collaboration {await _thread_path(info, asked)}/comments", asked)
+    """Add a comment to a thread."""
+    return await _send_text(info, f"POST collaboration {await _thread_path(info, asked)}/comments", asked)
 
 
 async def update_comment(info: context.Info, asked: design_mutations.Input) -> Any:
-    """Other words."""
+    """Replace the text of a comment."""
     path = _comment_path(await _thread_path(info, asked), asked)
-    return await _say(info, f"PATCH collaboration {path}", asked)
+    return await _send_text(info, f"PATCH collaboration {path}", asked)
 
 
 async def delete_comment(info: context.Info, asked: design_mutations.Input) -> Any:
-    """Gone."""
+    """Delete it."""
     path = _comment_path(await _thread_path(info, asked), asked)
-    return await _take_back(info, path)
+    return await _delete_comment(info, path)
 
 
 async def create_thread(info: context.Info, asked: design_mutations.Input) -> Any:
-    """A thread about a place of a document."""
+    """Create a comment thread about an object of a document."""
     project = await access.require(info, design_loaders.PROJECTS, asked["entityId"], "project")
     known = {one.document_id: one.document_name for one in project.documents}
     if asked["documentId"] not in known:
@@ -214,7 +215,7 @@ async def create_thread(info: context.Info, asked: design_mutations.Input) -> An
 
 
 async def delete_thread(info: context.Info, asked: design_mutations.Input) -> Any:
-    """Gone with all its comments."""
+    """Delete a thread with all its comments."""
     return await design_mutations.call_service(
         info, f"DELETE collaboration {await _thread_path(info, asked)}", records.CommentThread
     )
@@ -236,13 +237,13 @@ async def _create_task(
 
 
 async def create_project_task(info: context.Info, asked: design_mutations.Input) -> Any:
-    """A task of a project."""
+    """Create a task of a project."""
     project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
     return await _create_task(info, asked["task"], project.workspace_id, project.id)
 
 
 async def create_workspace_task(info: context.Info, asked: design_mutations.Input) -> Any:
-    """A task of no project."""
+    """Create a task of a workspace."""
     workspace = await access.require_workspace(info, asked["workspaceUrl"])
     return await _create_task(info, asked["task"], workspace.id, None)
 
@@ -252,7 +253,7 @@ async def _task_path(info: context.Info, asked: design_mutations.Input) -> str:
 
 
 async def update_task(info: context.Info, asked: design_mutations.Input) -> Any:
-    """What is null stays."""
+    """Update a task; null fields stay as they are."""
     path = await _task_path(info, asked)
     given = {name: asked.get(name) for name in ("name", "description", "priority", "status")}
     draft = inputs.TaskUpdateInput(by=design_mutations.author_id(info), **given)
@@ -260,36 +261,36 @@ async def update_task(info: context.Info, asked: design_mutations.Input) -> Any:
 
 
 async def delete_task(info: context.Info, asked: design_mutations.Input) -> Any:
-    """Gone."""
+    """Delete it."""
     return await design_mutations.call_service(
         info, f"DELETE collaboration {await _task_path(info, asked)}", records.Task
     )
 
 
 async def create_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
-    """A comment on a task."""
-    return await _say(info, f"POST collaboration {await _task_path(info, asked)}/comments", asked)
+    """Add a comment to a task."""
+    return await _send_text(info, f"POST collaboration {await _task_path(info, asked)}/comments", asked)
 
 
 async def update_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
-    """Other words."""
+    """Replace the text of a comment."""
     path = _comment_path(await _task_path(info, asked), asked)
-    return await _say(info, f"PATCH collaboration {path}", asked)
+    return await _send_text(info, f"PATCH collaboration {path}", asked)
 
 
 async def delete_task_comment(info: context.Info, asked: design_mutations.Input) -> Any:
-    """Gone."""
+    """Delete it."""
     path = _comment_path(await _task_path(info, asked), asked)
-    return await _take_back(info, path)
+    return await _delete_comment(info, path)
 
 
 def first_comment(payload: design_mutations.MutationPayload, _info: context.Info) -> str:
-    """The id of the comment that a new thread begins with."""
+    """The id of the first comment of a new thread."""
     return "" if payload.record is None else str(payload.record.comments[0].comment_id)
 
 
 def task_made(payload: design_mutations.MutationPayload, _info: context.Info) -> records.Task:
-    """The task. Raises DesignError where there is none, for the schema has no other place to say so."""
+    """The task. Raises DesignError if it was rejected: the payload has no errors in the schema."""
     if payload.record is None:
         raise errors.DesignError(payload.errors[0].message)
     task: records.Task = payload.record

@@ -1,4 +1,4 @@
-"""The mutations of design data: each is one call of a design service (contract graphql.md §5.2).
+"""Mutations of design data: how they are resolved, and those of projects and libraries (contract graphql.md §5.2).
 
 What a service refuses is in the payload's `errors`, beside an empty id; only a task that was not made, for which the
 schema has no empty value, is an error of the field.
@@ -19,14 +19,14 @@ Input: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DesPayloadError:
-    """Why nothing was changed."""
+    """An error of a mutation."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class MutationPayload:
-    """What a mutation gives back: what was made, or why not."""
+    """The result of a mutation: the created or changed record, or errors."""
 
     record: Any = None
     errors: tuple[DesPayloadError, ...] = ()
@@ -36,7 +36,7 @@ Mutation: TypeAlias = Callable[[context.Info, Input], Awaitable[Any]]
 
 
 def mutation(change: Mutation) -> GraphQLFieldResolver:
-    """The resolver around a change."""
+    """The resolver of a mutation, which returns errors of the service in its payload."""
 
     async def resolve(_root: None, info: context.Info, input: Input) -> MutationPayload:
         try:
@@ -49,24 +49,24 @@ def mutation(change: Mutation) -> GraphQLFieldResolver:
     return resolve
 
 
-async def call_service(info: context.Info, asked: str, kind: type[Any], draft: Any = None) -> Any:
-    """Ask a service for a change: `asked` is a method, a service and a path. Raises RefusedError."""
-    method, service, path = asked.split()
+async def call_service(info: context.Info, request: str, kind: type[Any], draft: Any = None) -> Any:
+    """Send a change to a service: `request` is method, service and path. Raises DesignServiceError."""
+    method, service, path = request.split()
     return await access.session(info).services.change(method, service, path, kind, draft)
 
 
 def author_id(info: context.Info) -> str:
-    """Whose change it is."""
+    """The id of the user who makes the change."""
     return access.session(info).user_id
 
 
 def parameter_records(asked: list[Input] | None) -> tuple[records.DesignParameter, ...]:
-    """Parameters as records."""
+    """Parameters of an input as records."""
     return tuple(records.DesignParameter(name=one["name"], value=one["value"]) for one in asked or ())
 
 
 def created_id(attribute: str) -> GraphQLFieldResolver:
-    """The resolver of an id that a payload must have: empty where nothing was made."""
+    """The resolver of a required id of a payload: empty if nothing was created."""
 
     def resolve(payload: MutationPayload, _info: context.Info) -> str:
         return "" if payload.record is None else str(getattr(payload.record, attribute))
@@ -79,7 +79,7 @@ EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf":
 
 
 async def update_parameters(info: context.Info, asked: Input) -> Any:
-    """Added to those of a project, or in their place."""
+    """Add or replace parameters of a project."""
     project = await access.require(info, design_loaders.PROJECTS, asked["projectId"], "project")
     draft = inputs.ProjectParametersInput(
         by=author_id(info),
@@ -90,7 +90,7 @@ async def update_parameters(info: context.Info, asked: Input) -> Any:
 
 
 async def upload_project(info: context.Info, asked: Input) -> Any:
-    """A project of a file that was uploaded, in the workspace that is named."""
+    """Create a project from an uploaded file."""
     workspace = await _workspace(info, asked)
     draft = inputs.ProjectUploadInput(
         by=author_id(info),
@@ -112,7 +112,7 @@ async def _workspace(info: context.Info, asked: Input) -> records.Workspace:
 
 
 async def release_component(info: context.Info, asked: Input) -> Any:
-    """A component in its first revision."""
+    """Create a component in its first revision."""
     workspace = await access.require_workspace(info, asked["workspaceUrl"])
     folder_id = asked.get("componentParentFolderId")
     if folder_id is not None:
@@ -131,14 +131,14 @@ async def release_component(info: context.Info, asked: Input) -> Any:
 
 
 async def add_choices(info: context.Info, asked: Input) -> Any:
-    """Part choices at the end of a component's list."""
+    """Add part choices at the end of a component's list."""
     return await _choose(
         info, asked, inputs.PartChoicesInput(by=author_id(info), add=_choices(asked["manufacturerParts"]))
     )
 
 
 async def remove_choices(info: context.Info, asked: Input) -> Any:
-    """Those that are named; all where none is."""
+    """Remove the given part choices, or all."""
     parts = asked.get("manufacturerParts")
     gone = None if parts is None else _choices(parts)
     return await _choose(info, asked, inputs.PartChoicesInput(by=author_id(info), remove=gone))
@@ -156,7 +156,7 @@ def _choices(asked: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
 
 
 async def launch_workflow(info: context.Info, asked: Input) -> Any:
-    """A process of the workspace."""
+    """Start a workflow."""
     workspace = await access.require_workspace(info, asked["workspaceUrl"])
     draft = inputs.WorkflowInput(
         by=author_id(info),
@@ -169,7 +169,7 @@ async def launch_workflow(info: context.Info, asked: Input) -> Any:
 
 
 async def create_export(info: context.Info, asked: Input) -> Any:
-    """One export of a project; there must be one kind in the input."""
+    """Create an export of a project, of exactly one kind."""
     kinds = [kind for kind in EXPORTS if asked.get(kind) is not None]
     if len(kinds) != 1:
         raise errors.DesignError(f"exactly one of {', '.join(EXPORTS)} must be given")
@@ -178,7 +178,7 @@ async def create_export(info: context.Info, asked: Input) -> Any:
 
 
 async def create_package(info: context.Info, asked: Input) -> Any:
-    """A package for manufacturers. Nobody is written to."""
+    """Create a manufacture package. No e-mail is sent."""
     return await _make(info, asked, asked["name"], "package", is_package=True)
 
 
@@ -199,19 +199,19 @@ async def _make(info: context.Info, asked: Input, name: str, kind: str, *, is_pa
 
 
 def export_id(payload: MutationPayload, _info: context.Info) -> str | None:
-    """None where no job was made."""
+    """The id of the job; None if it was rejected."""
     return None if payload.record is None else str(payload.record.id)
 
 
 def workflow_id(payload: MutationPayload, _info: context.Info) -> str:
-    """The process that was started. Raises DesignError: this payload has no errors."""
+    """The id of the workflow. Raises DesignError if it was rejected: the payload has no errors in the schema."""
     if payload.record is None:
         raise errors.DesignError(payload.errors[0].message)
     return str(payload.record.workflow_id)
 
 
 def started(payload: MutationPayload, _info: context.Info) -> int:
-    """0 where the process was started. The contract has no values."""
+    """0 if the workflow was started, else 1. The contract has no values."""
     return 1 if payload.errors else 0
 
 

@@ -1,8 +1,8 @@
-"""What the service has for its own products: Ciiva ids, extras, ids of Altium, figures of SupCircuitMakerPartInfo
-(contract graphql.md §1.1).
+"""Internal fields of the service for its own products: Ciiva ids, extras, Altium ids, CircuitMaker figures (contract
+graphql.md §1.1).
 
-The contract knows the fields and no data. The ids and figures here are made up of the part's id, always the same;
-extras are what the catalog says of the part, behind the gates of the same data elsewhere. None of it is billed.
+The contract has the fields but no data. Ids and figures are derived from the part's id; extras are catalog data, which
+need the same plan features as elsewhere. None of it is billed.
 """
 
 import hashlib

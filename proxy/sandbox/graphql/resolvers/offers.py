@@ -1,5 +1,5 @@
-"""Sellers, offers and prices of a part, for the market that the query names (contract graphql.md §2.5 and
-§2.6)."""
+"""Sellers, offers and prices of parts in the market of the query; offers by reference; cart links (contract graphql.md
+§2.5 and §2.6)."""
 
 import base64
 import hashlib

@@ -1,7 +1,7 @@
-"""The queries that return parts: supParts, supSearch, supSearchMpn, supMultiMatch (contract graphql.md §2).
+"""Queries that return parts, and completions and spelling corrections (contract graphql.md §2).
 
-Ranges are checked before any of these runs. A part is billed when a client takes it out of its answer:
-`hits` alone cost nothing.
+Argument ranges are checked before these resolvers run (limits.py). A part is billed when the client selects it: `hits`
+alone is not billed. Of filters only the types are checked here; the catalog checks keys and values.
 """
 
 import re
