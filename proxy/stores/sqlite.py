@@ -264,17 +264,18 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
     if not is_new:
         return
     if settlement.reservations:
-        released = rows.execute(  # rows of the table `reserved` go with them
-            "DELETE FROM reservations WHERE id IN (SELECT value FROM json_each(?)) RETURNING parts, entries, uncertain",
-            (_json(settlement.reservations),),
+        ids = (_json(settlement.reservations),)
+        rows.execute("DELETE FROM reserved WHERE id IN (SELECT value FROM json_each(?))", ids)
+        late = rows.execute(  # of an owner that was taken for dead, and has come back
+            "SELECT parts, entries FROM reservations WHERE uncertain AND id IN (SELECT value FROM json_each(?))", ids
         ).fetchall()
-        for parts, entries, is_uncertain in released:
-            if is_uncertain:  # it was taken for dead, and has come back
-                rows.execute(
-                    "UPDATE ledger SET uncertain = max(0, uncertain - ?) "
-                    "WHERE (account, period) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
-                    (parts, entries),
-                )
+        for parts, entries in late:
+            rows.execute(
+                "UPDATE ledger SET uncertain = max(0, uncertain - ?) "
+                "WHERE (account, period) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
+                (parts, entries),
+            )
+        rows.execute("DELETE FROM reservations WHERE id IN (SELECT value FROM json_each(?))", ids)
     if settlement.increments:
         rows.execute(
             "INSERT INTO ledger "

@@ -44,8 +44,7 @@ CREATE TABLE reservations (id TEXT PRIMARY KEY, owner TEXT NOT NULL, parts INTEG
     uncertain INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 INSERT INTO reservations SELECT id, owner, parts, lines, uncertain FROM intents;
 CREATE TABLE reserved (account TEXT NOT NULL, period TEXT NOT NULL,
-    id TEXT NOT NULL REFERENCES reservations ON DELETE CASCADE, parts INTEGER NOT NULL,
-    PRIMARY KEY (account, period, id)) WITHOUT ROWID;
+    id TEXT NOT NULL, parts INTEGER NOT NULL, PRIMARY KEY (account, period, id)) WITHOUT ROWID;
 INSERT INTO reserved SELECT account, period, id, parts FROM claims WHERE id IN (SELECT id FROM reservations);
 CREATE INDEX reserved_by_id ON reserved (id);
 DROP TABLE claims;
@@ -104,7 +103,6 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Set the connection up, and migrate the schema."""
     _write_ahead(connection, path)
     connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
-    connection.execute("PRAGMA foreign_keys = ON")  # a reservation takes its rows in `reserved` with it
     connection.execute("BEGIN IMMEDIATE")
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:

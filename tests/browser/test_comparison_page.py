@@ -66,7 +66,7 @@ TEXTS, STOCK, ORDER = (
 def test_the_page_begins_with_the_verdict_and_needs_nothing_else(browser: Chrome, opened: Opens) -> None:
     opened(comparison_result.result())
     assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
-    assert "98.8 % of 12 480 calls" in browser.find_element(By.CLASS_NAME, "lead").text
+    assert "98.8 % of 12 480 requests" in browser.find_element(By.CLASS_NAME, "lead").text
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert browser.get_log("browser") == []
 

@@ -42,8 +42,8 @@ async def _parts(url: str) -> list[Any]:
         parts: list[Any] = []
         while True:
             target = f"{url}/v3/parts/search?apikey={generated_requests.KEY}&limit={PAGE}&start={len(parts)}{shown}"
-            async with session.get(target) as reply:
-                page = [result["item"] for result in (await reply.json())["results"]]
+            async with session.get(target) as response:
+                page = [result["item"] for result in (await response.json())["results"]]
             parts += page
             if len(page) < PAGE or len(parts) > 900:
                 return parts

@@ -1,6 +1,6 @@
 """Product families whose part numbers follow a formula: every value of a series, as the makers number them.
 
-Used by generator.py to fill the catalog up to any size. The formulas are those of the makers' ordering guides, so the
+Used by loader.py to fill the catalog up to any size. The formulas are those of the makers' ordering guides, so the
 numbers are realistic, but not every one of them is sold.
 """
 

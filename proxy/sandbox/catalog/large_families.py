@@ -1,6 +1,6 @@
 """Large product families, which fill a catalog of a million parts.
 
-Used by generator.py together with families.py. The formulas are those of the makers' ordering guides; here every value
+Used by loader.py together with families.py. The formulas are those of the makers' ordering guides; here every value
 is made that can be ordered, in all tolerances, ratings and packagings, and not every one of them is in stock anywhere.
 """
 

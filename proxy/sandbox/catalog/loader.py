@@ -5,20 +5,30 @@ the fault; after validation every id of a part is there and resolves. Indexing t
 run in several processes.
 """
 
+import hashlib
 import itertools
 import multiprocessing
 import re
 import signal
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from proxy.sandbox.catalog import database, generator, indexing, matching, reference_data, source_files
+from proxy.sandbox.catalog import (
+    database,
+    families,
+    indexing,
+    large_families,
+    matching,
+    records,
+    reference_data,
+    source_files,
+)
 
 R = TypeVar("R")
 Batch = list[source_files.PartLine]
@@ -32,6 +42,8 @@ _UID = re.compile(r"[0-9a-f]{16}")
 _ID = re.compile(r"[1-9][0-9]{0,8}")
 # Ids for lines without one: above real ids, below those of generated parts.
 _FIRST_OWN_ID = 900_000_001
+# Ids of generated parts: above all others, below what a 32-bit integer holds.
+_FIRST_GENERATED_ID = 1_000_000_001
 
 
 def load(
@@ -136,7 +148,7 @@ class PartsValidator:
             manufacturer=maker.id,
             category=category.id,
             id=line.id or self._free_id(),
-            v3uid=line.v3uid or generator.v3uid(maker.id, line.mpn),
+            v3uid=line.v3uid or v3uid(maker.id, line.mpn),
         )
         self._check_specs(complete)
         self._check_sellers(complete)
@@ -153,7 +165,7 @@ class PartsValidator:
             attribute = self._reference.attributes.get(name)
             if attribute is None:
                 raise ValueError(f"specs: there is no attribute {name!r}")
-            if not generator.fits(attribute, value):
+            if not fits(attribute, value):
                 raise ValueError(f"specs: {name} takes a {attribute.value_type}, not {value!r}")
 
     def _check_sellers(self, line: source_files.PartLine) -> None:
@@ -195,7 +207,7 @@ def _generated(
 ) -> Iterator[source_files.PartLine]:
     """`count` generated parts. Not a generator itself: their manufacturers and categories must be in `reference` when
     this returns, before indexing starts."""
-    source = generator.parts(reference, validator.taken) if count > 0 else iter(())
+    source = generated_parts(reference, validator.taken) if count > 0 else iter(())
     return _exactly(source, validator, count)
 
 
@@ -211,3 +223,64 @@ def _exactly(
     if count > 0:
         have = len(validator.taken)
         raise ValueError(f"parts: {count + have} were asked for, at most {made + have} can be made")
+
+
+def generated_parts(
+    reference: reference_data.ReferenceData, taken: Collection[tuple[str, str]]
+) -> Iterator[source_files.PartLine]:
+    """Every part of every family, one of each family in turn; those whose (maker id, mpn) is in `taken` are left out.
+
+    Makers and categories that are missing are created in `reference` at once; an attribute that it does not know is
+    dropped.
+    """
+    all_families = (*families.FAMILIES, *large_families.FAMILIES)
+    made = _round_robin([_family(family, reference) for family in all_families])
+    fresh = (one for one in made if (one[0], one[2].mpn) not in taken)
+    return (_generated_line(number, *one) for number, one in enumerate(fresh, start=_FIRST_GENERATED_ID))
+
+
+def _generated_line(number: int, maker: str, category: str, draft: families.PartDraft) -> source_files.PartLine:
+    return source_files.PartLine(
+        id=str(number),
+        mpn=draft.mpn,
+        manufacturer=maker,
+        category=category,
+        description=draft.description,
+        v3uid=v3uid(maker, draft.mpn),
+        specs=draft.specs,
+    )
+
+
+def v3uid(maker_id: str, mpn: str) -> str:
+    """A 16 digit hex uid for a part that has none of its own."""
+    return hashlib.blake2b(f"{maker_id}|{mpn}".encode(), digest_size=8).hexdigest()
+
+
+def _family(
+    family: families.PartFamily, reference: reference_data.ReferenceData
+) -> Iterator[tuple[str, str, families.PartDraft]]:
+    """The parts of a family. Its maker and category exist in `reference` when this returns, before the first part."""
+    maker, category = reference.maker(family.maker).id, reference.branch(*family.branch).id
+    return ((maker, category, _fitting(draft, reference)) for draft in family.drafts())
+
+
+def _fitting(draft: families.PartDraft, reference: reference_data.ReferenceData) -> families.PartDraft:
+    specs = {name: value for name, value in draft.specs.items() if fits(reference.attributes.get(name), value)}
+    return draft._replace(specs=specs)
+
+
+def fits(attribute: records.CatalogAttribute | None, value: float | str) -> bool:
+    """Whether the property exists and `value` is of its type."""
+    return attribute is not None and isinstance(value, str) == (attribute.value_type == "text")
+
+
+def _round_robin(
+    sources: list[Iterator[tuple[str, str, families.PartDraft]]],
+) -> Iterator[tuple[str, str, families.PartDraft]]:
+    while sources:
+        for source in tuple(sources):
+            one = next(source, None)
+            if one is None:
+                sources.remove(source)
+            else:
+                yield one
