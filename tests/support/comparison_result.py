@@ -138,20 +138,24 @@ TEXTS = (
 )
 
 
+def _group(*values: Any) -> DifferenceGroup:
+    return DifferenceGroup(*values)
+
+
 def _groups() -> tuple[DifferenceGroup, ...]:
     """Difference groups, not in the order of importance."""
     return (
-        DifferenceGroup(
+        _group(
             *(SEARCH, "results[*]", "order", "order", "both rank by relevance, and neither says how"),
             *(61, 61, 0.021, False, AT + 4, AT + 1_201, ("bom-tool", "warehouse")),
             (sample(["LM358", "LM358N"], ["LM358N", "LM358"], "results", A_SEARCH),),
         ),
-        DifferenceGroup(
+        _group(
             *(MATCH, ITEMS, "missing", "missing part", "the GraphQL service does not return this part"),
             *(31, 44, 0.0, True, AT + 9, AT + 1_180, ("warehouse",)),
             (sample(LOST, ..., ITEM, A_MATCH),),
         ),
-        DifferenceGroup(
+        _group(
             *(MATCH, f"{ITEMS}.offers[*].prices.USD[*]", "value", "unexplained", "both sides have this price break"),
             *(120, 362, 0.004, True, AT + 2, AT + 1_279, ("bom-tool",)),
             (
@@ -160,13 +164,13 @@ def _groups() -> tuple[DifferenceGroup, ...]:
                 _price([100, "0.50"], [100, "0.5"], "Farnell 67K1122"),
             ),
         ),
-        DifferenceGroup(
+        _group(
             *(SEARCH, "results[*].item.short_description", "value", "derived"),
             *("made of shortDescription, which is written in another style", 2, 2, None, True),
             *(AT + 88, AT + 640, ("bom-tool",)),
             (sample(*TEXTS, "results[3].item.short_description", A_SEARCH),),
         ),
-        DifferenceGroup(
+        _group(
             *(MATCH, f"{ITEMS}.offers[*].in_stock_quantity", "value", "moved", "asked again, both sides agree"),
             *(204, 519, 0.031, False, AT + 2, AT + 1_283, ("bom-tool", "warehouse")),
             (sample(1204, 1198, f"{ITEM}.offers[Digi-Key 296-1-ND].in_stock_quantity", A_MATCH),),

@@ -58,7 +58,8 @@ def _redirected(parts: list[Any]) -> tuple[tuple[str, str], ...]:
 def _covering(items: list[Any]) -> list[Any]:
     """Greedy set cover: the item with most facts, then repeatedly the one with most new facts."""
     shown = [(set(_facts(item, "")), item) for item in items]
-    chosen, known = [], set[str]()
+    chosen: list[Any] = []
+    known = set[str]()
     while True:
         facts, item = max(shown, key=lambda each: len(each[0] - known))
         if chosen and not facts - known:
