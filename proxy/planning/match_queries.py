@@ -96,7 +96,8 @@ def _suggestion(raw: dict[str, Any]) -> str:
     if key is None:
         return ""
     like = difflib.get_close_matches(key[:40], sorted(TEXTS), 1)
-    return f": there is no key {key[:40]!r}; " + (f"{like[0]!r} is" if like else f"there are {', '.join(DEFAULTS)}")
+    hint = f"did you mean {like[0]!r}?" if like else f"the keys are {', '.join(DEFAULTS)}"
+    return f": unknown key {key[:40]!r}; {hint}"
 
 
 def _checked(found: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from proxy.web import (
     legacy_proxy,
     middleware,
     operator_endpoints,
-    quick_refusal,
+    overload_filter,
     shadowing,
     upstream_services,
 )
@@ -110,7 +110,7 @@ async def _compose(
     fixed_paths = routes.V3Routes(requests, authenticator, mappings, cache, metrics).add_to(app)
     app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
     if not (outer or inner):  # the fast path runs no middleware but the request's own
-        app[fast_path.QUICK] = quick_refusal.QuickRefusal(load, cache, metrics)
+        app[fast_path.FILTER] = overload_filter.OverloadFilter(load, cache, metrics)
         app[fast_path.DIRECT] = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
     openapi.add_to(app, mappings)
     checks = operator_endpoints.readiness_checks(served, store, services, clock)

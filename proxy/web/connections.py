@@ -1,7 +1,7 @@
-"""Client connections and their limits: how many there are, and how long one may take to send a head or read a response.
+"""Limits of client connections: their number, the time to send a request head, and the speed of reading a response.
 
-aiohttp closes a connection that is idle. What it does not bound is bounded here, so that clients that send or read
-slowly, on purpose or not, hold nothing for long (RFC 9110 §15.5.9, CWE-400).
+aiohttp itself limits only how long a connection is idle. These limits bound what slow clients can hold (RFC 9110
+§15.5.9, CWE-400).
 """
 
 import asyncio
@@ -9,24 +9,23 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import structlog
-from aiohttp.web import StreamResponse
-from aiohttp.web_protocol import RequestHandler
 
 from proxy import config
+from proxy.kit.aiohttp_internals.server import ConnectionHandler
 
-CHECKS_KEPT_OPEN = 64  # connections beyond the limit that are accepted, so that health checks get a response
-READ_AT_LEAST = 16_384  # bytes that a client must read in `write_seconds`
-PIPELINE_SECONDS = 0.05  # between two looks at whether requests are left that were sent together
+HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond the limit, so that health checks get a response
+MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
+PIPELINE_SECONDS = 0.05  # between two checks for queued requests of a half-closed connection
 LOG_SECONDS = 10.0  # between two log lines about refused connections
 
-Refuse = Callable[[bytes], bytes | None]  # the response to bytes that are a request which is not even parsed
+RequestFilter = Callable[[bytes], bytes | None]  # unparsed bytes to a whole response; None: handle the request
 
 log = structlog.get_logger()
 
 
-class Limits(NamedTuple):
-    """`connections` is their number in this process. A head must be whole `header_seconds` after its first byte; a
-    connection may be idle for `idle_seconds`; a client must read at least 16 KiB of a response in `write_seconds`."""
+class ConnectionLimits(NamedTuple):
+    """`connections`: their number in this process. `header_seconds`: from the first to the last byte of a request head.
+    `idle_seconds`: between requests. `write_seconds`: in which a client must read at least 16 KiB of a response."""
 
     connections: int = 1_000
     header_seconds: float = 20.0
@@ -34,102 +33,91 @@ class Limits(NamedTuple):
     write_seconds: float = 30.0
 
     @classmethod
-    def of(cls, listen: config.ListenSettings) -> "Limits":
+    def of(cls, listen: config.ListenSettings) -> "ConnectionLimits":
         """The limits of a configuration."""
         return cls(listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds)
 
 
-class Census:
-    """The open connections. At the limit the oldest idle one is closed for a new one, as nginx does."""
+class ConnectionLimiter:
+    """The open connections. At the limit a new one replaces the oldest idle one, as in nginx."""
 
-    def __init__(self, limits: Limits, loop: asyncio.AbstractEventLoop, refuse: Refuse | None = None) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, request_filter: RequestFilter | None = None
+    ) -> None:
         self.limits = limits
-        self.refuse = refuse
+        self.request_filter = request_filter
         self._loop = loop
-        self._open: dict[LimitedHandler, None] = {}
+        self._open: dict[LimitedConnection, None] = {}
         self._logged = -LOG_SECONDS
 
-    def opened(self, handler: "LimitedHandler") -> int:
-        """How many connections there are beyond the limit, with this one: all of them have a request under way."""
+    def opened(self, connection: "LimitedConnection") -> int:
+        """Add a connection; return how many there are beyond the limit. None of them is idle then."""
         if len(self._open) >= self.limits.connections:
-            self._make_room()
-        self._open[handler] = None
+            self._close_oldest_idle()
+        self._open[connection] = None
         return len(self._open) - self.limits.connections
 
-    def closed(self, handler: "LimitedHandler") -> None:
-        """One connection fewer."""
-        self._open.pop(handler, None)
+    def closed(self, connection: "LimitedConnection") -> None:
+        """Remove a connection."""
+        self._open.pop(connection, None)
 
-    def _make_room(self) -> None:
+    def _close_oldest_idle(self) -> None:
         if self._loop.time() - self._logged >= LOG_SECONDS:
             self._logged = self._loop.time()
             log.warning("connection limit reached", open=len(self._open), limit=self.limits.connections)
-        idle = next((handler for handler in self._open if handler.is_idle()), None)
+        idle = next((connection for connection in self._open if connection.is_idle()), None)
         if idle is not None:
             del self._open[idle]
             idle.force_close()
 
 
-class LimitedHandler(RequestHandler):
-    """aiohttp's connection handler within the limits. `crowded`: it is beyond the limit of connections, and only health
-    checks get a response on it."""
+class LimitedConnection(ConnectionHandler):
+    """Connection handler with the limits. `over_limit`: there are too many connections; this one serves health checks
+    only."""
 
-    __slots__ = ("_census", "_head_timer", "_responses", "_unread", "_write_timer", "crowded")
+    __slots__ = ("_head_timer", "_limiter", "_unread", "_write_timer", "over_limit")
 
-    def __init__(self, manager: object, *, census: Census, **settings: object) -> None:
-        super().__init__(manager, keepalive_timeout=census.limits.idle_seconds, **settings)  # type: ignore[arg-type]
-        self._census = census
+    def __init__(self, manager: object, *, limiter: ConnectionLimiter, **settings: Any) -> None:
+        super().__init__(manager, keepalive_timeout=limiter.limits.idle_seconds, **settings)
+        self._limiter = limiter
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._unread = 0
-        self._responses = 0
-        self.crowded = False
+        self.over_limit = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        beyond = self._census.opened(self)
-        self.crowded = beyond > 0
-        if beyond > CHECKS_KEPT_OPEN:
+        beyond = self._limiter.opened(self)
+        self.over_limit = beyond > 0
+        if beyond > HEALTH_CHECK_CONNECTIONS:
             self._abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._census.closed(self)
+        self._limiter.closed(self)
         self._stop_timers()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_refused(data):
+        if self._is_filtered(data):
             return
-        before = self._request_count
+        before = self.request_count
         super().data_received(data)
-        if self._request_count != before:
+        if self.request_count != before:
             if self._head_timer is not None:
                 self._head_timer.cancel()
                 self._head_timer = None
         elif self._head_timer is None and self.is_idle():
-            self._head_timer = self._loop.call_later(self._census.limits.header_seconds, self._abort)
+            self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self._abort)
 
-    def _is_refused(self, data: bytes) -> bool:
-        """Whether the request that these bytes are has got its response here."""
-        refuse, transport = self._census.refuse, self.transport
-        if refuse is None or transport is None or self._head_timer is not None or not self.is_idle():
+    def _is_filtered(self, data: bytes) -> bool:
+        """Write the filter's response to these bytes, if it has one. The connection must be idle."""
+        request_filter, transport = self._limiter.request_filter, self.transport
+        if request_filter is None or transport is None or self._head_timer is not None or not self.is_idle():
             return False
-        if transport.get_write_buffer_size() or (response := refuse(data)) is None:
+        if transport.get_write_buffer_size() or (response := request_filter(data)) is None:
             return False
         transport.write(response)
         return True
-
-    def is_idle(self) -> bool:
-        """Whether every request that came has its whole response."""
-        return self._responses == self._request_count
-
-    async def _handle_request(self, *request: Any) -> tuple[StreamResponse, bool]:
-        # aiohttp waits for the next request only in a later turn of the event loop, and under load the request comes
-        # first: its own state would not tell that this connection is idle.
-        try:
-            return await super()._handle_request(*request)
-        finally:
-            self._responses += 1
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio reads the value
         """A client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""
@@ -151,19 +139,19 @@ class LimitedHandler(RequestHandler):
     def _close_after_responses(self) -> None:
         if self.is_idle():
             self.force_close()
-        elif self._messages:  # `_close` would drop them
-            self._loop.call_later(PIPELINE_SECONDS, self._close_after_responses)
+        elif self.has_queued_requests:  # closing would drop them
+            self.event_loop.call_later(PIPELINE_SECONDS, self._close_after_responses)
         else:
-            self._close = True
+            self.close_after_response()
 
     def _watch_reader(self) -> None:
         self._unread = 0 if self.transport is None else self.transport.get_write_buffer_size()
-        self._write_timer = self._loop.call_later(self._census.limits.write_seconds, self._check_reader)
+        self._write_timer = self.event_loop.call_later(self._limiter.limits.write_seconds, self._check_reader)
 
     def _check_reader(self) -> None:
         if self.transport is None:
             return
-        if self._unread - self.transport.get_write_buffer_size() < READ_AT_LEAST:
+        if self._unread - self.transport.get_write_buffer_size() < MIN_READ_BYTES:
             self._abort()
         else:
             self._watch_reader()

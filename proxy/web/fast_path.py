@@ -5,26 +5,24 @@ slashes in a path, so that longer paths than any of v3's must not reach it. All 
 has the same handlers.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
 
 from aiohttp import HttpVersion11, hdrs, web
 
 from proxy import errors
+from proxy.kit.aiohttp_internals.server import Handler, close_after_response
 from proxy.web import operator_endpoints
-from proxy.web.quick_refusal import QuickRefusal
+from proxy.web.overload_filter import OverloadFilter
 
 PATH_MAX = 512  # bytes before the query, including scheme and host of an absolute target
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 
-Handler = Callable[[Any], Awaitable[web.StreamResponse]]
-
 DIRECT: web.AppKey[dict[str, Handler]] = web.AppKey("direct", dict)
-QUICK: web.AppKey[QuickRefusal] = web.AppKey("quick", QuickRefusal)
+FILTER: web.AppKey[OverloadFilter] = web.AppKey("filter", OverloadFilter)
 REFUSED: web.AppKey[Handler] = web.AppKey("refused")
 
 
-def handler(app: web.Application, routed: Handler) -> Handler:
+def dispatcher(app: web.Application, routed: Handler) -> Handler:
     """The handler of all requests of an application; `routed` is that of its router."""
     direct, refused = app.get(DIRECT, {}), app.get(REFUSED)
 
@@ -41,7 +39,7 @@ def handler(app: web.Application, routed: Handler) -> Handler:
 async def refuse(request: web.Request) -> web.StreamResponse:
     """Raise the error of a request that is refused before routing; the connection is closed after its response."""
     error = _refusal(request, request.raw_path.partition("?")[0])
-    request.protocol.close()
+    close_after_response(request)
     raise error or errors.BadRequest("the request cannot be served")
 
 
@@ -50,6 +48,6 @@ def _refusal(request: web.BaseRequest, path: str) -> errors.BridgeError | None:
         return errors.NotFound(f"there is no such path: it is longer than {PATH_MAX} bytes; v3's paths begin with /v3")
     if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
         return errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
-    if getattr(request.protocol, "crowded", False) and path not in operator_endpoints.PATHS:
+    if getattr(request.protocol, "over_limit", False) and path not in operator_endpoints.PATHS:
         return errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS)
     return None

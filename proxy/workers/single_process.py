@@ -35,7 +35,7 @@ async def running(
         listen.port,
         stop_seconds=listen.stop_seconds,
         shared=slot is not None,
-        limits=connections.Limits.of(listen)._replace(connections=_client_connections(settings)),
+        limits=connections.ConnectionLimits.of(listen)._replace(connections=_client_connections(settings)),
     )
     async with AsyncExitStack() as stack:
         try:
@@ -57,7 +57,7 @@ def _client_connections(settings: config.Config) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     wanted = settings.listen.connections
     upstream = 0 if settings.upstream == "sandbox" else settings.upstream.connections
-    reserved = RESERVED_FILES + connections.CHECKS_KEPT_OPEN + upstream
+    reserved = RESERVED_FILES + connections.HEALTH_CHECK_CONNECTIONS + upstream
     if hard == resource.RLIM_INFINITY or wanted + reserved <= hard:
         return wanted
     allowed = max(1, hard - reserved)

@@ -46,7 +46,7 @@ async def serving(**limits: float) -> AsyncIterator[int]:
     app = web.Application()
     for path, handler in (("/healthz", hello), ("/slow", slow), ("/big", big)):
         app.router.add_get(path, handler)
-    usual = connections.Limits(header_seconds=0.3, idle_seconds=30, write_seconds=0.5)
+    usual = connections.ConnectionLimits(header_seconds=0.3, idle_seconds=30, write_seconds=0.5)
     async with server.running(app, "127.0.0.1", 0, limits=usual._replace(**limits)) as url:
         yield int(url.rpartition(":")[2])
 

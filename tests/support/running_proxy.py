@@ -74,6 +74,6 @@ class ProxyClient:
 async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[ProxyClient]:
     """Serve while the block runs."""
     service = await app.create_app(settings, time or clock.SystemClock())
-    limits = connections.Limits.of(settings.listen)
+    limits = connections.ConnectionLimits.of(settings.listen)
     async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
         yield ProxyClient(url, session)

@@ -1,7 +1,6 @@
-"""The files of the IDE's page over HTTP: scripts, styles and licences, all from this package.
+"""Serves scripts, styles and licences of the IDE page from this package.
 
-Those of other people have their version in their name and never change; the page's own are asked about each time. What
-a page may load is `page.py`'s to say.
+Vendored files have their version in the name and are cached forever; the page's own are revalidated.
 """
 
 import gzip
@@ -18,7 +17,7 @@ OWN = Path(__file__).parent / "client"
 PATH = "/ide/assets"
 TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 FOREVER = "public, max-age=31536000, immutable"
-# Bytes from which it is worth while to compress.
+# Minimum size in bytes for compression.
 GZIP_FROM = 1024
 
 
@@ -33,17 +32,17 @@ class Asset:
 
     @cached_property
     def packed(self) -> bytes:
-        """Compressed, when somebody first wants it so."""
+        """The compressed content, made at first use."""
         return gzip.compress(self.content, 6, mtime=0)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of every answer about it."""
+        """Headers of every response with the file."""
         return {"Cache-Control": self.caching, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
 
 
 class Assets:
-    """All of them, by name."""
+    """All assets by name."""
 
     def __init__(self) -> None:
         others = [file.name for package in vendored.packages() for file in package.files]
@@ -55,7 +54,7 @@ class Assets:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all files."""
+        """Names of all files."""
         return tuple(self._known)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -63,12 +62,12 @@ class Assets:
         router.add_get(f"{PATH}/{{name}}", self.serve)
 
     async def serve(self, request: web.Request) -> web.Response:
-        """200 with the file, 304 for who has it, 404."""
+        """200 with the file, 304 if the client has it, 404."""
         asset = self._known.get(request.match_info["name"])
         if asset is None:
             raise web.HTTPNotFound(text="there is no such file")
         packed = "gzip" in request.headers.get("Accept-Encoding", "").lower() and len(asset.content) >= GZIP_FROM
-        # The two forms are not byte for byte the same, so neither are their tags (RFC 9110 §8.8.3).
+        # Compressed and plain content differ, so they need different ETags (RFC 9110 §8.8.3).
         tag = f"{asset.tag}-gzip" if packed else asset.tag
         if any(known.value in (tag, "*") for known in request.if_none_match or ()):
             response = web.Response(status=304, headers=asset.headers)

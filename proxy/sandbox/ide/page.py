@@ -1,6 +1,6 @@
-"""The page of the IDE: one frame for scripts that are all the sandbox's own, and the policy that lets in nothing else.
+"""HTML page of the IDE, which loads the scripts of `client/` under a strict Content-Security-Policy.
 
-Used by the query service for who comes to it with a browser. What the page shows is made by its scripts (client/).
+The query service responds with it to browsers.
 """
 
 import secrets
@@ -14,7 +14,7 @@ from proxy.sandbox.ide import assets, vendored
 
 
 class IdePage:
-    """The handler."""
+    """Renders the page."""
 
     def __init__(self) -> None:
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
@@ -22,7 +22,7 @@ class IdePage:
         self._template = environment.from_string(text)
         names = [file.name for package in vendored.packages() for file in package.files]
         self._styles = [f"{assets.PATH}/{name}" for name in (*_ending(names, ".css"), "ide.css")]
-        # The libraries of a library come before it: React, then what is made with it.
+        # React comes before the libraries that use it.
         self._scripts = [f"{assets.PATH}/{name}" for name in sorted(_ending(names, ".js"), key=_before)]
         self._main = f"{assets.PATH}/main.js"
 
@@ -44,8 +44,8 @@ def _before(name: str) -> tuple[bool, str]:
 
 
 def _policy(request: web.Request, nonce: str) -> str:
-    """Fonts and some pictures are within the stylesheets. A library that keeps a page from scrolling behind a dialog
-    makes a style of its own, which has the nonce. Older browsers do not take a socket for the same origin."""
+    """The policy. Fonts and some images are data URLs in stylesheets. A library that locks scrolling behind dialogs
+    adds a style element with the nonce. Older browsers do not include WebSockets in 'self'."""
     socket = f"{'wss' if request.secure else 'ws'}://{request.url.raw_authority}"
     rules = {
         "default-src": "'none'",

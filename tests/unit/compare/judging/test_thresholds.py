@@ -67,11 +67,11 @@ def test_a_brand_is_no_part() -> None:
     assert thresholds.subject_of("/parts/get_multi", "[*]", SUBJECTS.get) == "part"
 
 
-def test_without_a_share_a_single_call_breaks_it() -> None:
+def test_without_a_share_a_single_request_breaks_it() -> None:
     assert thresholds.parse("price").broken(0, 100) is None
-    assert thresholds.parse("price").broken(1, 100) == "price: 1 of 100 calls have it (1.00%)"
+    assert thresholds.parse("price").broken(1, 100) == "price: 1 of 100 requests have it (1.00%)"
 
 
 def test_with_a_share_it_takes_more_than_that() -> None:
     assert thresholds.parse("price>1%").broken(1, 100) is None
-    assert thresholds.parse("price>1%").broken(2, 100) == "price>1%: 2 of 100 calls have it (2.00%)"
+    assert thresholds.parse("price>1%").broken(2, 100) == "price>1%: 2 of 100 requests have it (2.00%)"

@@ -92,7 +92,7 @@ def test_ten_million_characters_in_every_field_make_a_small_page() -> None:
 
 
 def test_a_run_that_compared_nothing_is_a_page_too() -> None:
-    bare = comparison_result.result(rows=(), groups=(), rules=(), times=(), troubles=(), failed=(), notes=())
+    bare = comparison_result.result(rows=(), groups=(), rules=(), times=(), failures=(), failed=(), notes=())
     text = html.render(bare)
-    assert "No call was compared." in text
+    assert "No request was compared." in text
     assert "None is left." in text

@@ -1,8 +1,8 @@
-"""The quick way to refuse new work under overload: before a request is parsed, from the bytes that came.
+"""Load shedding before a request is parsed, from the received bytes.
 
-To refuse a request the usual way takes half as long as to answer it, so at three times the capacity nothing would be
-left to answer with. What is sure to be new work is refused here: a whole GET of parts over HTTP/1.1 whose target was
-not answered lately. Everything else goes the usual way, where `gateway/cache/lookup.py` decides.
+A 503 from a handler costs half as much time as a usual response, so that three times the capacity would leave no time
+for any other response. Rejected here is what is certain to be new work: a whole GET of parts over HTTP/1.1 whose target
+was not answered recently. Everything else is handled as usual, where `gateway/cache/lookup.py` decides.
 """
 
 import json
@@ -12,35 +12,39 @@ from proxy.gateway.load_shedding import MESSAGE, RETRY_SECONDS, LoadShedding
 from proxy.telemetry.metrics import Metrics
 from proxy.web.v3.encoded_cache import EncodedResponseCache
 
-END = b"\r\n\r\n"
+HEAD_END = b"\r\n\r\n"
 PATHS = frozenset(
     f"{prefix}{endpoint.path}"
     for endpoint in ENDPOINTS
     for prefix in PREFIXES
     if endpoint.object == "Part" and "{" not in endpoint.path
 )
-# What changes how a response looks or how the connection goes on; such requests are refused the usual way.
-SPECIAL = (b"content-length", b"transfer-encoding", b"connection: close", b"callback=", b"suppress_status")
+# These change the format of the response or the state of the connection: a handler rejects such requests.
+EXCLUDED = (b"content-length", b"transfer-encoding", b"connection: close", b"callback=", b"suppress_status")
 
 
-class QuickRefusal:
-    """Gives the response to bytes that are a request of new work, where it is refused."""
+class OverloadFilter:
+    """Function from received bytes to a 503, or None if the request is to be handled."""
 
-    def __init__(self, load: LoadShedding, repeats: EncodedResponseCache, metrics: Metrics) -> None:
+    def __init__(self, load: LoadShedding, cache: EncodedResponseCache, metrics: Metrics) -> None:
         self._load = load
-        self._repeats = repeats
+        self._cache = cache
         self._metrics = metrics
 
     def __call__(self, data: bytes) -> bytes | None:
-        """The whole response, or None where the request goes on."""
-        if not self._load.overloaded or not data.startswith(b"GET /") or data.find(END) != len(data) - len(END):
+        """Return the whole response, or None if the request is to be handled."""
+        if (
+            not self._load.overloaded
+            or not data.startswith(b"GET /")
+            or data.find(HEAD_END) != len(data) - len(HEAD_END)
+        ):
             return None
         target, _, rest = data[4:].partition(b" ")
         path = target.partition(b"?")[0].decode("latin-1")
         if path not in PATHS or not rest.startswith(b"HTTP/1.1\r\n"):
             return None
         lowered = data.lower()
-        if any(word in lowered for word in SPECIAL) or self._repeats.was_answered(target.decode("latin-1")):
+        if any(word in lowered for word in EXCLUDED) or self._cache.was_answered(target.decode("latin-1")):
             return None
         if self._load.admits():
             self._load.let_pass()

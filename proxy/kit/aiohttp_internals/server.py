@@ -1,0 +1,127 @@
+"""aiohttp's server with our own connection handler, for which aiohttp has no setting."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import http_exceptions, web
+from aiohttp.web_protocol import RequestHandler
+
+IMMEDIATELY = 0.001  # seconds of a shutdown timeout; aiohttp takes 0 for no limit
+TLS = "HTTPS traffic"  # in aiohttp's error message for a request that begins like a TLS handshake
+
+Handler = Callable[[Any], Awaitable[web.StreamResponse]]
+
+
+class ConnectionHandler(RequestHandler):
+    """aiohttp's handler of one connection, with its state made public and a hook for malformed requests."""
+
+    __slots__ = ("_responses",)
+
+    def __init__(self, manager: object, **settings: Any) -> None:
+        super().__init__(manager, **settings)  # type: ignore[arg-type] # aiohttp names its own Server class only
+        self._responses = 0
+
+    @property
+    def event_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that the connection belongs to."""
+        return self._loop
+
+    @property
+    def request_count(self) -> int:
+        """Requests that have been parsed on this connection."""
+        return self._request_count
+
+    @property
+    def has_queued_requests(self) -> bool:
+        """Whether pipelined requests are waiting for their handler."""
+        return bool(self._messages)
+
+    def is_idle(self) -> bool:
+        """Whether every request that came has its whole response."""
+        return self._responses == self._request_count
+
+    def close_after_response(self) -> None:
+        """Close the connection after the current response. aiohttp drops queued requests then."""
+        self._close = True
+
+    def malformed_request(self, request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
+        """Return the response to bytes that are not a request; its connection is closed."""
+        raise NotImplementedError
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it repeats the request line, which may hold an API key
+    ) -> web.StreamResponse:
+        if request.writer.output_size > 0:
+            raise ConnectionError("the response had already begun")
+        response = self.malformed_request(request, status, exc)
+        response.force_close()
+        return response
+
+    async def _handle_request(self, *request: Any) -> tuple[web.StreamResponse, bool]:
+        # aiohttp waits for the next request only in a later turn of the event loop, and under load the request comes
+        # first: its own state would not tell that this connection is idle.
+        try:
+            return await super()._handle_request(*request)
+        finally:
+            self._responses += 1
+
+
+class HandlerRunner(web.AppRunner):
+    """Runs an application with connection handlers of `make_handler`. `dispatch` wraps the handler of all requests."""
+
+    def __init__(
+        self,
+        app: web.Application,
+        make_handler: Callable[..., RequestHandler],
+        dispatch: Callable[[Handler], Handler],
+        **settings: Any,
+    ) -> None:
+        super().__init__(app, **settings)
+        self._make_handler = make_handler
+        self._dispatch = dispatch
+
+    def skip_waiting(self) -> None:
+        """Make the next `cleanup` cancel requests under way instead of waiting for them."""
+        self._shutdown_timeout = IMMEDIATELY
+
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        return _HandlerServer(
+            self._dispatch(made.request_handler),
+            self._make_handler,
+            request_factory=made.request_factory,
+            handler_cancellation=made.handler_cancellation,
+            loop=made._loop,
+            **made._kwargs,
+        )
+
+
+class _HandlerServer(web.Server):
+    """Makes a connection handler for each connection."""
+
+    def __init__(self, handler: Handler, make_handler: Callable[..., RequestHandler], **settings: Any) -> None:
+        super().__init__(handler, **settings)
+        self._make_handler = make_handler
+
+    def __call__(self) -> RequestHandler:
+        return self._make_handler(self, loop=self._loop, **self._kwargs)
+
+
+def close_after_response(request: web.BaseRequest) -> None:
+    """Close the connection of a request after its response."""
+    request.protocol.close()
+
+
+def is_tls_handshake(error: BaseException | None) -> bool:
+    """Whether a malformed request is the beginning of a TLS handshake."""
+    return isinstance(error, http_exceptions.BadHttpMethod) and TLS in error.message
+
+
+def is_line_too_long(error: BaseException | None) -> bool:
+    """Whether the request line or a header of a malformed request exceeds its limit."""
+    return isinstance(error, http_exceptions.LineTooLong)
