@@ -126,7 +126,7 @@ def written(changes: Changes) -> str:
     return ", ".join(f"{key}: {json.dumps(value)}" for key, value in changes.items()) or "as shipped"
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """One run against one server: replies a second, percentiles in ms, CPU time a reply in µs."""
 
     rate: float
@@ -135,14 +135,14 @@ class Load(NamedTuple):
     cpu: float
 
 
-def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Load:
+def load(server: Server, target: str, seconds: float, every: float = 0.0) -> LoadResult:
     """Ask as fast as it is answered; with `every`, one request each so many seconds whatever the answers do."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
         _pin(asking.pid, 1)
         result = json.loads(asking.communicate()[0])
-    return Load(
+    return LoadResult(
         result["rate"], result["p50"], result["p99"], (server.cpu() - before) / (result["rate"] * seconds) * 1e6
     )
 

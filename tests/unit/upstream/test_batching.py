@@ -42,7 +42,7 @@ class Words:
         return list(data)
 
 
-class Service:
+class _Service:
     """Stands for the GraphQL client. Requests wait until `let_go`; words in `refused` spoil theirs."""
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ class Service:
 
 
 @pytest.fixture
-def service() -> Service:
-    return Service()
+def service() -> _Service:
+    return _Service()
 
 
-def lanes(service: Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batcher:
+def lanes(service: _Service, metrics: Metrics, enabled: bool = True, seconds: float = 60.0) -> batching.Batcher:
     return batching.Batcher(service, enabled, seconds, metrics)  # type: ignore[arg-type]
 
 
@@ -97,14 +97,14 @@ def of(*letters: str) -> list[Words]:
     return [Words((letter,)) for letter in letters]
 
 
-async def test_a_lone_query_never_waits(service: Service, metrics: Metrics) -> None:
+async def test_a_lone_query_never_waits(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     service.let_go()
     assert [await calls.execute(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
     assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
 
 
-async def test_what_comes_while_one_is_under_way_goes_out_together(service: Service, metrics: Metrics) -> None:
+async def test_what_comes_while_one_is_under_way_goes_out_together(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"), Words(("d", "e")))
     assert service.asked == [("a",)]
@@ -113,7 +113,7 @@ async def test_what_comes_while_one_is_under_way_goes_out_together(service: Serv
     assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b", "c", "d", "e")], 3)
 
 
-async def test_what_goes_out_together_has_the_time_of_who_came_last(service: Service, metrics: Metrics) -> None:
+async def test_what_goes_out_together_has_the_time_of_who_came_last(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     began = {"a": 1.0, "b": 3.0, "c": 2.0}
     tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in began.items()]
@@ -124,7 +124,7 @@ async def test_what_goes_out_together_has_the_time_of_who_came_last(service: Ser
     assert service.since == [1.0, 3.0]
 
 
-async def test_nobody_waits_longer_than_the_configuration_says(service: Service, metrics: Metrics) -> None:
+async def test_nobody_waits_longer_than_the_configuration_says(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics, seconds=0.001)
     tasks = await ask(calls, *of("a", "b", "c"))
     async with asyncio.timeout(30):
@@ -135,7 +135,7 @@ async def test_nobody_waits_longer_than_the_configuration_says(service: Service,
     await asyncio.gather(*tasks)
 
 
-async def test_a_request_is_full_at_a_hundred_parts(service: Service, metrics: Metrics) -> None:
+async def test_a_request_is_full_at_a_hundred_parts(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a"), *[Words((f"w{n}",)) for n in range(40)])
     assert [len(words) for words in service.asked] == [1, 33]
@@ -145,7 +145,7 @@ async def test_a_request_is_full_at_a_hundred_parts(service: Service, metrics: M
     assert all(3 * len(words) <= batching.PARTS_MAX for words in service.asked)
 
 
-async def test_a_request_is_full_at_a_hundred_queries_that_cost_nothing(service: Service, metrics: Metrics) -> None:
+async def test_a_request_is_full_at_a_hundred_queries_that_cost_nothing(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a"), *[Words((f"w{n}",), each=0) for n in range(150)])
     assert [len(words) for words in service.asked] == [1, 100]
@@ -153,7 +153,7 @@ async def test_a_request_is_full_at_a_hundred_queries_that_cost_nothing(service:
     await asyncio.gather(*tasks)
 
 
-async def test_what_is_full_by_itself_does_not_wait(service: Service, metrics: Metrics) -> None:
+async def test_what_is_full_by_itself_does_not_wait(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     whole = Words(tuple("abcde"), each=20)
     tasks = await ask(calls, whole, whole, whole)
@@ -163,7 +163,7 @@ async def test_what_is_full_by_itself_does_not_wait(service: Service, metrics: M
 
 
 @pytest.mark.parametrize("apart", ["application", "batch key", "no batch key", "switched off"])
-async def test_what_is_not_of_one_kind_goes_alone(service: Service, metrics: Metrics, apart: str) -> None:
+async def test_what_is_not_of_one_kind_goes_alone(service: _Service, metrics: Metrics, apart: str) -> None:
     calls = lanes(service, metrics, enabled=apart != "switched off")
     key = {"batch key": "another", "no batch key": None}.get(apart, "key")
     first = await ask(calls, Words(("a",), None if apart == "no batch key" else "key"))
@@ -173,7 +173,7 @@ async def test_what_is_not_of_one_kind_goes_alone(service: Service, metrics: Met
     assert await asyncio.gather(*first, *second) == [["A"], ["B"]]
 
 
-async def test_where_a_request_is_refused_each_asks_for_itself(service: Service, metrics: Metrics) -> None:
+async def test_where_a_request_is_refused_each_asks_for_itself(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a", "b", "bad", "c"))
     service.refused = {"bad"}
@@ -184,7 +184,7 @@ async def test_where_a_request_is_refused_each_asks_for_itself(service: Service,
     assert service.asked == [("a",), ("b", "bad", "c"), ("b",), ("bad",), ("c",)]
 
 
-async def test_a_failure_is_that_of_its_request_and_no_other(service: Service, metrics: Metrics) -> None:
+async def test_a_failure_is_that_of_its_request_and_no_other(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     service.let_go(0)
@@ -198,7 +198,7 @@ async def test_a_failure_is_that_of_its_request_and_no_other(service: Service, m
     assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
-async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Service, metrics: Metrics) -> None:
+async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     tasks[0].cancel()
@@ -209,7 +209,7 @@ async def test_a_caller_that_leaves_takes_nothing_from_the_others(service: Servi
     assert service.asked == [("a",), ("c",)]
 
 
-async def test_a_request_that_all_of_its_callers_have_left_ends(service: Service, metrics: Metrics) -> None:
+async def test_a_request_that_all_of_its_callers_have_left_ends(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics, seconds=0)
     tasks = await ask(calls, *of("a", "b", "c"))
     while len(service.asked) < 2:
@@ -225,16 +225,16 @@ async def test_a_request_that_all_of_its_callers_have_left_ends(service: Service
     assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
-async def test_an_answer_that_is_too_short_is_nobodys(service: Service, metrics: Metrics) -> None:
+async def test_an_answer_that_is_too_short_is_nobodys(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a"), Words(("b", "c")), Words(("d",)))
-    service.execute = lambda words, who, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
+    service.execute = lambda words, credentials, since: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
     service.let_go()
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2
 
 
-async def test_closing_waits_for_what_is_shared(service: Service, metrics: Metrics) -> None:
+async def test_closing_waits_for_what_is_shared(service: _Service, metrics: Metrics) -> None:
     calls = lanes(service, metrics)
     tasks = await ask(calls, *of("a", "b", "c"))
     service.let_go()

@@ -30,9 +30,9 @@ class Store(token_cache.TokenCache):
         self.current: str | None = None
         self.refusals: list[str] = []
         self.good: list[str] = []
-        self.allowed: list[float] = []
+        self.allowed: list[float | None] = []
 
-    async def get(self, credentials: Any, seconds: Any) -> Any:
+    async def get(self, credentials: Any, seconds: float | None = None) -> str:
         self.allowed.append(seconds)
         if self.current is None:
             self.handed += 1
@@ -50,7 +50,7 @@ class Store(token_cache.TokenCache):
         self.refusals.append(error.message)
 
 
-class Upstream:
+class _Upstream:
     """A GraphQL service that gives the answers it was told, the last one for ever."""
 
     def __init__(self, *told: tuple[int, object]) -> None:
@@ -112,7 +112,7 @@ def ask(
 
 
 async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
-    upstream = Upstream(GOOD)
+    upstream = _Upstream(GOOD)
     data = await ask(upstream.answer)
     assert data.supSearchMpn == {"hits": 1}
     (request,) = upstream.seen
@@ -127,7 +127,7 @@ async def test_the_operation_goes_out_as_planning_made_it(ask: Any) -> None:
 async def test_a_refused_token_is_replaced_and_the_request_repeated_once(
     ask: Any, store: Any, metrics: metering.Metrics, refusal: Any
 ) -> None:
-    upstream = Upstream(refusal, GOOD)
+    upstream = _Upstream(refusal, GOOD)
     await ask(upstream.answer)
     assert [request.headers["Authorization"] for request in upstream.seen] == ["Bearer t1", "Bearer t2"]
     text = metrics.text().decode()
@@ -149,12 +149,12 @@ async def test_a_fresh_token_brings_no_fresh_time(
         return replies.pop(0)
 
     monkeypatch.setattr(http_post, "post", slowly)
-    await ask(Upstream(GOOD).answer)
+    await ask(_Upstream(GOOD).answer)
     assert allowed == store.allowed == [30, 18]
 
 
 async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -> None:
-    upstream = Upstream(EXPIRED)
+    upstream = _Upstream(EXPIRED)
     with pytest.raises(errors.CredentialsRefused, match="takes no token of application demo"):
         await ask(upstream.answer)
     assert len(upstream.seen) == 2
@@ -164,7 +164,7 @@ async def test_a_second_refusal_is_the_credentials_fault(ask: Any, store: Any) -
 
 async def test_a_token_that_is_called_invalid_twice_is_a_fault_of_the_configuration(ask: Any, store: Any) -> None:
     with pytest.raises(errors.CredentialsRefused) as found:
-        await ask(Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
+        await ask(_Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
     assert found.value.message == (
         "the GraphQL service takes no token of application demo: AuthInvalidToken; "
         "is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
@@ -177,7 +177,7 @@ async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
     ask: Any, store: Any, metrics: metering.Metrics, logged: io.StringIO, status: int
 ) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
-    upstream = Upstream((status, {"errors": [refusal], "data": None}))
+    upstream = _Upstream((status, {"errors": [refusal], "data": None}))
     with pytest.raises(errors.CredentialsRefused) as found:
         await ask(upstream.answer, retries=5)
     assert found.value.message == (
@@ -196,7 +196,7 @@ async def test_a_missing_scope_is_said_in_plain_words_and_not_asked_for_again(
 @pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
 async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
     refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": path}
-    upstream = Upstream((200, {"errors": [refusal], "data": data}))
+    upstream = _Upstream((200, {"errors": [refusal], "data": data}))
     if data is None:
         with pytest.raises(errors.QueryRefused):
             await ask(upstream.answer)
@@ -217,7 +217,7 @@ async def test_a_refused_field_is_no_missing_scope(ask: Any, store: Any, data: A
     ],
 )
 async def test_no_other_answer_is_asked_for_again(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
-    upstream = Upstream(answer)
+    upstream = _Upstream(answer)
     with pytest.raises(error):
         await ask(upstream.answer, retries=5)
     assert len(upstream.seen) == 1
@@ -228,7 +228,7 @@ async def test_errors_beside_data_are_counted_and_logged(
     ask: Any, metrics: metering.Metrics, logged: io.StringIO
 ) -> None:
     faults = [answers.fault("half"), answers.fault("x")]
-    await ask(Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
+    await ask(_Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
     assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
     assert '"errors": ["half", "x"]' in logged.getvalue()
 
@@ -242,7 +242,7 @@ async def test_a_redirect_is_not_followed(ask: Any) -> None:
 
 
 async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
-    await ask(Upstream(GOOD).answer)
+    await ask(_Upstream(GOOD).answer)
     assert 'v3bridge_upstream_request_duration_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
 
 
@@ -258,7 +258,7 @@ async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> No
 async def test_what_was_turned_away_is_sent_again_and_counted(
     ask: Any, metrics: metering.Metrics, answer: Any, reason: str
 ) -> None:
-    upstream = Upstream(answer, answer, GOOD)
+    upstream = _Upstream(answer, answer, GOOD)
     assert (await ask(upstream.answer, retries=2)).supSearchMpn == {"hits": 1}
     assert len(upstream.seen) == 3
     text = metrics.text().decode()
@@ -266,7 +266,7 @@ async def test_what_was_turned_away_is_sent_again_and_counted(
 
 
 async def test_the_last_error_is_the_callers_when_all_repetitions_are_spent(ask: Any) -> None:
-    upstream = Upstream((503, b""))
+    upstream = _Upstream((503, b""))
     with pytest.raises(errors.UpstreamFault, match="HTTP 503"):
         await ask(upstream.answer, retries=2)
     assert len(upstream.seen) == 3
@@ -276,7 +276,7 @@ async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
     ask: Any, make_breaker: Any, clock: clocks.ManualClock
 ) -> None:
     breaker = make_breaker(failures=2)
-    upstream = Upstream((500, b""), (500, b""), GOOD)
+    upstream = _Upstream((500, b""), (500, b""), GOOD)
     for error in (errors.UpstreamFault, errors.UpstreamFault, errors.CircuitBreakerOpen):
         with pytest.raises(error):
             await ask(upstream.answer, retries=2, breaker=breaker)
@@ -290,7 +290,7 @@ async def test_an_open_breaker_asks_nothing_and_one_good_answer_closes_it(
 async def test_a_service_that_refuses_opens_no_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
     breaker = make_breaker(failures=1)
     with pytest.raises(errors.BridgeError):
-        await ask(Upstream(answer).answer, breaker=breaker)
+        await ask(_Upstream(answer).answer, breaker=breaker)
     assert breaker.refusal() is None
 
 
@@ -314,14 +314,14 @@ async def test_only_what_had_its_time_is_held_against_the_service(
     monkeypatch.setattr(http_post, "post", late)
     breaker = make_breaker(failures=1)
     with pytest.raises(kind):
-        await ask(Upstream(GOOD).answer, retries=2, breaker=breaker)
+        await ask(_Upstream(GOOD).answer, retries=2, breaker=breaker)
     assert (breaker.refusal() is not None) is counts
 
 
 async def test_what_has_no_time_left_is_not_sent_and_not_held_against_the_service(
     ask: Any, clock: clocks.ManualClock, metrics: metering.Metrics
 ) -> None:
-    upstream = Upstream(GOOD)
+    upstream = _Upstream(GOOD)
     with pytest.raises(errors.UpstreamUnreachable, match="no time") as caught:
         await ask(upstream.answer, retries=2, since=clock.monotonic() - 30)
     assert not caught.value.may_be_billed

@@ -113,7 +113,7 @@ def is_open(breaker: policies.CircuitBreaker) -> bool:
 
 
 def state(metrics: Any) -> float:
-    return metrics.circuit_breaker_state["graphql",]
+    return float(metrics.circuit_breaker_state["graphql",])
 
 
 def test_a_breaker_opens_after_failures_in_a_row(make_breaker: Any, metrics: metering.Metrics) -> None:

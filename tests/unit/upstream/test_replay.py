@@ -36,7 +36,7 @@ class Tokens:
         pass
 
 
-class Upstream:
+class _Upstream:
     """A GraphQL service that gives the answers it was told, the last one for ever."""
 
     def __init__(self, *told: Any) -> None:
@@ -96,7 +96,7 @@ GOOD = (200, {"data": answers.GOOD})
 
 
 async def test_what_the_service_said_to_a_request_is_noted_once(noted: Any, request_id: Any) -> None:
-    tape = await noted(Upstream(GOOD), asking(q="a", b=1), asking(b=1, q="a"), asking(q="z"))
+    tape = await noted(_Upstream(GOOD), asking(q="a", b=1), asking(b=1, q="a"), asking(q="z"))
     first, second = tape.take(request_id)
     assert (first.name, first.variables, first.status) == ("supSearchMpn", '{"b":1,"q":"a"}', 200)
     assert first.document == DOCUMENT
@@ -106,19 +106,19 @@ async def test_what_the_service_said_to_a_request_is_noted_once(noted: Any, requ
 
 
 async def test_of_a_refused_token_and_the_answer_after_it_the_answer_counts(noted: Any, request_id: Any) -> None:
-    tape = await noted(Upstream((401, {}), GOOD), asking(q="a"))
+    tape = await noted(_Upstream((401, {}), GOOD), asking(q="a"))
     (only,) = tape.take(request_id)
     assert only.status == 200
 
 
 async def test_a_refusal_is_noted_as_it_came(noted: Any, request_id: Any) -> None:
-    tape = await noted(Upstream((200, {"errors": [answers.fault("no such spec")], "data": None})), asking(q="a"))
+    tape = await noted(_Upstream((200, {"errors": [answers.fault("no such spec")], "data": None})), asking(q="a"))
     (only,) = tape.take(request_id)
     assert b"no such spec" in only.body
 
 
 async def test_what_has_no_variables_is_noted_for_everybody(noted: Any, request_id: Any) -> None:
-    tape = await noted(Upstream(GOOD), asking())
+    tape = await noted(_Upstream(GOOD), asking())
     assert tape.take(request_id) == ()
     assert [each.name for each in tape.take_shared()] == ["supSearchMpn"]
     assert tape.take_shared() == ()

@@ -136,6 +136,7 @@ async def test_a_request_that_waits_for_a_connection_has_not_stalled(
     requests: stalls.StallDetector, watcher: Watcher
 ) -> None:
     sending = begin(requests, watcher)
+    assert sending.attempt is not None
     sending.attempt.sent = False
     requests.check(30.0)
     sending.attempt.sent = True

@@ -108,7 +108,7 @@ async def test_many_that_meet_the_same_rejection_at_once_get_one_new_token(
     workers = [start(), start()]
     (old,) = {await worker.get(credentials) for worker in workers}
 
-    async def meet(worker: Any) -> str:
+    async def meet(worker: Any) -> Any:
         await worker.invalidate(credentials, old)
         return await worker.get(credentials)
 
@@ -135,7 +135,7 @@ async def test_the_failure_of_the_one_who_asks_is_that_of_all_who_wait(
 ) -> None:
     service.refuse(500)
     workers = [start() for _ in range(5)]
-    found = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
+    found: list[Any] = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
     assert [type(error) for error in found] == [errors.UpstreamFault] * 5
     assert {(error.message, error.status, error.retry_after) for error in found} == {
         ("the identity service answered with HTTP 500", 502, 1)
@@ -150,7 +150,9 @@ async def test_pauses_grow_whichever_worker_asks(
     waits = []
     for _ in range(6):
         service.refuse(500)
-        found = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
+        found: list[Any] = await asyncio.gather(
+            *(worker.get(credentials) for worker in workers), return_exceptions=True
+        )
         waits.append({error.retry_after for error in found})
         workers.append(workers.pop(0))
         clock.advance(max(waits[-1]))
@@ -213,7 +215,7 @@ async def test_a_turn_is_held_for_as_long_as_its_holder_asks(
     service.grant_when(answering)
     lock = kept.lock
 
-    async def counted(*arguments: Any) -> bool:
+    async def counted(*arguments: Any) -> Any:
         locks.append(arguments)
         return await lock(*arguments)
 
