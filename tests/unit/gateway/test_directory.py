@@ -276,7 +276,7 @@ async def test_a_list_is_exempt_from_garbage_collection(kept: directory.Director
     gc.unfreeze()
     try:
         await size(kept)
-        listing = kept._kept["Brand"].listing
+        listing = kept._lists["Brand"].listing
         assert gc.get_freeze_count() > 0
         assert not any(tracked is listing for tracked in gc.get_objects())
     finally:
@@ -287,7 +287,7 @@ async def test_a_replaced_list_is_freed_without_garbage_collection(
     kept: directory.Directory, upstream: Upstream, turned: clocks.ManualClock
 ) -> None:
     await size(kept)
-    former = weakref.ref(kept._kept["Brand"].listing)
+    former = weakref.ref(kept._lists["Brand"].listing)
     gc.disable()
     try:
         turned.advance(DAY)
